@@ -1,0 +1,28 @@
+"""The configuration of a node: a Kafka broker's `server.properties`, with a few keys of our own.
+
+Read `settings.py` first: it is the option table. `load.py` fills it, `listeners.py` turns the keys about listeners
+into one value for each, `manual.py` writes the manual's page, `option.py` holds the types.
+"""
+
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.listeners import Endpoint, Listener, Mechanism, SecurityProtocol, listeners
+from kafka_dt.config.load import Loaded, from_properties, load, read_properties
+from kafka_dt.config.option import Option, Secret
+from kafka_dt.config.settings import Settings, options
+
+__all__ = [
+    "ConfigError",
+    "Endpoint",
+    "Listener",
+    "Loaded",
+    "Mechanism",
+    "Option",
+    "Secret",
+    "SecurityProtocol",
+    "Settings",
+    "from_properties",
+    "listeners",
+    "load",
+    "options",
+    "read_properties",
+]

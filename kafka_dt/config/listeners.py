@@ -1,0 +1,240 @@
+"""The listeners of a node: from `listeners` and the keys around it to one value for each.
+
+`listener.name.<lower-case name>.<key>` overrides a key for one listener, and
+`listener.name.<name>.<lower-case mechanism>.<key>` for one SASL mechanism of it, as in Kafka.
+
+Source: Kafka's SocketServerConfigs.listenerListToEndPoints, ListenerName, JaasContext.loadServerContext.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.load import LISTENER_PREFIX
+from kafka_dt.config.option import Option, Secret, resolve_secret
+from kafka_dt.config.settings import Settings, options
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE, JaasError, parse_login_module
+
+JAAS_KEY: Final = "sasl.jaas.config"
+_ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
+_ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+
+
+class SecurityProtocol(StrEnum):
+    """What a connection is wrapped in (Kafka's SecurityProtocol)."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def sasl(self) -> bool:
+        """Whether clients log in by SASL."""
+        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+
+
+SUPPORTED_PROTOCOLS: Final = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
+
+
+class Mechanism(StrEnum):
+    """The SASL mechanisms that a listener can offer."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener name with a host and a port."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Write it as in `listeners`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One listener with everything that is set for it."""
+
+    bind: Endpoint
+    advertised: Endpoint
+    """What clients are told; port 0 stands for the port that was bound."""
+    security_protocol: SecurityProtocol
+    mechanisms: tuple[Mechanism, ...] = ()
+    """In the order of the configuration; empty without SASL."""
+    plain_users: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """User name to password, for PLAIN."""
+    max_reauth_ms: Mapping[Mechanism, int] = field(default_factory=lambda: MappingProxyType({}))
+    """`connections.max.reauth.ms` of each mechanism; 0 is never."""
+
+    @property
+    def name(self) -> str:
+        """The listener's name, in upper case."""
+        return self.bind.name
+
+
+def listeners(settings: Settings) -> tuple[Listener, ...]:
+    """Make the listeners of a node.
+
+    :raises ConfigError: naming the key whose value cannot be used, or that names a listener that there is none of
+    """
+    if not settings.listeners:
+        raise ConfigError("listeners", "at least one is needed, such as SASL_PLAINTEXT://:9092")
+    binds = _endpoints("listeners", settings.listeners)
+    advertised = _endpoints("advertised.listeners", settings.advertised_listeners)
+    for name in advertised:
+        if name not in binds:
+            raise ConfigError("advertised.listeners", f"{name} is not among the listeners {', '.join(binds)}")
+    protocols = _protocol_map(settings)
+    used: set[str] = set()
+    made = tuple(
+        _listener(_Scope(settings, name, used), bind, advertised.get(name), protocols) for name, bind in binds.items()
+    )
+    _refuse_leftovers(settings, used)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The keys of one listener; remembers which of them were used."""
+
+    settings: Settings
+    name: str
+    used: set[str]
+
+    def text(self, key: str) -> tuple[str, str] | None:
+        """Return the full key and the text of an override, if there is one."""
+        full = f"{LISTENER_PREFIX}{self.name.lower()}.{key}"
+        if full not in self.settings.overrides:
+            return None
+        self.used.add(full)
+        return full, self.settings.overrides[full]
+
+    def value(self, key: str, prefixes: tuple[str, ...] = ("",)) -> Any:  # noqa: ANN401 - the type is in the option
+        """Return the value of an option, from the most special key that sets it."""
+        name, declared = _PER_LISTENER[key]
+        for prefix in prefixes:
+            if found := self.text(prefix + key):
+                return declared.parse(*found)
+        return getattr(self.settings, name)
+
+
+def _listener(
+    scope: _Scope, bind: Endpoint, advertised: Endpoint | None, protocols: Mapping[str, SecurityProtocol]
+) -> Listener:
+    if bind.name not in protocols:
+        raise ConfigError("listener.security.protocol.map", f"it says no security protocol for {bind.name}")
+    protocol = protocols[bind.name]
+    if protocol not in SUPPORTED_PROTOCOLS:
+        usable = " and ".join(SUPPORTED_PROTOCOLS)
+        raise ConfigError("listeners", f"{bind} is a {protocol} listener; this version serves {usable}")
+    if advertised is None:
+        advertised = Endpoint(bind.name, "", bind.port) if bind.host in _ANY_HOST else bind
+    elif advertised.host in _ANY_HOST:
+        raise ConfigError("advertised.listeners", f"{advertised} is no address that a client can connect to")
+    if not protocol.sasl:
+        return Listener(bind=bind, advertised=advertised, security_protocol=protocol)
+    mechanisms = _mechanisms(scope)
+    return Listener(
+        bind=bind,
+        advertised=advertised,
+        security_protocol=protocol,
+        mechanisms=mechanisms,
+        plain_users=_plain_users(scope) if Mechanism.PLAIN in mechanisms else MappingProxyType({}),
+        max_reauth_ms=MappingProxyType(
+            {
+                mechanism: scope.value("connections.max.reauth.ms", (f"{mechanism.lower()}.", ""))
+                for mechanism in mechanisms
+            }
+        ),
+    )
+
+
+def _mechanisms(scope: _Scope) -> tuple[Mechanism, ...]:
+    key = "sasl.enabled.mechanisms"
+    offered = ", ".join(Mechanism)
+    names = scope.value(key)
+    if not names:
+        raise ConfigError(key, f"listener {scope.name} needs at least one of {offered}")
+    for name in names:
+        if name not in list(Mechanism):
+            raise ConfigError(key, f"{name!r} on listener {scope.name} is not one of {offered}")
+    return tuple(dict.fromkeys(Mechanism(name) for name in names))
+
+
+def _plain_users(scope: _Scope) -> Mapping[str, str]:
+    key = f"{Mechanism.PLAIN.lower()}.{JAAS_KEY}"
+    found = scope.text(key)
+    if found is None:
+        raise ConfigError(
+            f"{LISTENER_PREFIX}{scope.name.lower()}.{key}",
+            f'is needed for PLAIN; for example: {PLAIN_LOGIN_MODULE} required user_alice="alice\'s password";',
+        )
+    full, text = found
+    secret: Secret = resolve_secret(full, text)
+    try:
+        module = parse_login_module(secret.value)
+    except JaasError as error:
+        raise ConfigError(full, str(error)) from None
+    if module.name != PLAIN_LOGIN_MODULE:
+        raise ConfigError(full, f"PLAIN needs {PLAIN_LOGIN_MODULE}, not {module.name}")
+    return MappingProxyType(dict(module.plain_users))
+
+
+def _endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
+    made: dict[str, Endpoint] = {}
+    ports: dict[int, str] = {}
+    for text in texts:
+        match = _ADDRESS.fullmatch(text)
+        if match is None or int(match["port"]) > 65535:  # noqa: PLR2004 - the largest TCP port
+            raise ConfigError(key, f"{text!r} is not of the form NAME://host:port")
+        endpoint = Endpoint(match["name"].upper(), match["host"], int(match["port"]))
+        if endpoint.name in made:
+            raise ConfigError(key, f"the listener name {endpoint.name} is given twice")
+        if key == "listeners" and endpoint.port and endpoint.port in ports:
+            raise ConfigError(key, f"{endpoint.name} and {ports[endpoint.port]} have the same port {endpoint.port}")
+        ports[endpoint.port] = endpoint.name
+        made[endpoint.name] = endpoint
+    return made
+
+
+def _protocol_map(settings: Settings) -> Mapping[str, SecurityProtocol]:
+    key = "listener.security.protocol.map"
+    protocols: dict[str, SecurityProtocol] = {}
+    for text in settings.listener_security_protocol_map:
+        name, _, protocol = text.rpartition(":")
+        if not name or protocol.upper() not in list(SecurityProtocol):
+            raise ConfigError(
+                key,
+                f"{text!r} is not of the form NAME:PROTOCOL, PROTOCOL one of {', '.join(SecurityProtocol)}",
+            )
+        protocols[name.strip().upper()] = SecurityProtocol(protocol.upper())
+    return protocols
+
+
+def _refuse_leftovers(settings: Settings, used: set[str]) -> None:
+    """Refuse a `listener.name.` key that ends like one of ours but was not used: a slip of the pen."""
+    for key in settings.overrides:
+        if key not in used and key.endswith((JAAS_KEY, *_PER_LISTENER)):
+            name = key.removeprefix(LISTENER_PREFIX).split(".")[0]
+            raise ConfigError(key, f"it sets nothing: no listener {name.upper()}, or none with that mechanism")
+
+
+def _per_listener() -> Iterator[tuple[str, tuple[str, Option]]]:
+    return ((declared.key, (name, declared)) for name, declared in options() if declared.per_listener)
+
+
+_PER_LISTENER: Final = dict(_per_listener())

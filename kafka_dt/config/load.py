@@ -1,0 +1,132 @@
+"""From a `server.properties` to `Settings`.
+
+An operator can start kafka-dt on the file of a broker: a broker's key that has no meaning here is named in one
+line and left alone, as is a key that nobody knows; a value that cannot be used is a `ConfigError` that names
+the key, before any port opens.
+
+Source: DESIGN.md, "Contracts"; Java's Properties format.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import javaproperties
+
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.option import Kind, Option
+from kafka_dt.config.settings import Settings, options
+
+LISTENER_PREFIX: Final = "listener.name."
+OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
+"""A key that starts like this and is unknown is a mistake, not somebody else's setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and what was left aside on the way."""
+
+    settings: Settings
+    ignored: tuple[str, ...]
+    """Keys of a broker that have no meaning here."""
+    unknown: tuple[str, ...]
+    """Keys that neither a broker nor kafka-dt has."""
+
+
+def load(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
+    """Read the settings of a node.
+
+    :param path: a Java properties file, or None for the defaults
+    :param overrides: `key=value` each; they win over the file
+    :raises ConfigError: naming the key (or the file) that cannot be used
+    """
+    properties = dict(read_properties(path)) if path else {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError("--override", f"{key.strip()!r} is not of the form key=value")
+        properties[key.strip()] = value
+    return from_properties(properties)
+
+
+def read_properties(path: Path) -> Mapping[str, str]:
+    """Read a Java properties file as UTF-8 text.
+
+    :raises ConfigError: if it cannot be read or is malformed
+    """
+    try:
+        parsed: dict[str, str] = javaproperties.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(str(path), "is not UTF-8 text") from None
+    except javaproperties.InvalidUEscapeError as error:
+        raise ConfigError(str(path), f"has a malformed escape: {error}") from None
+    return parsed
+
+
+def from_properties(properties: Mapping[str, str]) -> Loaded:
+    """Make settings of key and value texts.
+
+    :raises ConfigError: naming the key that cannot be used
+    """
+    values: dict[str, Any] = {}
+    taken: dict[str, str] = {}
+    listener_keys: dict[str, str] = {}
+    ignored: list[str] = []
+    unknown: list[str] = []
+    spellings = _spellings()
+    for key, text in properties.items():
+        if key in spellings:
+            name, declared = spellings[key]
+            if name in taken:
+                raise ConfigError(key, f"is given twice, also as {taken[name]}; keep one of them")
+            taken[name] = key
+            values[name] = _value(declared, key, text)
+        elif key.startswith(LISTENER_PREFIX):
+            listener_keys[key] = text
+        elif key in broker_keys():
+            ignored.append(key)
+        elif key.startswith(OUR_PREFIXES):
+            raise ConfigError(key, f"there is no such setting{_suggestion(key)}")
+        else:
+            unknown.append(key)
+    settings = Settings(overrides=listener_keys, **values)
+    return Loaded(settings, tuple(sorted(ignored)), tuple(sorted(unknown)))
+
+
+@cache
+def broker_keys() -> frozenset[str]:
+    """Return every key that a Kafka 3.9.1 broker knows."""
+    text = files("kafka_dt.config").joinpath("broker_keys.txt").read_text(encoding="ascii")
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def _value(declared: Option, key: str, text: str) -> Any:  # noqa: ANN401 - the type is in the option
+    value = declared.parse(key, text)
+    if key == declared.seconds_alias:
+        return value * 1000
+    if declared.kind is Kind.PASSWORD and not value.value:
+        return None
+    return value
+
+
+@cache
+def _spellings() -> Mapping[str, tuple[str, Option]]:
+    return {
+        spelling: (name, declared)
+        for name, declared in options()
+        for spelling in (declared.key, *declared.aliases, declared.seconds_alias)
+        if spelling
+    }
+
+
+def _suggestion(key: str) -> str:
+    close = difflib.get_close_matches(key, _spellings(), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

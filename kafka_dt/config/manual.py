@@ -1,0 +1,72 @@
+"""The manual's configuration page, made of the option table.
+
+`python -m kafka_dt.config.manual docs/configuration.md` writes it; a test compares the file with the table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from kafka_dt.config.option import Kind, Option, Section
+from kafka_dt.config.settings import options
+
+_HEAD = """\
+# Configuration
+
+`kafka-dt serve --config server.properties [--override key=value ...]` takes the settings of a Kafka broker, with
+Kafka's names, meanings, defaults and syntax. A broker's key that has no meaning here is ignored; one line at the
+start lists them. A value that cannot be used ends the start with an error that names its key.
+
+`listener.name.<name>.<key>` overrides a key for one listener where the table says so, and
+`listener.name.<name>.<mechanism>.sasl.jaas.config` holds the users of PLAIN. Names are in lower case there.
+
+A secret can be given as `file:/path` or `env:NAME`. Secrets never reach a log.
+
+This page is generated from the option table, `kafka_dt/config/settings.py`.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    chapters = [_HEAD]
+    for section in Section:
+        rows = [declared for _, declared in options() if declared.section is section]
+        chapters.append(f"## {section}\n\n" + "\n".join(_entry(declared) for declared in rows))
+    return "\n".join(chapters)
+
+
+def _entry(declared: Option) -> str:
+    facts = "; ".join(_facts(declared))
+    return f"`{declared.key}`\n: {declared.doc}\n\n  {facts}.\n"
+
+
+def _facts(declared: Option) -> Iterator[str]:
+    yield f"{declared.kind}{f' ({declared.unit})' if declared.unit else ''}"
+    yield f"default: {_default(declared)}"
+    if declared.minimum is not None:
+        yield f"at least {declared.minimum}"
+    if any(declared.choices):
+        yield "one of " + ", ".join(f"`{choice}`" for choice in declared.choices if choice)
+    if declared.aliases:
+        yield "also spelled " + ", ".join(f"`{alias}`" for alias in declared.aliases)
+    if declared.seconds_alias:
+        yield f"in seconds: `{declared.seconds_alias}`"
+    if declared.per_listener:
+        yield "can be set for one listener"
+    yield f"defined by {declared.source}"
+
+
+def _default(declared: Option) -> str:
+    if declared.kind is Kind.PASSWORD or declared.default in ("", ()):
+        return "none"
+    if declared.kind is Kind.LIST:
+        return f"`{','.join(declared.default)}`"
+    if declared.kind is Kind.BOOLEAN:
+        return f"`{str(declared.default).lower()}`"
+    return f"`{declared.default}`"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,0 +1,180 @@
+"""One option: its name, type, default, bounds and meaning, and how its text becomes a value.
+
+`option(...)` declares a field of `kafka_dt.config.settings.Settings`; parsing, the checks, `--help` and the
+generated manual all read the `Option` that it leaves in the field's metadata.
+
+Source: Kafka's ConfigDef (types, LIST splitting, boolean and number syntax).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_dt.config.errors import ConfigError
+
+OPTION: Final = "option"
+"""Where a settings field keeps its `Option` in its metadata."""
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A text that never shows in a log, a repr or a traceback."""
+
+    value: str = field(repr=False)
+
+    def __str__(self) -> str:
+        """Return what Kafka shows in place of a password."""
+        return "[hidden]"
+
+
+class Kind(StrEnum):
+    """The types of a Kafka setting (ConfigDef.Type)."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    STRING = "string"
+    LIST = "list"
+    PASSWORD = "password"  # noqa: S105 - the name of a type
+
+
+class Source(StrEnum):
+    """Who defined the option."""
+
+    KAFKA = "Kafka"
+    KIP_48 = "KIP-48"
+    KAFKA_DT = "kafka-dt"
+
+
+class Section(StrEnum):
+    """The chapters of the manual's configuration page."""
+
+    LISTENERS = "Listeners and connections"
+    AUTHENTICATION = "Authentication"
+    AUTHORIZATION = "Authorization"
+    TOKENS = "Delegation tokens"
+    ZOOKEEPER = "ZooKeeper"
+    PROCESS = "Processes"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting, declared once."""
+
+    key: str
+    kind: Kind
+    default: Any
+    doc: str
+    section: Section
+    source: Source = Source.KAFKA
+    unit: str = ""
+    minimum: int | None = None
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    """Other spellings of the key, with the same unit."""
+    seconds_alias: str = ""
+    """A spelling whose value is in seconds where `key` takes milliseconds."""
+    per_listener: bool = False
+    """Whether `listener.name.<name>.<key>` overrides it for one listener."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether the value must be hidden."""
+        return self.kind is Kind.PASSWORD
+
+    def parse(self, key: str, text: str) -> Any:  # noqa: ANN401 - the type is in `kind`
+        """Turn the text of a properties file into a value.
+
+        :param key: the spelling that the user chose, for the error message
+        :param text: the text after `=`
+        :raises ConfigError: if the text is no value of this option's type or is out of bounds
+        """
+        value = _PARSERS[self.kind](key, text.strip() if self.kind is not Kind.PASSWORD else text)
+        if self.minimum is not None and value < self.minimum:
+            raise ConfigError(key, f"{value} is too small, the smallest value is {self.minimum}")
+        if self.choices and value not in self.choices:
+            raise ConfigError(key, f"{text!r} is not one of {', '.join(self.choices)}")
+        return value
+
+
+def option(
+    key: str,
+    kind: Kind,
+    default: Any,  # noqa: ANN401 - the type is in `kind`
+    doc: str,
+    *,
+    section: Section,
+    **more: Any,  # noqa: ANN401 - the remaining fields of Option
+) -> Any:  # noqa: ANN401 - a dataclass field, as dataclasses.field itself is typed
+    """Declare a field of the settings; the arguments are the fields of `Option`."""
+    declared = Option(key=key, kind=kind, default=default, doc=doc, section=section, **more)
+    return field(default=default, metadata={OPTION: declared})
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Split a LIST as Kafka does: commas with blanks around them, an empty text is an empty list."""
+    return tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+
+
+def resolve_secret(key: str, text: str) -> Secret:
+    """Take a secret from where its text says: `file:/path`, `env:NAME`, or the text itself.
+
+    A file's last line end is not part of the secret.
+
+    :raises ConfigError: if the file cannot be read or the variable is not set
+    """
+    if text.startswith("file:"):
+        path = Path(text.removeprefix("file:"))
+        try:
+            return Secret(path.read_text(encoding="utf-8").rstrip("\r\n"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise ConfigError(key, f"the secret's file {path} cannot be read: {reason}") from None
+    if text.startswith("env:"):
+        name = text.removeprefix("env:")
+        if name not in os.environ:
+            raise ConfigError(key, f"the environment variable {name} is not set")
+        return Secret(os.environ[name])
+    return Secret(text)
+
+
+def _boolean(key: str, text: str) -> bool:
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ConfigError(key, f"{text!r} is neither true nor false")
+
+
+def _number(limit: int) -> Callable[[str, str], int]:
+    def parse(key: str, text: str) -> int:
+        try:
+            value = int(text) if text.isascii() and "_" not in text else None
+        except ValueError:
+            value = None
+        if value is None:
+            raise ConfigError(key, f"{text!r} is not a whole number")
+        if not -limit - 1 <= value <= limit:
+            raise ConfigError(key, f"{text} is out of range, the largest value is {limit}")
+        return value
+
+    return parse
+
+
+_PARSERS: Final[dict[Kind, Callable[[str, str], Any]]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _number(INT_MAX),
+    Kind.LONG: _number(LONG_MAX),
+    Kind.STRING: lambda _key, text: text,
+    Kind.LIST: lambda _key, text: split_list(text),
+    Kind.PASSWORD: resolve_secret,
+}

@@ -1,0 +1,316 @@
+"""The option table: every setting of kafka-dt, declared once as a typed field.
+
+The names, meanings, defaults and value syntax are those of a Kafka broker wherever Kafka has the setting.
+`kafka_dt.config.load` fills it from a `server.properties`; `kafka_dt.config.manual` makes the manual of it.
+
+Source: Kafka's broker configuration; KIP-48's drafts (`.sec` spellings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+
+from kafka_dt.config.option import OPTION, Kind, Option, Secret, Section, Source, option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one node."""
+
+    broker_id: int = option(
+        "broker.id",
+        Kind.INT,
+        -1,
+        "The id under which this node shows itself in Metadata and DescribeCluster. "
+        "-1 stands for 1001, the first id that a broker generates.",
+        section=Section.LISTENERS,
+        minimum=-1,
+    )
+    listeners: tuple[str, ...] = option(
+        "listeners",
+        Kind.LIST,
+        ("PLAINTEXT://:9092",),
+        "The addresses to listen on, `NAME://host:port` each. An empty host is every address of the machine; "
+        "port 0 is any free port.",
+        section=Section.LISTENERS,
+    )
+    advertised_listeners: tuple[str, ...] = option(
+        "advertised.listeners",
+        Kind.LIST,
+        (),
+        "The addresses that clients are told, where they differ from `listeners`.",
+        section=Section.LISTENERS,
+    )
+    listener_security_protocol_map: tuple[str, ...] = option(
+        "listener.security.protocol.map",
+        Kind.LIST,
+        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "The security protocol of each listener name, `NAME:PROTOCOL` each.",
+        section=Section.LISTENERS,
+    )
+    socket_listen_backlog_size: int = option(
+        "socket.listen.backlog.size",
+        Kind.INT,
+        50,
+        "How many connections may wait to be accepted.",
+        section=Section.LISTENERS,
+        minimum=1,
+    )
+    socket_request_max_bytes: int = option(
+        "socket.request.max.bytes",
+        Kind.INT,
+        104857600,
+        "The largest request of a client that has logged in.",
+        section=Section.LISTENERS,
+        unit="bytes",
+        minimum=1,
+    )
+    connections_max_idle_ms: int = option(
+        "connections.max.idle.ms",
+        Kind.LONG,
+        600000,
+        "A connection on which nothing was received for this long is closed; a negative value keeps it.",
+        section=Section.LISTENERS,
+        unit="milliseconds",
+    )
+    sasl_enabled_mechanisms: tuple[str, ...] = option(
+        "sasl.enabled.mechanisms",
+        Kind.LIST,
+        ("GSSAPI",),
+        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The default is Kafka's and must "
+        "be changed, for GSSAPI is not among them.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    sasl_server_max_receive_size: int = option(
+        "sasl.server.max.receive.size",
+        Kind.INT,
+        524288,
+        "The largest request of a client that has not logged in yet.",
+        section=Section.AUTHENTICATION,
+        unit="bytes",
+        minimum=1,
+    )
+    connections_max_reauth_ms: int = option(
+        "connections.max.reauth.ms",
+        Kind.LONG,
+        0,
+        "After this long a session has to log in again (KIP-368); 0 is never. "
+        "`listener.name.<name>.<mechanism>.connections.max.reauth.ms` sets it for one mechanism of one listener.",
+        section=Section.AUTHENTICATION,
+        unit="milliseconds",
+        minimum=0,
+        per_listener=True,
+    )
+    connection_failed_authentication_delay_ms: int = option(
+        "connection.failed.authentication.delay.ms",
+        Kind.INT,
+        100,
+        "How long the answer to a failed login is held back, and with it the closing of the connection.",
+        section=Section.AUTHENTICATION,
+        unit="milliseconds",
+        minimum=0,
+    )
+    authorizer_class_name: str = option(
+        "authorizer.class.name",
+        Kind.STRING,
+        "",
+        "Empty: as in Kafka, every user may do everything, also create tokens for others. "
+        "`kafka.security.authorizer.AclAuthorizer`: super users may, others as `allow.everyone.if.no.acl.found` says.",
+        section=Section.AUTHORIZATION,
+        choices=("", "kafka.security.authorizer.AclAuthorizer"),
+    )
+    super_users: str = option(
+        "super.users",
+        Kind.STRING,
+        "",
+        "Principals that may do everything, separated by semicolons: `User:admin;User:ops`.",
+        section=Section.AUTHORIZATION,
+    )
+    allow_everyone_if_no_acl_found: bool = option(
+        "allow.everyone.if.no.acl.found",
+        Kind.BOOLEAN,
+        False,
+        "Whether everyone may use a resource that no ACL names.",
+        section=Section.AUTHORIZATION,
+    )
+    super_users_revoke_any: bool = option(
+        "kafka.dt.super.users.revoke.any",
+        Kind.BOOLEAN,
+        True,
+        "Whether super users may expire every token. Kafka lets only the owner and the renewers do so.",
+        section=Section.AUTHORIZATION,
+        source=Source.KAFKA_DT,
+    )
+    secret_key: Secret | None = option(
+        "delegation.token.secret.key",
+        Kind.PASSWORD,
+        None,
+        "The key that HMACs are made with, the same on all nodes and brokers. Without it, or with an empty one, "
+        "every request about tokens is refused.",
+        section=Section.TOKENS,
+        aliases=("delegation.token.master.key",),
+    )
+    max_lifetime_ms: int = option(
+        "delegation.token.max.lifetime.ms",
+        Kind.LONG,
+        604800000,
+        "The time after which a token cannot be renewed any more.",
+        section=Section.TOKENS,
+        unit="milliseconds",
+        minimum=1,
+        seconds_alias="delegation.token.max.lifetime.sec",
+    )
+    expiry_time_ms: int = option(
+        "delegation.token.expiry.time.ms",
+        Kind.LONG,
+        86400000,
+        "The time after which a token ends unless it is renewed.",
+        section=Section.TOKENS,
+        unit="milliseconds",
+        minimum=1,
+        seconds_alias="delegation.token.expiry.time.sec",
+    )
+    expiry_check_interval_ms: int = option(
+        "delegation.token.expiry.check.interval.ms",
+        Kind.LONG,
+        3600000,
+        "How often expired tokens are removed.",
+        section=Section.TOKENS,
+        unit="milliseconds",
+        minimum=1,
+    )
+    hmac_algorithm: str = option(
+        "kafka.dt.token.hmac.algorithm",
+        Kind.STRING,
+        "HmacSHA512",
+        "The HMAC of a token. Brokers use HmacSHA512; HmacSHA1 is the text of KIP-48.",
+        section=Section.TOKENS,
+        source=Source.KAFKA_DT,
+        choices=("HmacSHA512", "HmacSHA256", "HmacSHA1"),
+    )
+    auth_without_extension: bool = option(
+        "kafka.dt.token.auth.without.extension",
+        Kind.BOOLEAN,
+        True,
+        "Whether a SCRAM login whose user name is a live token id, and no SCRAM user, is a login by token although "
+        "the client did not send `tokenauth=true`. librdkafka, aiokafka, kafka-python and sarama cannot send it.",
+        section=Section.TOKENS,
+        source=Source.KAFKA_DT,
+    )
+    zookeeper_connect: str = option(
+        "zookeeper.connect",
+        Kind.STRING,
+        "",
+        "The ZooKeeper ensemble, `host:port,host:port/chroot`.",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_session_timeout_ms: int = option(
+        "zookeeper.session.timeout.ms",
+        Kind.INT,
+        18000,
+        "After this long without a sign of life ZooKeeper ends our session.",
+        section=Section.ZOOKEEPER,
+        unit="milliseconds",
+        minimum=1,
+    )
+    zookeeper_connection_timeout_ms: int = option(
+        "zookeeper.connection.timeout.ms",
+        Kind.INT,
+        18000,
+        "How long the start waits for ZooKeeper.",
+        section=Section.ZOOKEEPER,
+        unit="milliseconds",
+        minimum=1,
+    )
+    zookeeper_set_acl: bool = option(
+        "zookeeper.set.acl",
+        Kind.BOOLEAN,
+        False,
+        "Whether the znodes that we make are ours alone. Needs credentials for ZooKeeper.",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_ssl_client_enable: bool = option(
+        "zookeeper.ssl.client.enable",
+        Kind.BOOLEAN,
+        False,
+        "Whether to talk TLS to ZooKeeper.",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_ssl_truststore_location: str = option(
+        "zookeeper.ssl.truststore.location",
+        Kind.STRING,
+        "",
+        "The certificates that ZooKeeper's must come from (PEM or PKCS12).",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_ssl_truststore_password: Secret | None = option(
+        "zookeeper.ssl.truststore.password",
+        Kind.PASSWORD,
+        None,
+        "The password of the trust store.",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_ssl_keystore_location: str = option(
+        "zookeeper.ssl.keystore.location",
+        Kind.STRING,
+        "",
+        "Our certificate and private key for ZooKeeper (PEM or PKCS12).",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_ssl_keystore_password: Secret | None = option(
+        "zookeeper.ssl.keystore.password",
+        Kind.PASSWORD,
+        None,
+        "The password of the key store.",
+        section=Section.ZOOKEEPER,
+    )
+    zookeeper_digest: Secret | None = option(
+        "kafka.dt.zookeeper.digest",
+        Kind.PASSWORD,
+        None,
+        "`user:password` for ZooKeeper's digest scheme.",
+        section=Section.ZOOKEEPER,
+        source=Source.KAFKA_DT,
+    )
+    zookeeper_max_staleness_ms: int = option(
+        "kafka.dt.zookeeper.max.staleness.ms",
+        Kind.LONG,
+        30000,
+        "A node that has been cut off from ZooKeeper for this long stops accepting logins by token, "
+        "for it cannot know any more which were revoked.",
+        section=Section.ZOOKEEPER,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=0,
+    )
+    change_retention_ms: int = option(
+        "kafka.dt.zookeeper.change.retention.ms",
+        Kind.LONG,
+        60000,
+        "How long the change nodes that we make stay for brokers and other nodes to read. A broker keeps its own "
+        "for 15 minutes, too long at thousands of changes a second.",
+        section=Section.ZOOKEEPER,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=1000,
+    )
+    workers: int = option(
+        "kafka.dt.workers",
+        Kind.INT,
+        0,
+        "How many processes serve the listeners; 0 is one for each core.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
+        minimum=0,
+    )
+    overrides: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The keys of the form `listener.name.<name>...`, which `kafka_dt.config.listeners` reads."""
+
+
+def options() -> Iterator[tuple[str, Option]]:
+    """Walk the table: the field's name and its option, in the order of declaration."""
+    for declared in fields(Settings):
+        if OPTION in declared.metadata:
+            yield declared.name, declared.metadata[OPTION]
