@@ -1,0 +1,122 @@
+"""What may follow what on a connection, from the first byte to the end of the session: the table of a Kafka login.
+
+Theory of operation. A connection to a SASL listener starts in INITIAL, one to a listener without SASL in READY.
+The client may ask for ApiVersions once, then names a mechanism by SaslHandshake; by its version the tokens of the
+mechanism travel as bare frames (v0) or inside SaslAuthenticate (v1). When the mechanism succeeds the connection is
+READY. A session with a lifetime may log in again (KIP-368): the same walk, from REAUTHENTICATING on.
+
+`next_step(state, request)` looks a pair up; a pair that is absent is a request in the wrong state. What that costs
+depends on the state alone (`VIOLATION`): before a mechanism is chosen a broker just closes the connection, during
+the exchange it answers ILLEGAL_SASL_STATE first, afterwards it answers so and goes on.
+
+The picture in the manual is drawn from this table, and a test walks every state with every request.
+
+Source: KIP-43, KIP-152, KIP-368; Kafka's SaslServerAuthenticator.SaslState and KafkaChannel.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Final
+
+
+class State(Enum):
+    """Where a connection is between its first byte and its session."""
+
+    INITIAL = auto()
+    """Nothing was received, or an ApiVersions that was refused."""
+    VERSIONS_KNOWN = auto()
+    """ApiVersions was answered; only a handshake may follow."""
+    EXCHANGE = auto()
+    """A mechanism was chosen by SaslHandshake v1; its tokens come in SaslAuthenticate."""
+    BARE_EXCHANGE = auto()
+    """A mechanism was chosen by SaslHandshake v0; its tokens come as bare frames."""
+    READY = auto()
+    """The client has logged in, or need not."""
+    REAUTHENTICATING = auto()
+    """As EXCHANGE, in a session that was READY before."""
+    BARE_REAUTHENTICATING = auto()
+    """As BARE_EXCHANGE, in a session that was READY before."""
+    CLOSING = auto()
+    """The connection ends; nothing that arrives is looked at."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether frames are tokens of the mechanism without a Kafka header."""
+        return self in {State.BARE_EXCHANGE, State.BARE_REAUTHENTICATING}
+
+    @property
+    def logged_in(self) -> bool:
+        """Whether a first login has been completed."""
+        return self in {State.READY, State.REAUTHENTICATING, State.BARE_REAUTHENTICATING}
+
+
+class Request(Enum):
+    """The kinds of frames that the table tells apart."""
+
+    API_VERSIONS = auto()
+    HANDSHAKE_V0 = auto()
+    HANDSHAKE_V1 = auto()
+    TOKEN = auto()
+    """A SaslAuthenticate, or a bare frame where bare frames are expected."""
+    OTHER = auto()
+    """Any other API."""
+
+
+class Action(Enum):
+    """What the connection does with a frame."""
+
+    ANSWER_VERSIONS = auto()
+    CHOOSE_MECHANISM = auto()
+    EVALUATE_TOKEN = auto()
+    SERVE = auto()
+    CLOSE = auto()
+    """Close without an answer."""
+    REFUSE_AND_CLOSE = auto()
+    """Answer ILLEGAL_SASL_STATE in the layout of the request, then close."""
+    REFUSE = auto()
+    """Answer ILLEGAL_SASL_STATE in the layout of the request and go on."""
+
+
+TRANSITIONS: Final = MappingProxyType(
+    {
+        (State.INITIAL, Request.API_VERSIONS): (Action.ANSWER_VERSIONS, State.VERSIONS_KNOWN),
+        (State.INITIAL, Request.HANDSHAKE_V0): (Action.CHOOSE_MECHANISM, State.BARE_EXCHANGE),
+        (State.INITIAL, Request.HANDSHAKE_V1): (Action.CHOOSE_MECHANISM, State.EXCHANGE),
+        (State.VERSIONS_KNOWN, Request.HANDSHAKE_V0): (Action.CHOOSE_MECHANISM, State.BARE_EXCHANGE),
+        (State.VERSIONS_KNOWN, Request.HANDSHAKE_V1): (Action.CHOOSE_MECHANISM, State.EXCHANGE),
+        (State.EXCHANGE, Request.TOKEN): (Action.EVALUATE_TOKEN, State.EXCHANGE),
+        (State.BARE_EXCHANGE, Request.TOKEN): (Action.EVALUATE_TOKEN, State.BARE_EXCHANGE),
+        (State.READY, Request.API_VERSIONS): (Action.ANSWER_VERSIONS, State.READY),
+        (State.READY, Request.HANDSHAKE_V0): (Action.CHOOSE_MECHANISM, State.BARE_REAUTHENTICATING),
+        (State.READY, Request.HANDSHAKE_V1): (Action.CHOOSE_MECHANISM, State.REAUTHENTICATING),
+        (State.READY, Request.OTHER): (Action.SERVE, State.READY),
+        (State.REAUTHENTICATING, Request.TOKEN): (Action.EVALUATE_TOKEN, State.REAUTHENTICATING),
+        (State.BARE_REAUTHENTICATING, Request.TOKEN): (Action.EVALUATE_TOKEN, State.BARE_REAUTHENTICATING),
+    }
+)
+"""(state, request) -> (action, next state). READY with a handshake holds where the session may log in again; the
+connection refuses it elsewhere."""
+
+VIOLATION: Final = MappingProxyType(
+    {
+        State.INITIAL: (Action.CLOSE, State.CLOSING),
+        State.VERSIONS_KNOWN: (Action.CLOSE, State.CLOSING),
+        State.EXCHANGE: (Action.REFUSE_AND_CLOSE, State.CLOSING),
+        State.BARE_EXCHANGE: (Action.CLOSE, State.CLOSING),
+        State.READY: (Action.REFUSE, State.READY),
+        State.REAUTHENTICATING: (Action.REFUSE_AND_CLOSE, State.CLOSING),
+        State.BARE_REAUTHENTICATING: (Action.CLOSE, State.CLOSING),
+        State.CLOSING: (Action.CLOSE, State.CLOSING),
+    }
+)
+"""state -> what a request that `TRANSITIONS` does not hold leads to."""
+
+
+def next_step(state: State, request: Request) -> tuple[Action, State]:
+    """Look up what a request does in a state.
+
+    :returns: what to do, and the state afterwards (if the action succeeds)
+    """
+    return TRANSITIONS.get((state, request)) or VIOLATION[state]

@@ -1,0 +1,79 @@
+"""What can go wrong while speaking the Kafka protocol, as a tree.
+
+    ProtocolError
+      LocalProtocolError        this package was used wrongly: a bug of its caller
+      RemoteProtocolError       the peer broke the protocol: its connection is to be closed
+        InvalidFrameLength
+        MalformedMessage
+        UnknownApi
+        UnsupportedVersion
+
+The text of a RemoteProtocolError is one line for the log. It repeats nothing of what the peer sent but
+numbers, so that neither secrets nor line ends of strangers reach a log.
+
+Source: Kafka's NetworkReceive, RequestHeader and RequestContext, which close a connection in these cases.
+"""
+
+
+class ProtocolError(Exception):
+    """Anything that this package raises."""
+
+
+class LocalProtocolError(ProtocolError):
+    """A call that makes no sense, or an entity that the wire format cannot hold."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent what the protocol does not allow; nothing is answered and its connection is closed."""
+
+
+class InvalidFrameLength(RemoteProtocolError):
+    """The length in front of a frame is negative or beyond the limit.
+
+    Args:
+        length: what the peer announced, in bytes.
+        limit: the longest frame that is taken, in bytes.
+    """
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(f"frame length {length} is not between 0 and {limit}")
+        self.length = length
+        self.limit = limit
+
+
+class MalformedMessage(RemoteProtocolError):
+    """A header or a body does not decode.
+
+    Args:
+        reason: what is wrong, in a few words and without the peer's bytes.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"malformed message: {reason}")
+        self.reason = reason
+
+
+class UnknownApi(RemoteProtocolError):
+    """A request for an API that is not offered.
+
+    Args:
+        api_key: the key in the request's header.
+    """
+
+    def __init__(self, api_key: int) -> None:
+        super().__init__(f"unknown API key {api_key}")
+        self.api_key = api_key
+
+
+class UnsupportedVersion(RemoteProtocolError):
+    """A request for a known API in a version that is not offered.
+
+    Args:
+        api_key: the key in the request's header.
+        api_version: the version in the request's header.
+    """
+
+    def __init__(self, api_key: int, api_version: int) -> None:
+        super().__init__(f"API key {api_key} has no version {api_version}")
+        self.api_key = api_key
+        self.api_version = api_version

@@ -1,0 +1,83 @@
+"""A stream of bytes <-> frames: every Kafka message travels behind its length, four bytes, big-endian.
+
+Feed what the socket gave to `FrameSplitter.receive_data`, then call `next_frame` until it returns None. A
+length is judged as soon as its four bytes are there, before any of the content, and nothing is allocated for it:
+the splitter holds exactly what has arrived and was not yet taken. The work is linear in the bytes received,
+however they are cut. How much may wait is the caller's business: `buffered` tells.
+
+Source: Kafka protocol guide, "Common Request and Response Structure"; Kafka's NetworkReceive.
+"""
+
+from struct import Struct
+from typing import Final
+
+from protocol.errors import InvalidFrameLength, LocalProtocolError
+
+_LENGTH: Final = Struct(">i")
+_MAX_LENGTH: Final = 2**31 - 1
+
+
+def frame(payload: bytes) -> bytes:
+    """Put its length in front of a message.
+
+    Args:
+        payload: header and body of one message, or a bare SASL token; may be empty.
+
+    Raises:
+        LocalProtocolError: the payload is longer than a length can say.
+    """
+    if len(payload) > _MAX_LENGTH:
+        raise LocalProtocolError(f"a message of {len(payload)} bytes is too long for a frame")
+    return _LENGTH.pack(len(payload)) + payload
+
+
+class FrameSplitter:
+    """Takes bytes in any chunks and gives whole frames.
+
+    Args:
+        max_bytes: the longest content of a frame that is taken.
+    """
+
+    max_bytes: int
+    """May be changed at any time; applies to the frames whose length is read from then on."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._data = bytearray()
+        self._length: int | None = None
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes have arrived that are not part of a frame already given, length bytes included."""
+        return len(self._data)
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the peer; call `next_frame` next."""
+        self._data += data
+
+    def next_frame(self) -> bytes | None:
+        """Give the content of the next frame, which may be empty, or None if it has not arrived in whole.
+
+        Raises:
+            InvalidFrameLength: the next length is negative or over `max_bytes`; the stream is of no more use.
+        """
+        data = self._data
+        if self._length is None:
+            if len(data) < _LENGTH.size:
+                return None
+            self._length = self._read_length()
+        end = _LENGTH.size + self._length
+        if len(data) < end:
+            return None
+        with memoryview(data) as view:
+            content = bytes(view[_LENGTH.size : end])
+        # A bytearray forgets its beginning without moving the rest.
+        del data[:end]
+        self._length = None
+        return content
+
+    def _read_length(self) -> int:
+        length: int = _LENGTH.unpack_from(self._data)[0]
+        if not 0 <= length <= self.max_bytes:
+            raise InvalidFrameLength(length, self.max_bytes)
+        return length
