@@ -1,0 +1,149 @@
+"""What can go wrong with a token.
+
+    Exception
+    ├── TokenError                  a request about tokens is refused
+    │   ├── TokensDisabled              no secret key is set
+    │   ├── TokenRequestNotAllowed      this connection may not ask about tokens
+    │   ├── TokenAuthorizationFailed    the requester may not have tokens for that owner
+    │   ├── InvalidRenewerType          a renewer is not a user
+    │   ├── TokenNotFound               no such token (any more)
+    │   ├── TokenOwnerMismatch          neither owner nor renewer
+    │   ├── TokenExpired                expiry or max timestamp passed
+    │   └── StoreUnavailable            the store cannot be asked, or its answer is too old
+    ├── VersionConflict             between the store and the manager only: somebody else was first
+    └── InvalidPrincipal            text that is no `Type:name`; a ValueError
+
+Errors carry fields and word themselves; nobody parses the text. They know no Kafka error codes: the server maps each
+TokenError to its code in one table. No field holds a secret: an HMAC that matches nothing is not repeated.
+
+Source: KIP-48 "Public Interfaces", org.apache.kafka.common.errors
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_dt.tokens.principal import Principal
+
+
+class TokenError(Exception):
+    """A request about tokens is refused; the subclass says why."""
+
+
+@dataclass(eq=False)
+class TokensDisabled(TokenError):
+    """Tokens cannot be made or checked, because no secret key is set."""
+
+    setting: str = "delegation.token.secret.key"
+    """The setting that switches tokens on."""
+
+    def __str__(self) -> str:
+        return f"Delegation tokens are disabled: {self.setting} is not set."
+
+
+@dataclass(eq=False)
+class TokenRequestNotAllowed(TokenError):
+    """A connection without authentication, or one that logged in with a token, may not ask about tokens."""
+
+    reason: str
+    """What is wrong with the connection, as half a sentence."""
+
+    def __str__(self) -> str:
+        return f"Delegation token requests are not allowed here: {self.reason}."
+
+
+@dataclass(eq=False)
+class TokenAuthorizationFailed(TokenError):
+    """The requester may not create tokens for that owner."""
+
+    requester: Principal
+    owner: Principal
+
+    def __str__(self) -> str:
+        return f"{self.requester} may not create delegation tokens for {self.owner}."
+
+
+@dataclass(eq=False)
+class InvalidRenewerType(TokenError):
+    """A renewer has a type other than `User`."""
+
+    principal: Principal
+
+    def __str__(self) -> str:
+        return f"{self.principal} cannot be a renewer: only the type User can."
+
+
+@dataclass(eq=False)
+class TokenNotFound(TokenError):
+    """No token has that HMAC or id, or it has been deleted."""
+
+    token_id: str | None = None
+    """The id where it is known; None when only an HMAC was given, which is not repeated."""
+
+    def __str__(self) -> str:
+        if self.token_id is None:
+            return "No delegation token has this HMAC."
+        return f"There is no delegation token {self.token_id}."
+
+
+@dataclass(eq=False)
+class TokenOwnerMismatch(TokenError):
+    """Only the owner and the renewers may renew or expire a token."""
+
+    requester: Principal
+
+    def __str__(self) -> str:
+        return f"{self.requester} is neither the owner nor a renewer of this delegation token."
+
+
+@dataclass(eq=False)
+class TokenExpired(TokenError):
+    """The token's expiry timestamp or its max timestamp has passed."""
+
+    token_id: str
+
+    def __str__(self) -> str:
+        return f"Delegation token {self.token_id} has expired."
+
+
+@dataclass(eq=False)
+class StoreUnavailable(TokenError):
+    """The store of the tokens cannot be asked now, or what is known of it is too old to rely on.
+
+    After a change it means: not acknowledged. The change may have been made or not; a later look will tell.
+    """
+
+    reason: str
+    """What happened, as half a sentence for the log."""
+
+    def __str__(self) -> str:
+        return f"The store of delegation tokens is not available: {self.reason}."
+
+
+@dataclass(eq=False)
+class VersionConflict(Exception):
+    """A guarded write was refused, because the stored token is not the one the writer had seen.
+
+    It is raised by a store and answered by the manager, which looks again; it never reaches a client.
+    """
+
+    token_id: str
+    version: int | None
+    """The version the writer had seen; None for a create, whose id was taken."""
+
+    def __str__(self) -> str:
+        if self.version is None:
+            return f"Delegation token id {self.token_id} is taken."
+        return f"Delegation token {self.token_id} is no longer at version {self.version}."
+
+
+@dataclass(eq=False)
+class InvalidPrincipal(ValueError):
+    """A text that is not of the form `Type:name`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"Expected a principal in the form Type:name, got {self.text!r}."

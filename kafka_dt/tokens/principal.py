@@ -1,0 +1,52 @@
+"""Who somebody is: a principal, as Kafka writes it (`User:alice`).
+
+A principal lives beside the tokens and not in `security/`, because the owner, the requester and the renewers of a
+token are principals and imports point from `security` to `tokens`. Equality is exact: type and name, letter case
+included, so `Group:alice` is not `User:alice`.
+
+Source: org.apache.kafka.common.security.auth.KafkaPrincipal, SecurityUtils.parseKafkaPrincipal
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_dt.tokens.errors import InvalidPrincipal
+
+USER_TYPE: Final = "User"
+"""The type of everybody who can log in, and the only type a renewer may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A type and a name; either may be any text, also an empty one."""
+
+    type: str
+    """`User` for whoever logged in; other types exist only where somebody wrote them."""
+    name: str
+    """The name, without quoting."""
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+    @classmethod
+    def user(cls, name: str) -> Principal:
+        """Return the principal of the user `name`."""
+        return cls(USER_TYPE, name)
+
+    @classmethod
+    def parse(cls, text: str) -> Principal:
+        """Read `Type:name`; the first colon separates, the name may hold more of them.
+
+        Raises:
+            InvalidPrincipal: there is no colon in `text`.
+        """
+        principal_type, colon, name = text.partition(":")
+        if not colon:
+            raise InvalidPrincipal(text)
+        return cls(principal_type, name)
+
+
+ANONYMOUS: Final = Principal(USER_TYPE, "ANONYMOUS")
+"""Who talks on a listener without authentication."""
