@@ -1,0 +1,98 @@
+"""The one shape of every server side SASL mechanism: what goes in, and what can come out.
+
+A mechanism is a machine without I/O, clock or randomness. Its driver passes each message of the client to `step` and
+does what the outcome says:
+
+    Challenge          send `message`, pass the next message of the client to `step`
+    CredentialRequest  find the credential of `name` (this may take a while), pass it to `resume`
+    Success            send `message`; the client is `identity`
+    Failure            send nothing of the mechanism; tell the client `message`, the log `detail`
+
+Bytes of a client never make a machine raise: whatever it sends is one of these outcomes. `LocalProtocolError` is
+raised when the driver calls what is not due, for instance after Success or Failure. A machine serves one login.
+
+Source: RFC 4422 section 3; javax.security.sasl.SaslServer, as org.apache.kafka.common.security.scram drives it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol, TypeAlias, TypeVar
+
+Credential_contra = TypeVar("Credential_contra", contravariant=True)
+
+NO_EXTENSIONS: Mapping[str, str] = MappingProxyType({})
+"""The SASL extensions of a client that sent none."""
+
+
+def _no_extensions() -> Mapping[str, str]:
+    # Needed up to Python 3.11, where a mapping proxy cannot be a default itself.
+    return NO_EXTENSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The login goes on: the client has to answer this message."""
+
+    message: bytes
+    """The mechanism's next message to the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialRequest:
+    """The driver has to find a credential and pass it to `resume`."""
+
+    name: str
+    """The authentication id: a user name or a token id. Up to 16 KiB, perhaps with control characters."""
+    token: bool = False
+    """True if the client asked for a login by delegation token (`tokenauth=true`)."""
+    extensions: Mapping[str, str] = field(default_factory=_no_extensions)
+    """All SASL extensions as sent, `tokenauth` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """The client has proved that it is `identity`."""
+
+    message: bytes
+    """The mechanism's last message to the client; empty if it has none."""
+    identity: str
+    """The authentication id: a user name or a token id. The principal is the driver's decision."""
+    extensions: Mapping[str, str] = field(default_factory=_no_extensions)
+    """The SASL extensions that the client sent, such as `tokenauth`; the client's proof covers them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The login has failed and the machine has ended."""
+
+    detail: str
+    """Why, for our log: one line without any secret and without the client's text."""
+    message: str | None = None
+    """The words for the client; None stands for the mechanism's generic words, which tell a guesser nothing."""
+
+
+Outcome: TypeAlias = Challenge | CredentialRequest | Success | Failure
+
+
+class ServerMechanism(Protocol[Credential_contra]):
+    """The server side of one login by one SASL mechanism."""
+
+    def step(self, response: bytes) -> Outcome:
+        """Take the client's next message.
+
+        Args:
+            response: the message as it came, without framing
+
+        Raises:
+            LocalProtocolError: no message is due (a credential is, or the machine has ended)
+        """
+        ...
+
+    def resume(self, credential: Credential_contra) -> Outcome:
+        """Take the credential that the last outcome, a CredentialRequest, asked for.
+
+        Raises:
+            LocalProtocolError: no credential was asked for
+        """
+        ...

@@ -1,0 +1,225 @@
+"""The four messages of SCRAM: bytes -> values, strictly by the grammar of RFC 5802 as Kafka narrows it.
+
+    client-first   n,[a=authzid],n=name,r=nonce[,extension=value]...
+    server-first   r=nonce,s=salt,i=iterations[,extension=value]...
+    client-final   c=channel-binding,r=nonce[,extension=value]...,p=proof
+    server-final   v=signature[,extension=value]...   or   e=error
+
+Kafka takes names and values in ASCII only, extension names of one or more letters, and no channel binding. Where
+its parser is laxer than the RFC the RFC wins: a mandatory extension (`m=`) ends the exchange, base64 has one form
+only (so that no bit of a message can change unseen), and no attribute comes twice.
+
+Each parser works in time linear in the message, and no message is longer than MAX_MESSAGE_BYTES.
+
+Source: RFC 5802 sections 5.1 and 7; org.apache.kafka.common.security.scram.internals.ScramMessages.
+"""
+
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from protocol.sasl.errors import MalformedScramMessage, ServerRejected
+from protocol.sasl.mechanism import NO_EXTENSIONS
+
+MAX_MESSAGE_BYTES = 16_384
+"""No message of either side may be longer; real ones have 30 to 200 bytes."""
+
+_LONGEST_COUNT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFirst:
+    """The client says who it is."""
+
+    gs2_header: str
+    """`n,,` or `n,a=...,` as sent: what `c=` of the client-final has to repeat."""
+    authorization_id: str | None
+    """Who the client wants to act as, None if it does not say."""
+    name: str
+    """The authentication id, unescaped."""
+    nonce: str
+    """The client's part of the nonce."""
+    extensions: Mapping[str, str]
+    """In the order of the message."""
+    bare: str
+    """The message without the gs2 header, as sent: the first part of the AuthMessage."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFirst:
+    """The server says how to hash the password."""
+
+    nonce: str
+    """Both parts of the nonce."""
+    salt: bytes
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFinal:
+    """The client proves that it knows the password."""
+
+    channel_binding: str
+    """The base64 text of `c=`."""
+    nonce: str
+    proof: bytes = field(repr=False)
+    without_proof: str
+    """The message up to the proof, as sent: the last part of the AuthMessage."""
+
+
+def parse_client_first(message: bytes) -> ClientFirst:
+    """Parse a client-first message, or raise MalformedScramMessage."""
+    what = "client-first"
+    text = _decode(what, message)
+    flag, *rest = text.split(",")
+    if flag != "n":
+        raise MalformedScramMessage(what, "no gs2 header without channel binding (n,,)")
+    if len(rest) < len(("authzid", "n", "r")):
+        raise MalformedScramMessage(what, "an attribute is missing")
+    authzid, name, nonce, *extensions = rest
+    gs2_header = f"n,{authzid},"
+    return ClientFirst(
+        gs2_header=gs2_header,
+        authorization_id=_saslname(what, "a", authzid) if authzid else None,
+        name=_saslname(what, "n", name),
+        nonce=_nonce(what, nonce),
+        extensions=_extensions(what, extensions, "nr"),
+        bare=text[len(gs2_header) :],
+    )
+
+
+def parse_server_first(message: bytes) -> ServerFirst:
+    """Parse a server-first message, or raise MalformedScramMessage or ServerRejected."""
+    what = "server-first"
+    _refuse_error(message)
+    nonce, *rest = _decode(what, message).split(",")
+    if len(rest) < len(("s", "i")):
+        raise MalformedScramMessage(what, "an attribute is missing")
+    salt, iterations, *extensions = rest
+    _extensions(what, extensions, "rsi")
+    return ServerFirst(
+        nonce=_nonce(what, nonce),
+        salt=_base64(what, "s", salt),
+        iterations=_count(what, _value(what, "i", iterations)),
+    )
+
+
+def parse_client_final(message: bytes) -> ClientFinal:
+    """Parse a client-final message, or raise MalformedScramMessage."""
+    what = "client-final"
+    text = _decode(what, message)
+    channel_binding, *rest = text.split(",")
+    if len(rest) < len(("r", "p")):
+        raise MalformedScramMessage(what, "an attribute is missing")
+    nonce, *extensions, proof = rest
+    _extensions(what, extensions, "crp")
+    return ClientFinal(
+        channel_binding=_value(what, "c", channel_binding),
+        nonce=_nonce(what, nonce),
+        proof=_base64(what, "p", proof),
+        without_proof=text[: -len(proof) - 1],
+    )
+
+
+def parse_server_final(message: bytes) -> bytes:
+    """Parse a server-final message into the server's signature, or raise MalformedScramMessage or ServerRejected."""
+    what = "server-final"
+    _refuse_error(message)
+    signature, *extensions = _decode(what, message).split(",")
+    _extensions(what, extensions, "ve")
+    return _base64(what, "v", signature)
+
+
+def encode_saslname(name: str) -> str:
+    """Return a user name as a message carries it: `=3D` for `=`, `=2C` for `,`."""
+    return name.replace("=", "=3D").replace(",", "=2C")
+
+
+def encode_base64(data: bytes) -> str:
+    """Return the base64 text of bytes, padded, without line ends."""
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def is_nonce(text: str) -> bool:
+    """Tell whether a text can be a nonce: printable ASCII without blank and comma, not empty (RFC 5802 section 7)."""
+    return text.isascii() and text.isprintable() and bool(text) and " " not in text and "," not in text
+
+
+def _decode(what: str, message: bytes) -> str:
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise MalformedScramMessage(what, f"longer than {MAX_MESSAGE_BYTES} bytes")
+    if not message.isascii() or b"\0" in message:
+        raise MalformedScramMessage(what, "a character that is NUL or not ASCII")
+    return message.decode("ascii")
+
+
+def _refuse_error(message: bytes) -> None:
+    """Raise what a server says in place of its message; RFC 5802 has it in server-final, some send it first."""
+    if message.startswith(b"e=") and len(message) <= MAX_MESSAGE_BYTES:
+        raise ServerRejected(message[2:].split(b",", 1)[0].decode(errors="replace"))
+
+
+def _value(what: str, name: str, attribute: str) -> str:
+    if not attribute.startswith(f"{name}="):
+        if attribute.startswith("m="):
+            raise MalformedScramMessage(what, "a mandatory extension (m=), and none is known")
+        raise MalformedScramMessage(what, f"no attribute {name}= in its place")
+    return attribute[2:]
+
+
+def _saslname(what: str, name: str, attribute: str) -> str:
+    value = _value(what, name, attribute)
+    if not value:
+        raise MalformedScramMessage(what, f"an empty name in {name}=")
+    if "=" not in value:
+        return value
+    if value.count("=") != value.count("=2C") + value.count("=3D"):
+        raise MalformedScramMessage(what, f"an unknown escape in {name}=")
+    # In this order: `=3D2C` stands for `=2C`, not for a comma.
+    return value.replace("=2C", ",").replace("=3D", "=")
+
+
+def _nonce(what: str, attribute: str) -> str:
+    value = _value(what, "r", attribute)
+    if not is_nonce(value):
+        raise MalformedScramMessage(what, "a nonce that is empty or does not print")
+    return value
+
+
+def _base64(what: str, name: str, attribute: str) -> bytes:
+    value = _value(what, name, attribute)
+    try:
+        data = binascii.a2b_base64(value, strict_mode=True)
+    except binascii.Error:
+        data = b""
+    # The last character of a text may hold bits that nobody decodes; only zeros are base64.
+    if not data or encode_base64(data) != value:
+        raise MalformedScramMessage(what, f"{name}= is not base64")
+    return data
+
+
+def _count(what: str, value: str) -> int:
+    if not value.isdigit() or value.startswith("0") or len(value) > _LONGEST_COUNT:
+        raise MalformedScramMessage(what, "i= is not a count")
+    return int(value)
+
+
+def _extensions(what: str, attributes: Sequence[str], taken: str) -> Mapping[str, str]:
+    """Parse `name=value` attributes; `taken` are the attributes (one letter each) that the message has already."""
+    if not attributes:
+        return NO_EXTENSIONS
+    extensions: dict[str, str] = {}
+    seen = set(taken)
+    for attribute in attributes:
+        name, _, value = attribute.partition("=")
+        if not name.isalpha() or not value:
+            raise MalformedScramMessage(what, "an extension is not name=value")
+        if name == "m":
+            raise MalformedScramMessage(what, "a mandatory extension (m=), and none is known")
+        if name in seen:
+            raise MalformedScramMessage(what, "an attribute comes twice")
+        seen.add(name)
+        extensions[name] = value
+    if attributes[-1].endswith(("\r", "\n")):
+        raise MalformedScramMessage(what, "a line end after the message")
+    return extensions
