@@ -21,6 +21,7 @@ from protocol.errors import LocalProtocolError
 from protocol.sasl.errors import ServerNonceMismatch, ServerSignatureMismatch, UnacceptableIterations
 from protocol.sasl.scram import ScramKeys, ScramMechanism, client_proof, derive_keys
 from protocol.sasl.scram_messages import (
+    client_final_start,
     encode_base64,
     encode_saslname,
     is_nonce,
@@ -112,7 +113,7 @@ class ScramClient:
         if not minimum <= message.iterations <= MAX_ITERATIONS:
             raise UnacceptableIterations(message.iterations, minimum, MAX_ITERATIONS)
         keys = self._derive(self._mechanism, self._password, message.salt, message.iterations)
-        without_proof = f"c={encode_base64(_GS2_HEADER.encode())},r={message.nonce}"
+        without_proof = client_final_start(_GS2_HEADER, message.nonce)
         auth_message = b",".join((self._bare.encode(), server_first, without_proof.encode()))
         self._signature = self._mechanism.hmac(keys.server_key, auth_message)
         self._state = _State.VERIFY

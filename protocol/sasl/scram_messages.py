@@ -15,6 +15,7 @@ Source: RFC 5802 sections 5.1 and 7; org.apache.kafka.common.security.scram.inte
 """
 
 import binascii
+import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -59,12 +60,9 @@ class ServerFirst:
 class ClientFinal:
     """The client proves that it knows the password."""
 
-    channel_binding: str
-    """The base64 text of `c=`."""
-    nonce: str
-    proof: bytes = field(repr=False)
     without_proof: str
     """The message up to the proof, as sent: the last part of the AuthMessage."""
+    proof: bytes = field(repr=False)
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
@@ -99,26 +97,32 @@ def parse_server_first(message: bytes) -> ServerFirst:
     _extensions(what, extensions, "rsi")
     return ServerFirst(
         nonce=_nonce(what, nonce),
-        salt=_base64(what, "s", salt),
+        salt=_base64(what, "s", _value(what, "s", salt)),
         iterations=_count(what, _value(what, "i", iterations)),
     )
 
 
-def parse_client_final(message: bytes) -> ClientFinal:
-    """Parse a client-final message, or raise MalformedScramMessage."""
+def client_final_start(gs2_header: str, nonce: str) -> str:
+    """Return how every client-final of an exchange begins: channel binding and nonce."""
+    return f"c={encode_base64(gs2_header.encode('ascii'))},r={nonce}"
+
+
+def parse_client_final(message: bytes, start: str) -> ClientFinal:
+    """Parse a client-final message that begins with `start`, or raise MalformedScramMessage."""
     what = "client-final"
     text = _decode(what, message)
-    channel_binding, *rest = text.split(",")
-    if len(rest) < len(("r", "p")):
-        raise MalformedScramMessage(what, "an attribute is missing")
-    nonce, *extensions, proof = rest
-    _extensions(what, extensions, "crp")
-    return ClientFinal(
-        channel_binding=_value(what, "c", channel_binding),
-        nonce=_nonce(what, nonce),
-        proof=_base64(what, "p", proof),
-        without_proof=text[: -len(proof) - 1],
-    )
+    without_proof, _, proof = text.rpartition(",p=")
+    if not without_proof:
+        raise MalformedScramMessage(what, "no proof at its end")
+    # One comparison in constant time for both: c= and r= have one right form each.
+    if not hmac.compare_digest(without_proof[: len(start)], start):
+        raise MalformedScramMessage(what, "c= or r= is not that of this exchange")
+    if len(without_proof) > len(start):
+        after, *extensions = without_proof[len(start) :].split(",")
+        if after:
+            raise MalformedScramMessage(what, "characters after the nonce")
+        _extensions(what, extensions, "crp")
+    return ClientFinal(without_proof, _base64(what, "p", proof))
 
 
 def parse_server_final(message: bytes) -> bytes:
@@ -127,7 +131,7 @@ def parse_server_final(message: bytes) -> bytes:
     _refuse_error(message)
     signature, *extensions = _decode(what, message).split(",")
     _extensions(what, extensions, "ve")
-    return _base64(what, "v", signature)
+    return _base64(what, "v", _value(what, "v", signature))
 
 
 def encode_saslname(name: str) -> str:
@@ -156,7 +160,7 @@ def _decode(what: str, message: bytes) -> str:
 def _refuse_error(message: bytes) -> None:
     """Raise what a server says in place of its message; RFC 5802 has it in server-final, some send it first."""
     if message.startswith(b"e=") and len(message) <= MAX_MESSAGE_BYTES:
-        raise ServerRejected(message[2:].split(b",", 1)[0].decode(errors="replace"))
+        raise ServerRejected(message[len(b"e=") :].split(b",", 1)[0].decode(errors="replace"))
 
 
 def _value(what: str, name: str, attribute: str) -> str:
@@ -164,7 +168,7 @@ def _value(what: str, name: str, attribute: str) -> str:
         if attribute.startswith("m="):
             raise MalformedScramMessage(what, "a mandatory extension (m=), and none is known")
         raise MalformedScramMessage(what, f"no attribute {name}= in its place")
-    return attribute[2:]
+    return attribute[len("x=") :]
 
 
 def _saslname(what: str, name: str, attribute: str) -> str:
@@ -186,8 +190,7 @@ def _nonce(what: str, attribute: str) -> str:
     return value
 
 
-def _base64(what: str, name: str, attribute: str) -> bytes:
-    value = _value(what, name, attribute)
+def _base64(what: str, name: str, value: str) -> bytes:
     try:
         data = binascii.a2b_base64(value, strict_mode=True)
     except binascii.Error:

@@ -16,7 +16,6 @@ the cost.
 Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth); Kafka's ScramSaslServer and ScramServerCallbackHandler.
 """
 
-import hmac
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -27,6 +26,7 @@ from protocol.sasl.scram import ScramCredential, ScramMechanism, is_valid_proof
 from protocol.sasl.scram_messages import (
     ClientFinal,
     ClientFirst,
+    client_final_start,
     encode_base64,
     is_nonce,
     parse_client_final,
@@ -45,7 +45,7 @@ class _Exchange:
 
     client_first: ClientFirst
     server_first: str
-    nonce: str
+    client_final_start: str
     credential: ScramCredential
 
 
@@ -94,7 +94,7 @@ class ScramServer:
             if state is _Bare.NEW:
                 return self._take_client_first(parse_client_first(response))
             if isinstance(state, _Exchange):
-                return self._take_client_final(state, parse_client_final(response))
+                return self._take_client_final(state, parse_client_final(response, state.client_final_start))
         except MalformedScramMessage as error:
             return Failure(str(error))
         self._state = state
@@ -120,7 +120,8 @@ class ScramServer:
             )
         nonce = client_first.nonce + self._server_nonce
         server_first = f"r={nonce},s={encode_base64(credential.salt)},i={credential.iterations}"
-        self._state = _Exchange(client_first, server_first, nonce, credential)
+        start = client_final_start(client_first.gs2_header, nonce)
+        self._state = _Exchange(client_first, server_first, start, credential)
         return Challenge(server_first.encode("ascii"))
 
     def _take_client_first(self, message: ClientFirst) -> Outcome:
@@ -133,11 +134,6 @@ class ScramServer:
 
     def _take_client_final(self, exchange: _Exchange, message: ClientFinal) -> Outcome:
         client_first, credential = exchange.client_first, exchange.credential
-        if not hmac.compare_digest(message.nonce, exchange.nonce):
-            return Failure("client-final: the nonce is not that of this exchange")
-        channel_binding = encode_base64(client_first.gs2_header.encode("ascii"))
-        if not hmac.compare_digest(message.channel_binding, channel_binding):
-            return Failure("client-final: the channel binding does not repeat the gs2 header")
         auth_message = f"{client_first.bare},{exchange.server_first},{message.without_proof}".encode("ascii")
         if not is_valid_proof(self._mechanism, credential.stored_key, auth_message, message.proof):
             return Failure("client-final: the proof is wrong")
