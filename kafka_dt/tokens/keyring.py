@@ -9,6 +9,7 @@ Source: kafka.server.DelegationTokenManager.createHmac; KIP-48 "Token acquisitio
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from enum import Enum
 
@@ -51,4 +52,10 @@ class Keyring:
 
     def hmac(self, token_id: str) -> bytes:
         """Return the raw HMAC of `token_id`, as long as the hash: 64, 32 or 20 bytes."""
-        return hmac.digest(self._key, token_id.encode(), self._hash_name)
+        # An id with half a surrogate pair cannot be UTF-8; a broker puts "?" there, and so an odd znode does no harm.
+        return hmac.digest(self._key, token_id.encode(errors="replace"), self._hash_name)
+
+    @property
+    def hmac_bytes(self) -> int:
+        """The length of every HMAC of this keyring; anything else matches no token."""
+        return hashlib.new(self._hash_name, usedforsecurity=False).digest_size
