@@ -2,6 +2,57 @@
 
 Read `token.py` first (what a token is), then `manager.py` (what may be done with it, by whom, in which order it is
 checked), then `store.py` (what is asked of the place that keeps the tokens, and on what "no lost update, no
-resurrection" rests). `cache.py` is what this process knows of the store, `keyring.py` makes the secrets, `errors.py`
-is the tree of refusals.
+resurrection" rests). `cache.py` is what this process knows of the store; `changes.py`, `lookup.py` and `purge.py` are
+the three ways in which the manager uses both; `sharing.py` keeps concurrent requests out of each other's way;
+`keyring.py` makes the secrets; `errors.py` is the tree of refusals.
 """
+
+from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
+from kafka_dt.tokens.errors import (
+    InvalidPrincipal,
+    InvalidRenewerType,
+    StoreUnavailable,
+    TokenAuthorizationFailed,
+    TokenError,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokenRequestNotAllowed,
+    TokensDisabled,
+    VersionConflict,
+)
+from kafka_dt.tokens.keyring import HmacAlgorithm, Keyring
+from kafka_dt.tokens.manager import TokenLimits, TokenManager
+from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, Principal
+from kafka_dt.tokens.store import ChangeListener, StoredToken, TokenStore
+from kafka_dt.tokens.token import DelegationToken, Token, ends_sooner
+
+__all__ = [
+    "ANONYMOUS",
+    "USER_TYPE",
+    "CachedToken",
+    "ChangeListener",
+    "DelegationToken",
+    "HmacAlgorithm",
+    "InvalidPrincipal",
+    "InvalidRenewerType",
+    "Keyring",
+    "Principal",
+    "StoreUnavailable",
+    "StoredToken",
+    "Token",
+    "TokenAuthorizationFailed",
+    "TokenCache",
+    "TokenError",
+    "TokenExpired",
+    "TokenLimits",
+    "TokenListener",
+    "TokenManager",
+    "TokenNotFound",
+    "TokenOwnerMismatch",
+    "TokenRequestNotAllowed",
+    "TokenStore",
+    "TokensDisabled",
+    "VersionConflict",
+    "ends_sooner",
+]

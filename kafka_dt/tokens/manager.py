@@ -1,0 +1,305 @@
+"""The rules of delegation tokens: who may create, renew, expire and see them, in which order that is checked.
+
+One manager serves a process. The rules are here; how they are applied without losing a change of somebody else is in
+`changes.py`, how tokens that other nodes have just made are found for a login in `lookup.py`.
+
+The order of checks is a broker's. Whether this connection may ask at all (64), and whether the requester may have
+tokens for another owner (65), is known elsewhere and comes first; then, here: renewers are users (67), tokens are
+enabled (61), the token exists (62), the requester is its owner or a renewer (63), it has not expired (66). The numbers
+are Kafka's error codes, which `kafka_dt.server` assigns. Where a broker overflows (a period of 2**63-1 milliseconds),
+timestamps are capped instead.
+
+While the store is cut off, changes are refused at once; logins and describe go on with what is known until it is
+`TokenLimits.max_staleness_ms` old.
+
+Source: KIP-48, KIP-373; kafka.server.DelegationTokenManagerZk, kafka.server.KafkaApis
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.tokens.changes import GuardedChanges, Rule
+from kafka_dt.tokens.errors import (
+    InvalidRenewerType,
+    StoreUnavailable,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokensDisabled,
+    VersionConflict,
+)
+from kafka_dt.tokens.lookup import ReadThrough
+from kafka_dt.tokens.principal import USER_TYPE, Principal
+from kafka_dt.tokens.purge import remove_expired
+from kafka_dt.tokens.sharing import SharedRun, in_turns
+from kafka_dt.tokens.token import MAX_TIMESTAMP_MS, DelegationToken, Token
+
+if TYPE_CHECKING:
+    from kafka_dt.tokens.cache import TokenCache
+    from kafka_dt.tokens.keyring import Keyring
+    from kafka_dt.tokens.store import TokenStore
+
+MAX_IDS: Final = 10
+"""How many ids are drawn for a new token before the random generator is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """The settings that the rules obey."""
+
+    max_lifetime_ms: int = 7 * 24 * 60 * 60 * 1_000
+    """`delegation.token.max.lifetime.ms`: the most, and the default, from issue to max timestamp."""
+    expiry_time_ms: int = 24 * 60 * 60 * 1_000
+    """`delegation.token.expiry.time.ms`: from issue to expiry timestamp, and the period of a renewal without one."""
+    max_staleness_ms: int = 30_000
+    """`kafka.dt.zookeeper.max.staleness.ms`: how old what is known may be before token logins stop."""
+
+
+class TokenManager:
+    """Creates, renews, expires, describes and finds delegation tokens.
+
+    Args:
+        store: keeps the tokens; from now on it reports to `cache`.
+        cache: what this process knows of them; made with the same keyring.
+        keyring: makes the HMACs; None when no secret key is set: then every request raises TokensDisabled, nothing is
+            found, and the store is not asked.
+        limits: the lifetimes.
+        now_ms: the clock, in milliseconds since 1970 in UTC.
+        random_bytes: returns that many bytes nobody can guess.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        cache: TokenCache,
+        keyring: Keyring | None,
+        limits: TokenLimits,
+        *,
+        now_ms: Callable[[], int],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._keyring = keyring
+        self._limits = limits
+        self._now_ms = now_ms
+        self._random_bytes = random_bytes
+        self._catch_up = SharedRun(store.catch_up)
+        self._read_through = ReadThrough(store, cache, self._catch_up, now_ms)
+        self._changes = GuardedChanges(store, cache, self._catch_up, now_ms)
+        if keyring is not None:
+            store.on_change(cache.apply)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there is a secret key, without which there are no tokens."""
+        return self._keyring is not None
+
+    async def start(self) -> None:
+        """Fill the cache. Requests may come before it is done: what they need is read, or waited for.
+
+        Raises:
+            StoreUnavailable: the store was cut off; start again when it is connected.
+        """
+        if self.enabled:
+            await self._store.load()
+
+    async def create(
+        self, owner: Principal, requester: Principal, renewers: Iterable[Principal], max_lifetime_ms: int
+    ) -> DelegationToken:
+        """Create a token.
+
+        Args:
+            owner: whom a login with the token will be.
+            requester: who asks; whether it may, for another owner, has been checked by the caller.
+            renewers: who may renew it besides the owner; order and duplicates are kept.
+            max_lifetime_ms: milliseconds; 0 or less = the server's maximum, which also is the limit.
+
+        Raises:
+            InvalidRenewerType, TokensDisabled, StoreUnavailable: checked in this order.
+        """
+        renewers = tuple(renewers)
+        for renewer in renewers:
+            if renewer.type != USER_TYPE:
+                raise InvalidRenewerType(renewer)
+        keyring = self._require_keyring()
+        self._require_connection()
+        for _ in range(MAX_IDS):
+            token = self._new_token(owner, requester, renewers, max_lifetime_ms)
+            try:
+                stored = await self._store.create(token)
+            except VersionConflict:
+                continue  # the id is taken: a miracle, or a broken random generator
+            return DelegationToken(stored.token, keyring.hmac(token.token_id))
+        raise StoreUnavailable("every new token id was taken")
+
+    async def renew(self, requester: Principal, hmac: bytes, period_ms: int) -> int:
+        """Move a token's expiry timestamp to `period_ms` from now, at most to its max timestamp; also backwards.
+
+        Args:
+            requester: who asks; the owner and the renewers may.
+            hmac: the token's raw HMAC.
+            period_ms: milliseconds; negative = the server's `expiry_time_ms`.
+
+        Returns:
+            The expiry timestamp in milliseconds.
+
+        Raises:
+            TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
+        """
+
+        def renewed(token: Token, now_ms: int) -> Token:
+            if not token.may_renew(requester):
+                raise TokenOwnerMismatch(requester)
+            if token.is_expired(now_ms):
+                raise TokenExpired(token.token_id)
+            return token.expiring_at(now_ms + (self._limits.expiry_time_ms if period_ms < 0 else period_ms))
+
+        return await self._change(hmac, renewed)
+
+    async def expire(self, requester: Principal, hmac: bytes, period_ms: int, *, by_super_user: bool = False) -> int:
+        """Let a token expire at `period_ms` from now, at most at its max timestamp, or delete it at once.
+
+        Args:
+            requester: who asks; the owner and the renewers may.
+            hmac: the token's raw HMAC.
+            period_ms: milliseconds; negative = delete, which works on expired tokens as well.
+            by_super_user: the requester may expire any token.
+
+        Returns:
+            The expiry timestamp in milliseconds; now, for a deleted token.
+
+        Raises:
+            TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
+        """
+
+        def expired(token: Token, now_ms: int) -> Token | None:
+            if not (by_super_user or token.may_renew(requester)):
+                raise TokenOwnerMismatch(requester)
+            if period_ms < 0:
+                return None
+            if token.is_expired(now_ms):
+                raise TokenExpired(token.token_id)
+            return token.expiring_at(now_ms + period_ms)
+
+        return await self._change(hmac, expired)
+
+    async def describe(
+        self, requester: Principal, owners: Collection[Principal] | None, visible: Callable[[Token], bool]
+    ) -> list[DelegationToken]:
+        """Return the tokens that concern `owners` and that `requester` may see, expired ones included.
+
+        What the requester has changed before on any node is seen.
+
+        Args:
+            requester: who asks; it sees the tokens it is the owner or a renewer of.
+            owners: whose tokens are asked for, as owner or renewer, compared exactly; None = everybody's.
+            visible: asked for the other tokens, once each; it should remember its answer for an owner, of whom
+                there may be thousands of tokens.
+
+        Raises:
+            TokensDisabled: no secret key is set.
+            StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
+        """
+        self._require_keyring()
+        if owners is not None and not owners:
+            return []
+        await self._refresh()
+        return [
+            delegation
+            async for delegations in in_turns(self._cache.concerning(owners))
+            for delegation in delegations
+            if delegation.token.concerns(requester) or visible(delegation.token)
+        ]
+
+    def find(self, token_id: str) -> DelegationToken | None:
+        """Return a token that this process knows; expired ones too, so a login has to ask `is_expired`.
+
+        Raises:
+            StoreUnavailable: what is known is older than `max_staleness_ms`, so the token may have been revoked.
+        """
+        if not self.enabled:
+            return None
+        self._require_freshness()
+        return self._cache.get(token_id)
+
+    async def lookup(self, token_id: str) -> DelegationToken | None:
+        """Return a token as `find` does, and read the store if this process does not know it yet.
+
+        `lookup.py` says how that is bounded against guessing.
+
+        Raises:
+            StoreUnavailable: as `find`; or the token is not known here and the store cannot be asked.
+        """
+        found = self.find(token_id)
+        if found is None and self.enabled:
+            found = await self._read_through.lookup(token_id)
+        return found
+
+    async def remove_expired(self) -> int:
+        """Delete every expired token; other nodes may do the same at the same time.
+
+        Returns:
+            How many were deleted here.
+
+        Raises:
+            StoreUnavailable: the store was cut off; what is left is for the next time.
+        """
+        return await remove_expired(self._store, self._cache, self._now_ms) if self.enabled else 0
+
+    async def _change(self, hmac: bytes, rule: Rule) -> int:
+        keyring = self._require_keyring()
+        self._require_connection()
+        if len(hmac) != keyring.hmac_bytes:
+            raise TokenNotFound
+        return await self._changes.change(hmac, rule)
+
+    async def _refresh(self) -> None:
+        """Hear all news if they can be had, else make sure that what is known is fresh enough."""
+        try:
+            await self._catch_up.join()
+        except StoreUnavailable:
+            self._require_freshness()
+
+    def _new_token(
+        self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], max_lifetime_ms: int
+    ) -> Token:
+        now_ms = self._now_ms()
+        limit_ms = self._limits.max_lifetime_ms
+        lifetime_ms = limit_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, limit_ms)
+        max_timestamp_ms = min(now_ms + lifetime_ms, MAX_TIMESTAMP_MS)
+        return Token(
+            token_id=_token_id(self._random_bytes(16)),
+            owner=owner,
+            requester=requester,
+            renewers=renewers,
+            issue_timestamp_ms=now_ms,
+            max_timestamp_ms=max_timestamp_ms,
+            expiry_timestamp_ms=min(max_timestamp_ms, now_ms + self._limits.expiry_time_ms),
+        )
+
+    def _require_keyring(self) -> Keyring:
+        if self._keyring is None:
+            raise TokensDisabled
+        return self._keyring
+
+    def _require_connection(self) -> None:
+        if not self._store.connected:
+            raise StoreUnavailable("it is not connected")
+
+    def _require_freshness(self) -> None:
+        staleness_ms = self._store.staleness_ms()
+        if staleness_ms > self._limits.max_staleness_ms:
+            raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
+
+
+def _token_id(random: bytes) -> str:
+    """Return the id made of 16 random bytes: those of a random UUID (RFC 9562, version 4), as a broker's."""
+    uuid = bytearray(random)
+    uuid[6] = uuid[6] & 0x0F | 0x40
+    uuid[8] = uuid[8] & 0x3F | 0x80
+    return urlsafe_b64encode(uuid).rstrip(b"=").decode()

@@ -1,0 +1,54 @@
+"""Removing expired tokens from the store, in the background.
+
+Every process may do this at the same time as any other: a removal is guarded by the version of the token that was seen
+to have expired, one of the processes gets it, and a token that was renewed meanwhile stays.
+
+Source: kafka.server.DelegationTokenManagerZk.expireTokens
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.tokens.errors import TokenNotFound, VersionConflict
+from kafka_dt.tokens.sharing import in_turns
+
+if TYPE_CHECKING:
+    from kafka_dt.tokens.cache import TokenCache
+    from kafka_dt.tokens.store import TokenStore
+
+REMOVALS_AT_ONCE: Final = 64
+"""How many tokens are removed concurrently."""
+
+
+async def remove_expired(store: TokenStore, cache: TokenCache, now_ms: Callable[[], int]) -> int:
+    """Delete every token in the cache whose expiry or max timestamp has passed, and return how many were deleted here.
+
+    Raises:
+        StoreUnavailable: the store was cut off; what is left is for the next time.
+    """
+    removed = 0
+    async for delegations in in_turns(cache.concerning(None)):
+        now = now_ms()
+        expired = [each.token.token_id for each in delegations if each.token.is_expired(now)]
+        for start in range(0, len(expired), REMOVALS_AT_ONCE):
+            removals = (_remove(store, cache, each, now) for each in expired[start : start + REMOVALS_AT_ONCE])
+            removed += sum(await asyncio.gather(*removals))
+    return removed
+
+
+async def _remove(store: TokenStore, cache: TokenCache, token_id: str, now_ms: int) -> bool:
+    held = cache.held(token_id)
+    if held is None or not held.token.is_expired(now_ms):
+        return False
+    try:
+        await store.delete(token_id, held.version)
+    except TokenNotFound:
+        return False
+    except VersionConflict:
+        # Somebody has just changed it: the cache learns how, and the next purge decides.
+        await store.read(token_id)
+        return False
+    return True
