@@ -13,7 +13,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
+from types import MappingProxyType
 
 from protocol.errors import LocalProtocolError
 from protocol.sasl.text import encode_text
@@ -22,24 +22,23 @@ from protocol.sasl.text import encode_text
 class ScramMechanism(StrEnum):
     """The SCRAM mechanisms of Kafka; the value is the name in SaslHandshake."""
 
-    SHA_256 = "SCRAM-SHA-256", "sha256", 32
-    SHA_512 = "SCRAM-SHA-512", "sha512", 64
+    SHA_256 = "SCRAM-SHA-256"
+    SHA_512 = "SCRAM-SHA-512"
 
-    hash_name: str
-    """The name of the hash function for `hashlib`."""
-    hash_bytes: int
-    """The length of its result, of every key and of every proof."""
-    min_iterations: int
-    """What a client accepts and a server offers at least."""
+    @property
+    def hash_name(self) -> str:
+        """The name of the hash function for `hashlib`."""
+        return _HASH_NAMES[self]
 
-    def __new__(cls, name: str, hash_name: str, hash_bytes: int) -> Self:
-        """Make the member, whose value is its name on the wire."""
-        member = str.__new__(cls, name)
-        member._value_ = name
-        member.hash_name = hash_name
-        member.hash_bytes = hash_bytes
-        member.min_iterations = 4096
-        return member
+    @property
+    def hash_bytes(self) -> int:
+        """The length of a hash, and so of every key, proof and signature."""
+        return _HASH_BYTES[self]
+
+    @property
+    def min_iterations(self) -> int:
+        """The rounds of PBKDF2 that a client wants and a server offers at least."""
+        return _MIN_ITERATIONS
 
     def hash(self, data: bytes) -> bytes:
         """Return H(data)."""
@@ -48,6 +47,11 @@ class ScramMechanism(StrEnum):
     def hmac(self, key: bytes, data: bytes) -> bytes:
         """Return HMAC(key, data)."""
         return hmac.digest(key, data, self.hash_name)
+
+
+_HASH_NAMES = MappingProxyType({ScramMechanism.SHA_256: "sha256", ScramMechanism.SHA_512: "sha512"})
+_HASH_BYTES = MappingProxyType({ScramMechanism.SHA_256: 32, ScramMechanism.SHA_512: 64})
+_MIN_ITERATIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)
