@@ -1,0 +1,52 @@
+"""Settings of Kafka's Java clients for each way to log in, as mappings of property names.
+
+Source: org.apache.kafka.common.security.scram.ScramLoginModule, KIP-48 ("Client").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ClientConfig = dict[str, str]
+
+SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+# A refused login is an answer; a client that tries the connection again and again only makes the test slow.
+_IMPATIENT = {"default.api.timeout.ms": "20000", "request.timeout.ms": "15000", "retries": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """What a client needs of a token."""
+
+    token_id: str
+    hmac: str = field(repr=False)
+    """base64 text, which is the SCRAM password."""
+
+
+def plain(username: str, password: str) -> ClientConfig:
+    """Log in with PLAIN."""
+    return _sasl("PLAIN", f'{_PLAIN_MODULE} required username="{username}" password="{password}";')
+
+
+def scram(username: str, password: str, mechanism: str) -> ClientConfig:
+    """Log in with SCRAM."""
+    return _sasl(mechanism, f'{_SCRAM_MODULE} required username="{username}" password="{password}";')
+
+
+def token(login: TokenLogin, mechanism: str = SCRAM_MECHANISMS[0]) -> ClientConfig:
+    """Log in with a delegation token, with the extension that says so."""
+    credentials = f'username="{login.token_id}" password="{login.hmac}"'
+    return _sasl(mechanism, f'{_SCRAM_MODULE} required {credentials} tokenauth="true";')
+
+
+def _sasl(mechanism: str, jaas: str) -> ClientConfig:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": jaas,
+        **_IMPATIENT,
+    }
