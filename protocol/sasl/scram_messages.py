@@ -154,6 +154,9 @@ def _decode(what: str, message: bytes) -> str:
         raise MalformedScramMessage(what, f"longer than {MAX_MESSAGE_BYTES} bytes")
     if not message.isascii() or b"\0" in message:
         raise MalformedScramMessage(what, "a character that is NUL or not ASCII")
+    if message.endswith((b"\n", b"\r")):
+        # The grammar would take it for a part of the last extension's value.
+        raise MalformedScramMessage(what, "a line end after the message")
     return message.decode("ascii")
 
 
@@ -223,6 +226,4 @@ def _extensions(what: str, attributes: Sequence[str], taken: str) -> Mapping[str
             raise MalformedScramMessage(what, "an attribute comes twice")
         seen.add(name)
         extensions[name] = value
-    if attributes[-1].endswith(("\r", "\n")):
-        raise MalformedScramMessage(what, "a line end after the message")
     return extensions
