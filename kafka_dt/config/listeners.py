@@ -123,7 +123,7 @@ class _Scope:
         self.used.add(full)
         return full, self.settings.overrides[full]
 
-    def value(self, key: str, prefixes: tuple[str, ...] = ("",)) -> Any:  # noqa: ANN401 - the type is in the option
+    def value(self, key: str, prefixes: tuple[str, ...] = ("",)) -> Any:
         """Return the value of an option, from the most special key that sets it."""
         name, declared = _PER_LISTENER[key]
         for prefix in prefixes:

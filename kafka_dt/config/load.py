@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -33,6 +33,8 @@ class Loaded:
     """Settings, and what was left aside on the way."""
 
     settings: Settings
+    properties: Mapping[str, str] = field(repr=False)
+    """The keys and texts that the settings were made of, secrets included: what a worker makes the same settings of."""
     ignored: tuple[str, ...]
     """Keys of a broker that have no meaning here."""
     unknown: tuple[str, ...]
@@ -98,7 +100,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
         else:
             unknown.append(key)
     settings = Settings(overrides=listener_keys, **values)
-    return Loaded(settings, tuple(sorted(ignored)), tuple(sorted(unknown)))
+    return Loaded(settings, properties, tuple(sorted(ignored)), tuple(sorted(unknown)))
 
 
 @cache
@@ -108,7 +110,7 @@ def broker_keys() -> frozenset[str]:
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 
 
-def _value(declared: Option, key: str, text: str) -> Any:  # noqa: ANN401 - the type is in the option
+def _value(declared: Option, key: str, text: str) -> Any:
     value = declared.parse(key, text)
     if key == declared.seconds_alias:
         return value * 1000

@@ -90,7 +90,7 @@ class Option:
         """Whether the value must be hidden."""
         return self.kind is Kind.PASSWORD
 
-    def parse(self, key: str, text: str) -> Any:  # noqa: ANN401 - the type is in `kind`
+    def parse(self, key: str, text: str) -> Any:
         """Turn the text of a properties file into a value.
 
         :param key: the spelling that the user chose, for the error message
@@ -108,12 +108,12 @@ class Option:
 def option(
     key: str,
     kind: Kind,
-    default: Any,  # noqa: ANN401 - the type is in `kind`
+    default: Any,
     doc: str,
     *,
     section: Section,
-    **more: Any,  # noqa: ANN401 - the remaining fields of Option
-) -> Any:  # noqa: ANN401 - a dataclass field, as dataclasses.field itself is typed
+    **more: Any,
+) -> Any:
     """Declare a field of the settings; the arguments are the fields of `Option`."""
     declared = Option(key=key, kind=kind, default=default, doc=doc, section=section, **more)
     return field(default=default, metadata={OPTION: declared})

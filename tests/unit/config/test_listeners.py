@@ -1,0 +1,148 @@
+import re
+
+import pytest
+
+from kafka_dt.config import ConfigError, Endpoint, Listener, Mechanism, SecurityProtocol, from_properties, listeners
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="";'
+SASL = {"listeners": "SASL_PLAINTEXT://localhost:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+
+
+def made(**changes: str) -> tuple[Listener, ...]:
+    return listeners(from_properties(SASL | changes).settings)
+
+
+def test_a_listener_has_the_mechanisms_of_the_node() -> None:
+    (listener,) = made(**{"sasl.enabled.mechanisms": "SCRAM-SHA-512, SCRAM-SHA-256"})
+    assert listener.mechanisms == (Mechanism.SCRAM_SHA_512, Mechanism.SCRAM_SHA_256)
+    assert listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT
+
+
+def test_a_listener_name_has_mechanisms_of_its_own() -> None:
+    first, second = made(
+        **{
+            "listeners": "INSIDE://:9092,OUTSIDE://:9093",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT",
+            "listener.name.outside.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.outside.plain.sasl.jaas.config": JAAS,
+        }
+    )
+    assert first.mechanisms == ()
+    assert second.mechanisms == (Mechanism.PLAIN,)
+    assert second.plain_users == {"alice": "secret", "bob": ""}
+
+
+def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:
+    (listener,) = made(
+        **{
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+            "connections.max.reauth.ms": "1000",
+            "listener.name.sasl_plaintext.scram-sha-512.connections.max.reauth.ms": "2000",
+        }
+    )
+    assert listener.max_reauth_ms == {Mechanism.SCRAM_SHA_256: 1000, Mechanism.SCRAM_SHA_512: 2000}
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("PLAINTEXT://:9092", Endpoint("PLAINTEXT", "", 9092)),
+        ("plaintext://host-1.example:1", Endpoint("PLAINTEXT", "host-1.example", 1)),
+        ("PLAINTEXT://[::1]:0", Endpoint("PLAINTEXT", "::1", 0)),
+    ],
+)
+def test_addresses_are_read_as_a_broker_reads_them(text: str, endpoint: Endpoint) -> None:
+    (listener,) = made(listeners=text)
+    assert listener.bind == endpoint
+
+
+def test_what_clients_are_told_is_the_advertised_address() -> None:
+    (listener,) = made(**{"advertised.listeners": "SASL_PLAINTEXT://kafka.example:9999"})
+    assert str(listener.advertised) == "SASL_PLAINTEXT://kafka.example:9999"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"listeners": ""}, "listeners: at least one is needed, such as SASL_PLAINTEXT://:9092"),
+        ({"listeners": "9092"}, "listeners: '9092' is not of the form NAME://host:port"),
+        ({"listeners": "PLAINTEXT://:70000"}, "listeners: 'PLAINTEXT://:70000' is not of the form NAME://host:port"),
+        (
+            {"listeners": "SASL_SSL://:9092"},
+            "listeners: SASL_SSL://:9092 is a SASL_SSL listener; this version serves PLAINTEXT and SASL_PLAINTEXT",
+        ),
+        ({"listeners": "A://:1"}, "listener.security.protocol.map: it says no security protocol for A"),
+        (
+            {"listeners": "PLAINTEXT://:1,SASL_PLAINTEXT://:1"},
+            "listeners: SASL_PLAINTEXT and PLAINTEXT have the same port 1",
+        ),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "listeners: the listener name PLAINTEXT is given twice"),
+        (
+            {"listener.security.protocol.map": "A=B"},
+            "listener.security.protocol.map: 'A=B' is not of the form NAME:PROTOCOL, "
+            "PROTOCOL one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
+        (
+            {"advertised.listeners": "OTHER://host:1"},
+            "advertised.listeners: OTHER is not among the listeners SASL_PLAINTEXT",
+        ),
+        (
+            {"advertised.listeners": "SASL_PLAINTEXT://0.0.0.0:1"},
+            "advertised.listeners: SASL_PLAINTEXT://0.0.0.0:1 is no address that a client can connect to",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "GSSAPI"},
+            "sasl.enabled.mechanisms: 'GSSAPI' on listener SASL_PLAINTEXT is not one of "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            {"sasl.enabled.mechanisms": ""},
+            "sasl.enabled.mechanisms: listener SASL_PLAINTEXT needs at least one of "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            {"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config: it sets nothing: "
+            "no listener SASL_PLAINTEXT, or none with that mechanism",
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS.replace("Plain", "Scram"),
+            },
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config: "
+            "PLAIN needs org.apache.kafka.common.security.plain.PlainLoginModule, "
+            "not org.apache.kafka.common.security.plain.ScramLoginModule",
+        ),
+    ],
+)
+def test_a_listener_that_cannot_be_is_an_error_that_names_the_key(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        made(**changes)
+
+
+def test_plain_without_users_says_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r"sasl\.jaas\.config: is needed for PLAIN; for example: .*user_alice="):
+        made(**{"sasl.enabled.mechanisms": "PLAIN"})
+
+
+def test_a_broken_jaas_line_does_not_show_its_passwords() -> None:
+    broken = JAAS.replace(";", "")
+    with pytest.raises(ConfigError) as caught:
+        made(
+            **{
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config": broken,
+            }
+        )
+    assert "secret" not in str(caught.value)
+
+
+def test_passwords_do_not_show_in_a_listeners_repr() -> None:
+    (listener,) = made(
+        **{
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+        }
+    )
+    assert "secret" not in repr(listener)

@@ -1,0 +1,135 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from kafka_dt.config import ConfigError, Settings, from_properties, load, options
+from kafka_dt.config.load import broker_keys
+
+BROKER = """\
+broker.id=7
+listeners=SASL_PLAINTEXT://:9092
+zookeeper.connect=zk1:2181,zk2:2181/kafka
+log.dirs=/var/kafka
+num.network.threads=3
+delegation.token.master.key=old name
+delegation.token.expiry.time.ms=1000
+my.plugin.setting=1
+"""
+
+
+def test_a_brokers_own_properties_are_taken_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(BROKER)
+    loaded = load(path)
+    assert loaded.settings.broker_id == 7
+    assert loaded.settings.listeners == ("SASL_PLAINTEXT://:9092",)
+    assert loaded.settings.zookeeper_connect == "zk1:2181,zk2:2181/kafka"
+    assert loaded.settings.expiry_time_ms == 1000
+    assert loaded.settings.secret_key is not None
+    assert loaded.settings.secret_key.value == "old name"
+
+
+def test_keys_without_meaning_are_told_apart_from_keys_nobody_knows(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(BROKER)
+    loaded = load(path)
+    assert loaded.ignored == ("log.dirs", "num.network.threads")
+    assert loaded.unknown == ("my.plugin.setting",)
+
+
+def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(BROKER)
+    assert load(path, ["broker.id=8"]).settings.broker_id == 8
+
+
+def test_every_option_of_kafka_has_the_name_of_a_brokers_key() -> None:
+    of_the_authorizer = {"super.users", "allow.everyone.if.no.acl.found"}
+    strangers = {
+        declared.key for _, declared in options() if declared.source == "Kafka" and declared.key not in broker_keys()
+    }
+    assert strangers == of_the_authorizer
+
+
+def test_the_drafts_seconds_are_milliseconds_times_a_thousand() -> None:
+    settings = from_properties(
+        {"delegation.token.max.lifetime.sec": "60", "delegation.token.expiry.time.sec": "5"}
+    ).settings
+    assert (settings.max_lifetime_ms, settings.expiry_time_ms) == (60_000, 5_000)
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"broker.id": "one"}, "broker.id: 'one' is not a whole number"),
+        ({"broker.id": "1_000"}, "broker.id: '1_000' is not a whole number"),
+        ({"broker.id": "-2"}, "broker.id: -2 is too small, the smallest value is -1"),
+        ({"broker.id": "2147483648"}, "broker.id: 2147483648 is out of range, the largest value is 2147483647"),
+        ({"zookeeper.set.acl": "yes"}, "zookeeper.set.acl: 'yes' is neither true nor false"),
+        (
+            {"kafka.dt.token.hmac.algorithm": "MD5"},
+            "kafka.dt.token.hmac.algorithm: 'MD5' is not one of HmacSHA512, HmacSHA256, HmacSHA1",
+        ),
+        (
+            {"delegation.token.expiry.time": "1"},
+            "delegation.token.expiry.time: there is no such setting; did you mean delegation.token.expiry.time.ms?",
+        ),
+        (
+            {"delegation.token.secret.key": "a", "delegation.token.master.key": "b"},
+            "delegation.token.master.key: is given twice, also as delegation.token.secret.key; keep one of them",
+        ),
+        (
+            {"delegation.token.secret.key": "file:/does/not/exist"},
+            "delegation.token.secret.key: the secret's file /does/not/exist cannot be read: No such file or directory",
+        ),
+        (
+            {"delegation.token.secret.key": "env:KAFKA_DT_NOT_SET"},
+            "delegation.token.secret.key: the environment variable KAFKA_DT_NOT_SET is not set",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_an_error_that_names_its_key(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        from_properties(properties)
+
+
+def test_an_override_without_an_equals_sign_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"'broker\.id' is not of the form key=value"):
+        load(None, ["broker.id"])
+
+
+def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.properties: cannot be read: No such file"):
+        load(tmp_path / "missing.properties")
+
+
+def test_a_secret_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_text("from a file\n")
+    monkeypatch.setenv("KAFKA_DT_KEY", "from the environment")
+    for text, secret in ((f"file:{path}", "from a file"), ("env:KAFKA_DT_KEY", "from the environment")):
+        found = from_properties({"delegation.token.secret.key": text}).settings.secret_key
+        assert found is not None
+        assert found.value == secret
+
+
+def test_an_empty_secret_key_counts_as_none() -> None:
+    assert from_properties({"delegation.token.secret.key": ""}).settings.secret_key is None
+
+
+def test_no_secret_shows_in_a_repr() -> None:
+    loaded = from_properties(
+        {
+            "delegation.token.secret.key": "hidden treasure",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": "hidden treasure",
+        }
+    )
+    assert "treasure" not in repr(loaded)
+    assert "treasure" not in f"{loaded.settings.secret_key}"
+
+
+def test_defaults_are_those_of_the_table() -> None:
+    settings = Settings()
+    for name, declared in options():
+        assert getattr(settings, name) == declared.default
