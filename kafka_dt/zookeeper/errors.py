@@ -2,12 +2,14 @@
 
 ZooKeeperError
   ConnectionLost        the connection ended or is down: whether the change was made is unknown (`sent`)
-  OperationTimedOut     no answer within the time allowed: unknown as well
   AccessDenied          the ACL of the znode, or the login to ZooKeeper, refuses us
   NoNode                the znode does not exist
   NodeExists            the znode exists already
   VersionMismatch       the znode has another version than the guard demanded
   RequestRefused        any other answer of the server
+  MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
+  CannotConnect         no connection within the time allowed at the start
+  LoginUnusable         the login, or the lack of one, does not fit what is asked for
   InvalidZnode          the bytes of a znode are not what Kafka writes there
   EmbeddedZooKeeperError
     JavaNotFound          no Java to run the embedded ZooKeeper with
@@ -44,14 +46,6 @@ class ConnectionLost(ZooKeeperError):
         self.sent = sent
 
 
-class OperationTimedOut(ZooKeeperError):
-    """ZooKeeper did not answer in time; whether the change was made is unknown."""
-
-    def __init__(self, timeout_ms: int) -> None:
-        super().__init__(f"ZooKeeper did not answer within {timeout_ms} ms")
-        self.timeout_ms = timeout_ms
-
-
 class AccessDenied(ZooKeeperError):
     """ZooKeeper refuses us: the znode's ACL, or the login."""
 
@@ -70,6 +64,38 @@ class VersionMismatch(ZooKeeperError):
 
 class RequestRefused(ZooKeeperError):
     """ZooKeeper answered with an error that has no type of its own here; the cause is chained."""
+
+
+class MultiFailed(ZooKeeperError):
+    """None of the operations of a multi was carried out, because one of them was refused.
+
+    Attributes:
+        index: which operation was refused, counted from 0.
+        cause: why.
+    """
+
+    def __init__(self, index: int, cause: ZooKeeperError) -> None:
+        super().__init__(f"operation {index} was refused: {cause}")
+        self.index = index
+        self.cause = cause
+
+
+class CannotConnect(ZooKeeperError):
+    """There was no connection within the time allowed at the start.
+
+    Attributes:
+        connect: `zookeeper.connect`.
+        timeout_ms: the time allowed.
+    """
+
+    def __init__(self, connect: str, timeout_ms: int, reason: str) -> None:
+        super().__init__(f"cannot connect to ZooKeeper at {connect} within {timeout_ms} ms: {reason}")
+        self.connect = connect
+        self.timeout_ms = timeout_ms
+
+
+class LoginUnusable(ZooKeeperError):
+    """The login to ZooKeeper, or the lack of one, does not fit what is asked for."""
 
 
 class InvalidZnode(ZooKeeperError):

@@ -54,7 +54,7 @@ def _alive(pid: int) -> bool:
 
 def _listening_addresses(pid: int) -> list[str]:
     """Hexadecimal local addresses of a process's listening TCP sockets, as the kernel lists them."""
-    inodes = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    inodes = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
     rows = [
         line.split()
         for table in ("tcp", "tcp6")

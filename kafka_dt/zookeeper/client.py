@@ -1,0 +1,311 @@
+"""ZooKeeper for asyncio: many requests in flight, answers in order, a session that is found again.
+
+    client = ZooKeeperClient(settings)
+    await client.start()
+    znode = await client.get("/cluster/id")
+    await client.close()
+
+Every request method returns a future at once: await it, or give `arrived`, which is called in the loop when the
+answer arrives, in ZooKeeper's order and before any task runs that waits for this or a later answer. It gets the value
+and the error (one of them is None), and what it returns or raises is the outcome of the future.
+
+While the connection is down requests fail at once with `ConnectionLost(sent=False)`. One that was under way when the
+connection broke fails with `sent=True`: it may have been carried out, and should its answer come all the same,
+`arrived` is still called. Nothing is ever sent twice. For the creation of a znode with a random name that is harmless
+(nobody learns of it), and a change that is guarded by a version may be tried again (it finds another version).
+
+The connection comes back by itself, with the old session or, if that has expired, with a new one: `session_id` tells
+them apart. Watches do not survive any loss of the connection: kazoo calls them all then (they say nothing more than
+"look again") and does not set them again. So who watches looks again after CONNECTED.
+
+Source: org.apache.zookeeper.ZooKeeper, kafka.zookeeper.ZooKeeperClient.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka_dt.zookeeper.errors import AccessDenied, CannotConnect, ConnectionLost, NodeExists, ZooKeeperError
+from kafka_dt.zookeeper.handler import Inbox
+from kafka_dt.zookeeper.operations import ANY_VERSION, Stat, Znode
+from kafka_dt.zookeeper.session import ConnectionState, Session
+from kafka_dt.zookeeper.translation import acl_of, add_to, error_of, multi_error, multi_results, stat_of, znode_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kafka_dt.zookeeper.handler import Answer
+    from kafka_dt.zookeeper.operations import Operation
+    from kafka_dt.zookeeper.settings import ZooKeeperSettings
+
+    Arrived = Callable[[Any, ZooKeeperError | None], Any]
+    Watch = Callable[[object], None]
+
+RETRY_DELAY_S = 0.1
+
+
+class _Request:
+    """One request, from the call to the answer."""
+
+    __slots__ = ("arrived", "begin", "convert", "future", "subject")
+
+    def __init__(
+        self,
+        begin: Callable[[], Answer],
+        convert: Callable[[Any], Any],
+        subject: str,
+        arrived: Arrived | None,
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.begin = begin
+        self.convert = convert
+        self.subject = subject
+        self.arrived = arrived
+        self.future = future
+
+    def finish(self, answer: Answer) -> None:
+        """Tell the outcome: first `arrived`, then whoever awaits the future."""
+        value, error = None, None
+        try:
+            if answer.exception is not None:
+                error = error_of(answer.exception, self.subject)
+            else:
+                value = self.convert(answer.value)
+        except ZooKeeperError as refused:
+            error = refused
+        try:
+            if self.arrived is not None:
+                value, error = self.arrived(value, error), None
+        except Exception as outcome:  # noqa: BLE001 - whatever it is, it belongs to the caller
+            self.fail(outcome)
+            return
+        if error is not None:
+            self.fail(error)
+        elif not self.future.done():
+            self.future.set_result(value)
+
+    def fail(self, error: Exception) -> None:
+        """Tell whoever awaits the future, unless it was told already."""
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # who has lost interest is not reminded by asyncio's log
+
+
+class ZooKeeperClient:
+    """A connection to a ZooKeeper ensemble, for one event loop.
+
+    Args:
+        settings: where, as whom, and how many requests may be under way at once.
+
+    Raises:
+        LoginUnusable: the settings ask for something that cannot be done.
+    """
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        self._settings = settings
+        chroot = settings.connect.partition("/")[2].strip("/")
+        self._chroot = f"/{chroot}" if chroot else ""
+        self._loop = asyncio.get_running_loop()
+        self._inbox = Inbox(self._loop)
+        self._session = Session(settings, self._inbox, self._state_changed)
+        self._listeners: list[Callable[[ConnectionState], None]] = []
+        self._under_way: set[_Request] = set()
+        self._waiting: deque[_Request] = deque()
+        self._connected = asyncio.Event()
+        self._disconnected_s: float | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether requests are served now."""
+        return self._connected.is_set() and self._session.connected
+
+    @property
+    def session_id(self) -> int | None:
+        """Which session is open; None while not connected."""
+        return self._session.session_id
+
+    @property
+    def last_heard_s(self) -> float | None:
+        """When ZooKeeper last sent anything, in seconds of `time.monotonic`; None before the first connection."""
+        return self._session.handler.last_heard_s
+
+    def add_listener(self, listener: Callable[[ConnectionState], None]) -> None:
+        """Have every change of the connection's state told to `listener`, in the loop."""
+        self._listeners.append(listener)
+
+    async def start(self) -> None:
+        """Connect, and make the chroot if it is missing, as a broker does.
+
+        Raises:
+            CannotConnect: it did not work within the connection timeout.
+            AccessDenied: ZooKeeper refuses the login, or does not let us make the chroot.
+        """
+        await self._session.start()
+        try:
+            async with asyncio.timeout(self._settings.connection_timeout_ms / 1000):
+                await self._make_chroot()
+        except TimeoutError:
+            await self.close()
+            reason = self._session.handler.last_error or "no answer"
+            raise CannotConnect(self._settings.connect, self._settings.connection_timeout_ms, str(reason)) from None
+        except AccessDenied:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """End the session; requests under way fail."""
+        await self._session.close()
+        self._fail_all()
+
+    def get(self, path: str, *, watch: Watch | None = None, arrived: Arrived | None = None) -> asyncio.Future[Znode]:
+        """Read a znode; NoNode if it does not exist.
+
+        Args:
+            path: relative to the chroot.
+            watch: called once when it is changed or removed, or the connection is lost. The same function set
+                again before that counts once.
+            arrived: see the module.
+        """
+        kazoo, full = self._session.kazoo, self._full(path)
+        return self._send(lambda: kazoo.get_async(full, watch=watch), znode_of, path, arrived)
+
+    def exists(
+        self, path: str, *, watch: Watch | None = None, arrived: Arrived | None = None
+    ) -> asyncio.Future[Stat | None]:
+        """Read the state of a znode; None if it does not exist. `watch` hears of its creation, too."""
+        kazoo, full = self._session.kazoo, self._full(path)
+        return self._send(
+            lambda: kazoo.exists_async(full, watch=watch),
+            lambda stat: None if stat is None else stat_of(stat),
+            path,
+            arrived,
+        )
+
+    def children(self, path: str, *, arrived: Arrived | None = None) -> asyncio.Future[list[str]]:
+        """Read the names of the children, in no order; NoNode if the znode does not exist."""
+        kazoo, full = self._session.kazoo, self._full(path)
+        return self._send(lambda: kazoo.get_children_async(full), list, path, arrived)
+
+    def sync(self, path: str) -> asyncio.Future[None]:
+        """Have the server we talk to catch up with the leader.
+
+        Requests sent after it, without waiting for its answer, see every change acknowledged anywhere before it.
+        """
+        kazoo, full = self._session.kazoo, self._full(path)
+        return self._send(lambda: kazoo.sync_async(full), lambda _: None, path, None)
+
+    def create(self, path: str, data: bytes) -> asyncio.Future[None]:
+        """Make a znode; NodeExists if it exists, NoNode if its parent does not."""
+        kazoo, full = self._session.kazoo, self._full(path)
+        acl = acl_of(path, secure=self._settings.set_acl)
+        return self._send(lambda: kazoo.create_async(full, data, acl=acl), lambda _: None, path, None)
+
+    def delete(self, path: str, version: int = ANY_VERSION) -> asyncio.Future[None]:
+        """Remove a znode without children; NoNode, or VersionMismatch."""
+        kazoo, full = self._session.kazoo, self._full(path)
+        return self._send(lambda: kazoo.delete_async(full, version), lambda _: None, path, None)
+
+    def multi(
+        self, operations: Sequence[Operation], *, arrived: Arrived | None = None
+    ) -> asyncio.Future[list[str | Stat | None]]:
+        """Carry out all operations or none; MultiFailed tells which one was refused.
+
+        Returns:
+            For each operation: the path it created (with the chroot), the new Stat of what it set, or None.
+        """
+        secure, kazoo = self._settings.set_acl, self._session.kazoo
+
+        def begin() -> Answer:
+            transaction = kazoo.transaction()
+            for operation in operations:
+                add_to(transaction, operation, self._full(operation.path), secure=secure)
+            answer: Answer = transaction.commit_async()
+            return answer
+
+        def convert(results: list[Any]) -> list[str | Stat | None]:
+            refused = multi_error(operations, results)
+            if refused is not None:
+                raise refused
+            return multi_results(results)
+
+        return self._send(begin, convert, "multi", arrived)
+
+    async def ensure_path(self, path: str) -> None:
+        """Make a znode and its parents where they are missing, without data, as a broker does."""
+        names = path.strip("/").split("/")
+        for count in range(1, len(names) + 1):
+            await self._ensure("/" + "/".join(names[:count]))
+
+    async def _ensure(self, path: str) -> None:
+        if await self.exists(path) is None:
+            try:
+                await self.create(path, b"")
+            except NodeExists:
+                return  # somebody else was quicker
+
+    async def _make_chroot(self) -> None:
+        while True:
+            await self._connected.wait()
+            try:
+                await self._ensure_chroot()
+            except ConnectionLost:
+                await asyncio.sleep(RETRY_DELAY_S)
+            else:
+                return
+
+    async def _ensure_chroot(self) -> None:
+        if await self.exists("/") is not None:
+            return
+        chroot, self._chroot = self._chroot, ""
+        try:
+            await self.ensure_path(chroot)
+        finally:
+            self._chroot = chroot
+
+    def _full(self, path: str) -> str:
+        if not path.startswith("/"):
+            raise ValueError("paths of znodes are absolute")
+        return (self._chroot + path).rstrip("/") or "/"
+
+    def _send(
+        self, begin: Callable[[], Answer], convert: Callable[[Any], Any], subject: str, arrived: Arrived | None
+    ) -> asyncio.Future[Any]:
+        request = _Request(begin, convert, subject, arrived, self._loop.create_future())
+        if not self.connected:
+            request.fail(ConnectionLost("there is no connection to ZooKeeper", sent=False))
+        elif len(self._under_way) < self._settings.max_in_flight:
+            self._begin(request)
+        else:
+            self._waiting.append(request)
+        return request.future
+
+    def _begin(self, request: _Request) -> None:
+        self._under_way.add(request)
+        request.begin().rawlink(partial(self._inbox.post, self._finish, request))
+
+    def _finish(self, request: _Request, answer: Answer) -> None:
+        self._under_way.discard(request)
+        request.finish(answer)
+        while self._waiting and len(self._under_way) < self._settings.max_in_flight:
+            self._begin(self._waiting.popleft())
+
+    def _state_changed(self, state: ConnectionState) -> None:
+        if state is ConnectionState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+            self._fail_all()
+        for listener in self._listeners:
+            listener(state)
+
+    def _fail_all(self) -> None:
+        """Fail what kazoo may have forgotten: a request queued in the very moment of the loss is never answered."""
+        under_way, self._under_way = self._under_way, set()
+        waiting, self._waiting = self._waiting, deque()
+        for request in under_way:
+            request.fail(ConnectionLost("the connection to ZooKeeper was lost", sent=True))
+        for request in waiting:
+            request.fail(ConnectionLost("the connection to ZooKeeper was lost", sent=False))

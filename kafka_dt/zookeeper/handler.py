@@ -1,0 +1,201 @@
+"""The bridge between kazoo's connection thread and the asyncio loop.
+
+kazoo calls a handler for everything that depends on how a program waits. This one keeps kazoo's own thread for the
+connection and brings all that comes out of it (answers, watches, changes of state) to the event loop: in the order in
+which it came, many per wake-up of the loop. So whoever reports answers from these callbacks reports them in the order
+in which ZooKeeper gave them, which is what a cache needs.
+
+Source: kazoo.interfaces.IHandler, kazoo.interfaces.IAsyncResult.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from kafka_dt.zookeeper.sockets import BufferedSocket, WakeUp, connect, wait_ready
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+    from collections.abc import Callable, Iterable
+
+    from kafka_dt.zookeeper.sockets import HasDescriptor
+
+Call = tuple["Callable[..., object]", tuple[Any, ...]]
+
+
+class Inbox:
+    """Calls on their way from any thread to the event loop's.
+
+    Args:
+        loop: where the calls are made, in the order in which they were posted.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._calls: deque[Call] = deque()
+        self._scheduled = False
+
+    def post(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have `function` called soon in the loop's thread; one wake-up serves all that is posted meanwhile."""
+        self._calls.append((function, arguments))
+        if not self._scheduled and not self._loop.is_closed():
+            self._scheduled = True
+            self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        self._scheduled = False  # before the first look, so that what is posted from now on wakes the loop again
+        try:
+            while self._calls:
+                function, arguments = self._calls.popleft()
+                function(*arguments)
+        finally:
+            if self._calls:  # a call failed: the loop reports it, the others must not wait for the next post
+                self._loop.call_soon(self._drain)
+
+
+class Answer:
+    """The result of one kazoo request; its callbacks run at once in the thread that sets it."""
+
+    __slots__ = ("_callbacks", "_done", "_lock", "exception", "value")
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self._done = False
+        self._callbacks: list[Callable[[Answer], object]] = []
+        self.value: Any = None
+        self.exception: BaseException | None = None
+
+    def ready(self) -> bool:
+        """Tell whether it is set."""
+        return self._done
+
+    def successful(self) -> bool:
+        """Tell whether it is set, and to a value."""
+        return self._done and self.exception is None
+
+    def set(self, value: object = None) -> None:
+        """Set the value and run the callbacks."""
+        self._finish(value, None)
+
+    def set_exception(self, exception: BaseException) -> None:
+        """Set an exception instead of a value, and run the callbacks."""
+        self._finish(None, exception)
+
+    def get(self) -> Any:
+        """Return the value or raise the exception; only for an answer that is set, as kazoo's callbacks use it."""
+        if self.exception is not None:
+            raise self.exception
+        return self.value
+
+    def rawlink(self, callback: Callable[[Answer], object]) -> None:
+        """Have `callback` called when it is set; at once if it is."""
+        with self._lock:
+            if not self._done:
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def _finish(self, value: object, exception: BaseException | None) -> None:
+        with self._lock:
+            if self._done:  # kazoo refuses a request twice when its socket has just been closed
+                return
+            self._done = True
+            self.value = value
+            self.exception = exception
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+
+class LoopHandler:
+    """What kazoo asks of a handler, with the event loop as the place where callbacks run.
+
+    Args:
+        inbox: brings watches to the loop.
+        tls: for the connections to ZooKeeper; None = plain.
+    """
+
+    name = "kafka_dt_loop_handler"
+    timeout_exception = TimeoutError
+    sleep_func = staticmethod(time.sleep)
+
+    def __init__(self, inbox: Inbox, tls: ssl.SSLContext | None) -> None:
+        self._inbox = inbox
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._socket: BufferedSocket | None = None
+        self.running = False
+        self.last_error: OSError | None = None
+        """Why the last attempt to connect failed."""
+
+    @property
+    def last_heard_s(self) -> float | None:
+        """When ZooKeeper last sent something, on the monotonic clock; None before the first connection."""
+        return None if self._socket is None else self._socket.last_heard_s
+
+    def start(self) -> None:
+        """Note that kazoo is at work; there are no threads to start here."""
+        self.running = True
+
+    def stop(self) -> None:
+        """Note that kazoo has ended."""
+        self.running = False
+
+    def spawn(self, function: Callable[..., object], *args: object, **kwargs: object) -> threading.Thread:
+        """Run the connection's loop in a thread of its own."""
+        thread = threading.Thread(target=function, args=args, kwargs=kwargs, name="zookeeper", daemon=True)
+        thread.start()
+        return thread
+
+    def dispatch_callback(self, callback: Any) -> None:
+        """Bring a watch to the event loop."""
+        self._inbox.post(callback.func, *callback.args)
+
+    def async_result(self) -> Answer:
+        """Return the place for the answer to a request."""
+        return Answer(self._lock)
+
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: object) -> BufferedSocket:
+        """Connect to a server; TLS comes from our own context instead of kazoo's arguments."""
+        try:
+            self._socket = connect(address, hostname, timeout, self._tls)
+        except OSError as error:
+            self.last_error = error
+            raise
+        return self._socket
+
+    def create_socket_pair(self) -> tuple[WakeUp, WakeUp]:
+        """Return the ends by which requests are announced."""
+        wake_up = WakeUp()
+        return wake_up, wake_up
+
+    def select(
+        self,
+        readers: Iterable[HasDescriptor],
+        writers: Iterable[HasDescriptor],
+        _: object,
+        timeout: float | None = None,
+    ) -> tuple[list[HasDescriptor], list[HasDescriptor], list[HasDescriptor]]:
+        """Wait for sockets."""
+        return wait_ready(readers, writers, timeout)
+
+    def socket(self) -> socket.socket:
+        """Return a new TCP socket."""
+        return socket.socket()
+
+    def event_object(self) -> threading.Event:
+        """Return an event that threads can wait for."""
+        return threading.Event()
+
+    def lock_object(self) -> threading.Lock:
+        """Return a lock for threads."""
+        return threading.Lock()
+
+    def rlock_object(self) -> threading.RLock:
+        """Return a lock that its holder can take again."""
+        return threading.RLock()

@@ -1,0 +1,71 @@
+"""What is asked of ZooKeeper and what it answers, as values without kazoo.
+
+Paths are absolute and relative to the chroot.
+
+Source: org.apache.zookeeper.Op, org.apache.zookeeper.data.Stat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+ANY_VERSION: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a znode; its ACL follows from its path."""
+
+    path: str
+    data: bytes
+    sequence: bool = False
+    """Whether the server appends a number of ten digits to the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Replace the data of a znode."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+    """Only if its data has this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a znode without children."""
+
+    path: str
+    version: int = ANY_VERSION
+    """Only if its data has this version."""
+
+
+Operation = Create | SetData | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The part of a znode's state that somebody here looks at."""
+
+    created_zxid: int
+    """The transaction that created it; another one tells of a znode that was removed and made again."""
+    modified_zxid: int
+    """The transaction that last set its data."""
+    created_ms: int
+    """When it was created, by the server's clock."""
+    version: int
+    """How often its data was set since."""
+    child_version: int
+    """`cversion`: the children created and removed so far, as a signed 32-bit integer that wraps around."""
+    child_count: int
+    """How many children it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Znode:
+    """The data of a znode and its state, from one moment."""
+
+    data: bytes
+    stat: Stat
