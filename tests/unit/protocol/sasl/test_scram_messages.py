@@ -121,6 +121,61 @@ def test_every_shortening_is_refused_or_says_less(what: str) -> None:
 @pytest.mark.parametrize(
     "message",
     [
+        b"",
+        b"n",
+        b"n,,",
+        b"n,,n=alice",
+        b"n=alice,r=abc",
+        b"y,,n=alice,r=abc",
+        b"p=tls-unique,,n=alice,r=abc",
+        b"N,,n=alice,r=abc",
+        b" n,,n=alice,r=abc",
+        b"n,a=,n=alice,r=abc",
+        b"n,alice,n=alice,r=abc",
+        b"n,,n=,r=abc",
+        b"n,,alice,r=abc",
+        b"n,,n=alice,r=",
+        b"n,,n=alice,r=a b",
+        b"n,,r=abc,n=alice",
+        b"n,,m=x,n=alice,r=abc",
+        b"n,,n=alice,m=x,r=abc",
+        b"n,,n=alice,r=abc,n=bob",
+    ],
+)
+def test_a_client_first_that_is_none_is_refused(message: bytes) -> None:
+    with pytest.raises(MalformedScramMessage):
+        parse_client_first(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"c=biws,r=abcdef",
+        b",p=cHJvb2Y=",
+        b"p=cHJvb2Y=",
+        b"c=biws,r=abcdef,p=",
+        b"c=biws,r=abcdef,p=cHJvb2Y",
+        b"c=biws,r=abcdef,p=cHJvb2Z=",
+        b"c=biws,r=abcdef,p=cHJv b2Y=",
+        b"c=biws,r=abcdef,p=cHJvb2Y=,x=y",
+        b"c=biws,r=abcdef,p=cHJvb2Y=,p=cHJvb2Y=",
+        b"c=biws,r=abcde,p=cHJvb2Y=",
+        b"c=biws,r=abcdefg,p=cHJvb2Y=",
+        b"c=biws,r=xabcdef,p=cHJvb2Y=",
+        b"c=,r=abcdef,p=cHJvb2Y=",
+        b"c=eSws,r=abcdef,p=cHJvb2Y=",
+        b"r=abcdef,c=biws,p=cHJvb2Y=",
+    ],
+)
+def test_a_client_final_that_is_none_is_refused(message: bytes) -> None:
+    with pytest.raises(MalformedScramMessage):
+        parse_client_final(message, START)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
         b"r=abcdef,s=c2FsdA==",
         b"r=abcdef,i=4096,s=c2FsdA==",
         b"m=x,r=abcdef,s=c2FsdA==,i=4096",

@@ -1,0 +1,35 @@
+"""The public names of protocol.sasl."""
+
+import protocol.sasl
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(protocol.sasl.__all__) == [
+        "Challenge",
+        "CredentialRequest",
+        "Failure",
+        "MAX_ITERATIONS",
+        "MalformedScramMessage",
+        "NO_EXTENSIONS",
+        "Outcome",
+        "PLAIN",
+        "PlainServer",
+        "SaslError",
+        "ScramClient",
+        "ScramCredential",
+        "ScramError",
+        "ScramKeys",
+        "ScramMechanism",
+        "ScramServer",
+        "ServerMechanism",
+        "ServerNonceMismatch",
+        "ServerRejected",
+        "ServerSignatureMismatch",
+        "Success",
+        "TOKENAUTH",
+        "UnacceptableIterations",
+        "derive_credential",
+        "derive_keys",
+        "plain_message",
+    ]
+    assert all(hasattr(protocol.sasl, name) for name in protocol.sasl.__all__)
