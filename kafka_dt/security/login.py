@@ -1,0 +1,203 @@
+"""One connection's logins: drives the SASL machine that the client chose and decides the principal, once, at the end.
+
+`begin` starts an exchange, `evaluate` takes each message of it and gives either the outcome or, where the store must be
+asked or a credential derived, a coroutine that gives it.
+
+At a re-authentication the principal must stay the same (KIP-368). A token that ended during the exchange does not
+complete it. The session of a token ends with the token, and no session outlives `connections.max.reauth.ms`.
+
+Source: KIP-48, KIP-368; Kafka's SaslServerAuthenticator (ReauthInfo), ScramSaslServer, PlainSaslServer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka_dt.config import Listener, Mechanism
+from kafka_dt.security.credentials import ScramSubjects, Subject
+from kafka_dt.tokens import Principal, Token
+from protocol.errors import LocalProtocolError
+from protocol.sasl import (
+    Challenge,
+    CredentialRequest,
+    Failure,
+    Outcome,
+    PlainServer,
+    ScramMechanism,
+    ScramServer,
+    ServerMechanism,
+    Success,
+)
+
+_SCRAM: Final[Mapping[Mechanism, ScramMechanism]] = {
+    Mechanism.SCRAM_SHA_256: ScramMechanism.SHA_256,
+    Mechanism.SCRAM_SHA_512: ScramMechanism.SHA_512,
+}
+_GENERIC: Final = "Authentication failed during {} due to invalid credentials with SASL mechanism {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a connection belongs to."""
+
+    principal: Principal
+    mechanism: Mechanism
+    token_id: str | None = None
+    """The token that was logged in with; None without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    """The login is complete."""
+
+    message: bytes
+    """The mechanism's last message to the client."""
+    identity: Identity
+    session_lifetime_ms: int | None
+    """None if the session has no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The login has failed."""
+
+    message: str
+    """What the client is told; nothing that a guesser could use."""
+    detail: str
+    """What the log is told; no secret either."""
+
+
+LoginOutcome = Challenge | LoggedIn | Refused
+
+
+class Login:
+    """The logins of one connection.
+
+    Args:
+        listener: the listener that the connection came in by.
+        subjects: finds what a SCRAM login is checked against.
+        now_ms: the clock, milliseconds since the epoch.
+        nonce: makes the server's part of a SCRAM nonce, printable ASCII without commas.
+    """
+
+    identity: Identity | None = None
+    """Whom the last successful login made the connection's owner."""
+
+    def __init__(
+        self, listener: Listener, subjects: ScramSubjects, now_ms: Callable[[], int], nonce: Callable[[], str]
+    ) -> None:
+        self._listener = listener
+        self._subjects = subjects
+        self._now_ms = now_ms
+        self._nonce = nonce
+        self._mechanism = Mechanism.PLAIN
+        self._machine: ServerMechanism[Any] | None = None
+        self._subject: Subject | None = None
+
+    def begin(self, mechanism: str) -> None:
+        """Start an exchange by a mechanism that the listener offers."""
+        self._mechanism = Mechanism(mechanism)
+        self._subject = None
+        if self._mechanism is Mechanism.PLAIN:
+            self._machine = PlainServer()
+        else:
+            self._machine = ScramServer(_SCRAM[self._mechanism], self._nonce())
+
+    def evaluate(self, message: bytes) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
+        """Take the client's next message.
+
+        Returns:
+            The outcome, or a coroutine that gives it when it cannot be known without waiting.
+        """
+        outcome = self._running().step(message)
+        if not isinstance(outcome, CredentialRequest):
+            return self._conclude(outcome)
+        if self._mechanism is Mechanism.PLAIN:
+            return self._check_password(outcome.name)
+        mechanism = _SCRAM[self._mechanism]
+        subject = self._subjects.find(mechanism, outcome.name, token_login=outcome.token)
+        if subject is None:
+            return self._look_up(mechanism, outcome.name)
+        return self._check_proof(subject)
+
+    async def _look_up(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
+        return self._check_proof(await self._subjects.lookup(mechanism, name))
+
+    def _check_password(self, name: str) -> LoginOutcome:
+        return self._conclude(self._running().resume(self._listener.plain_users.get(name)))
+
+    def _check_proof(self, subject: Subject) -> LoginOutcome:
+        self._subject = subject
+        return self._conclude(self._running().resume(subject.credential))
+
+    def _conclude(self, outcome: Outcome) -> LoginOutcome:
+        match outcome:
+            case Challenge():
+                return outcome
+            case Success():
+                return self._complete(outcome)
+            case Failure():
+                return Refused(outcome.message or self._generic(), outcome.detail)
+            case CredentialRequest():
+                raise LocalProtocolError("a mechanism asked for a credential twice")
+
+    def _complete(self, success: Success) -> LoginOutcome:
+        if self._subject is None:
+            return self._establish(success.message, Identity(Principal.user(success.identity), self._mechanism), None)
+        if self._subject.principal is None:
+            return Refused(self._generic(), "a decoy was matched")
+        if self._subject.token is None:
+            return self._establish(success.message, Identity(self._subject.principal, self._mechanism), None)
+        token = self._subjects.live_token(self._subject.token.token_id)
+        if token is None:
+            return Refused(self._generic(), "the token ended during the login")
+        identity = Identity(self._subject.principal, self._mechanism, token.token_id)
+        return self._establish(success.message, identity, token)
+
+    def _establish(self, message: bytes, identity: Identity, token: Token | None) -> LoginOutcome:
+        before = self.identity
+        if before is not None and before.principal != identity.principal:
+            changed = f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
+            text = f"Cannot change principals during re-authentication from {changed}"
+            return Refused(text, text)
+        lifetime = session_lifetime_ms(token, self._max_reauth_ms(), self._now_ms())
+        self.identity = identity
+        self._machine = None
+        return LoggedIn(message, identity, lifetime)
+
+    def _max_reauth_ms(self) -> int:
+        configured: Mapping[Mechanism, int] = self._listener.max_reauth_ms
+        return configured.get(self._mechanism, 0)
+
+    def _generic(self) -> str:
+        return _GENERIC.format("re-authentication" if self.identity else "authentication", self._mechanism)
+
+    def _running(self) -> ServerMechanism[Any]:
+        if self._machine is None:
+            raise LocalProtocolError("no exchange is under way")
+        return self._machine
+
+
+def session_lifetime_ms(token: Token | None, max_reauth_ms: int, now_ms: int) -> int | None:
+    """Say how long a session lasts.
+
+    Args:
+        token: the token that was logged in with, if any.
+        max_reauth_ms: `connections.max.reauth.ms`; 0 is no limit.
+        now_ms: milliseconds since the epoch.
+
+    Returns:
+        Milliseconds, 0 or more; None if nothing ends the session.
+    """
+    lifetimes = []
+    if token is not None:
+        lifetimes.append(max(0, min(token.expiry_timestamp_ms, token.max_timestamp_ms) - now_ms))
+    if max_reauth_ms > 0:
+        lifetimes.append(max_reauth_ms)
+    return min(lifetimes, default=None)
+
+
+def _dotted(principal: Principal) -> str:
+    return f"{principal.type}.{principal.name}"

@@ -1,0 +1,340 @@
+"""Logins of all kinds against real machines of both sides; only the store of tokens is a test double."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import pytest
+
+from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
+from kafka_dt.security.credentials import ScramSubjects
+from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
+from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
+from protocol.sasl import (
+    Challenge,
+    ScramClient,
+    ScramCredential,
+    ScramMechanism,
+    derive_credential,
+    plain_message,
+)
+
+NOW = 1_700_000_000_000
+HOUR = 3_600_000
+TOKEN_ID = "qe9NVyTyRGKwPVvXpmXvyQ"
+HMAC = bytes(range(64))
+PASSWORD = base64.b64encode(HMAC).decode()
+GENERIC = "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+SCRAM = {mechanism.value: mechanism for mechanism in ScramMechanism}
+
+
+def token(**changes: object) -> Token:
+    made = Token(
+        token_id=TOKEN_ID,
+        owner=Principal("Group", "ops"),
+        requester=Principal.user("alice"),
+        renewers=(),
+        issue_timestamp_ms=NOW - HOUR,
+        max_timestamp_ms=NOW + 5 * HOUR,
+        expiry_timestamp_ms=NOW + HOUR,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@dataclass
+class KnownTokens:
+    """The part of a TokenManager that logins use, with what is in memory and what only the store has."""
+
+    cached: dict[str, Token] = field(default_factory=dict)
+    stored: dict[str, Token] = field(default_factory=dict)
+    stale: bool = False
+
+    def find(self, token_id: str) -> DelegationToken | None:
+        if self.stale:
+            raise StoreUnavailable("cut off")
+        return DelegationToken(self.cached[token_id], HMAC) if token_id in self.cached else None
+
+    async def lookup(self, token_id: str) -> DelegationToken | None:
+        if token_id in self.stored:
+            self.cached[token_id] = self.stored[token_id]
+        return self.find(token_id)
+
+
+@dataclass
+class KnownUsers:
+    users: dict[tuple[str, ScramMechanism], ScramCredential]
+
+    def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return self.users.get((user, mechanism))
+
+
+class World:
+    """Everything that a login needs, and a client to log in with."""
+
+    def __init__(self, executor: ThreadPoolExecutor) -> None:
+        self.tokens = KnownTokens(cached={TOKEN_ID: token()})
+        self.users = KnownUsers(
+            {
+                ("carol", mechanism): derive_credential(mechanism, "carol's", b"salt of carol", 8192)
+                for mechanism in ScramMechanism
+            }
+        )
+        self.now = NOW
+        self.without_extension = True
+        self.max_reauth_ms: dict[Mechanism, int] = {}
+        self._salts = Salts(b"secret")
+        self._credentials = TokenCredentials(self._salts, executor)
+
+    def login(self) -> Login:
+        listener = Listener(
+            bind=Endpoint("SASL", "", 1),
+            advertised=Endpoint("SASL", "", 1),
+            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+            mechanisms=tuple(Mechanism),
+            plain_users=MappingProxyType({"alice": "alice's"}),
+            max_reauth_ms=MappingProxyType(self.max_reauth_ms),
+        )
+        subjects = ScramSubjects(
+            self.users,
+            _as_manager(self.tokens),
+            self._credentials,
+            self._salts,
+            without_extension=self.without_extension,
+            now_ms=lambda: self.now,
+        )
+        return Login(listener, subjects, lambda: self.now, lambda: "servernonce")
+
+
+def _as_manager(tokens: KnownTokens) -> TokenManager:
+    return tokens  # type: ignore[return-value]
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with ThreadPoolExecutor(1) as executor:
+        yield World(executor)
+
+
+async def evaluated(login: Login, message: bytes) -> LoginOutcome:
+    outcome = login.evaluate(message)
+    return await outcome if asyncio.iscoroutine(outcome) else outcome
+
+
+async def scram(
+    login: Login, mechanism: Mechanism, user: str, password: str, *, extension: bool = False
+) -> LoginOutcome:
+    login.begin(mechanism)
+    client = ScramClient(SCRAM[mechanism], user, password, "clientnonce", token=extension)
+    first = await evaluated(login, client.first())
+    assert isinstance(first, Challenge), first
+    final = await evaluated(login, client.challenge(first.message))
+    if isinstance(final, LoggedIn):
+        client.verify(final.message)
+    return final
+
+
+BOTH = [Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512]
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+@pytest.mark.parametrize("extension", [True, False])
+async def test_a_token_logs_in_as_its_owner_with_and_without_the_extension(
+    world: World, mechanism: Mechanism, extension: bool
+) -> None:
+    login = world.login()
+    outcome = await scram(login, mechanism, TOKEN_ID, PASSWORD, extension=extension)
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.identity.principal == Principal("Group", "ops")
+    assert outcome.identity.token_id == TOKEN_ID
+    assert outcome.session_lifetime_ms == HOUR
+    assert login.identity == outcome.identity
+
+
+async def test_a_token_that_only_the_store_knows_logs_in(world: World) -> None:
+    world.tokens.stored, world.tokens.cached = world.tokens.cached, {}
+    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    assert isinstance(outcome, LoggedIn)
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+async def test_a_user_of_zookeeper_logs_in_by_name(world: World, mechanism: Mechanism) -> None:
+    outcome = await scram(world.login(), mechanism, "carol", "carol's")
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.identity.principal == Principal.user("carol")
+    assert outcome.identity.token_id is None
+    assert outcome.session_lifetime_ms is None
+
+
+async def test_a_user_is_no_token_even_if_the_client_says_so(world: World) -> None:
+    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, "carol", "carol's", extension=True)
+    assert isinstance(outcome, Refused)
+
+
+async def test_without_the_setting_a_token_needs_the_extension(world: World) -> None:
+    world.without_extension = False
+    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), Refused)
+    with_extension = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    assert isinstance(with_extension, LoggedIn)
+
+
+@pytest.mark.parametrize(
+    ("user", "password"),
+    [(TOKEN_ID, "wrong"), ("carol", "wrong"), ("nobody", "wrong"), ("AAAAAAAAAAAAAAAAAAAAAA", "wrong")],
+)
+@pytest.mark.parametrize("extension", [True, False])
+async def test_wrong_passwords_and_unknown_names_fail_alike_at_the_last_step(
+    world: World, user: str, password: str, extension: bool
+) -> None:
+    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_512, user, password, extension=extension)
+    assert isinstance(outcome, Refused)
+    assert outcome.message == GENERIC + "SCRAM-SHA-512"
+
+
+async def test_the_salt_of_a_name_that_nobody_has_stays_the_same(world: World) -> None:
+    challenges = set()
+    for _ in range(3):
+        login = world.login()
+        login.begin(Mechanism.SCRAM_SHA_256)
+        first = ScramClient(ScramMechanism.SHA_256, "nobody", "x", "clientnonce").first()
+        outcome = await evaluated(login, first)
+        assert isinstance(outcome, Challenge)
+        challenges.add(outcome.message)
+    assert len(challenges) == 1
+
+
+async def test_an_expired_token_is_refused_like_one_that_nobody_has(world: World) -> None:
+    world.tokens.cached[TOKEN_ID] = token(expiry_timestamp_ms=NOW - 1)
+    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    assert isinstance(outcome, Refused)
+    assert outcome.message == GENERIC + "SCRAM-SHA-256"
+
+
+@pytest.mark.parametrize("end", ["deleted", "expired"])
+async def test_a_token_that_ends_during_the_login_does_not_complete_it(world: World, end: str) -> None:
+    login = world.login()
+    login.begin(Mechanism.SCRAM_SHA_256)
+    client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce", token=True)
+    first = await evaluated(login, client.first())
+    assert isinstance(first, Challenge)
+    if end == "deleted":
+        del world.tokens.cached[TOKEN_ID]
+    else:
+        world.now += 2 * HOUR
+    assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+
+
+async def test_a_renewal_during_the_login_counts_for_the_session(world: World) -> None:
+    login = world.login()
+    login.begin(Mechanism.SCRAM_SHA_256)
+    client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce", token=True)
+    first = await evaluated(login, client.first())
+    assert isinstance(first, Challenge)
+    world.tokens.cached[TOKEN_ID] = token(expiry_timestamp_ms=NOW + 3 * HOUR)
+    outcome = await evaluated(login, client.challenge(first.message))
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.session_lifetime_ms == 3 * HOUR
+
+
+async def test_a_node_that_was_cut_off_too_long_refuses_tokens_but_not_users(world: World) -> None:
+    world.tokens.stale = True
+    by_token = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    assert isinstance(by_token, Refused)
+    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, "carol", "carol's"), LoggedIn)
+
+
+async def plain(login: Login, user: str, password: str, authzid: str = "") -> LoginOutcome:
+    login.begin(Mechanism.PLAIN)
+    return await evaluated(login, plain_message(user, password, authzid))
+
+
+async def test_plain_takes_the_users_of_the_listener(world: World) -> None:
+    outcome = await plain(world.login(), "alice", "alice's")
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.identity.principal == Principal.user("alice")
+
+
+@pytest.mark.parametrize("user", ["alice", "nobody"])
+async def test_plain_tells_a_wrong_password_as_an_unknown_user(world: World, user: str) -> None:
+    outcome = await plain(world.login(), user, "wrong")
+    assert isinstance(outcome, Refused)
+    assert outcome.message == "Authentication failed: Invalid username or password"
+
+
+async def test_a_second_login_may_use_another_token_of_the_same_owner(world: World) -> None:
+    other = "AAAAAAAAAAAAAAAAAAAAAA"
+    world.tokens.cached[other] = token(token_id=other)
+    login = world.login()
+    await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(login, Mechanism.SCRAM_SHA_256, other, PASSWORD, extension=True)
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.identity.token_id == other
+
+
+async def test_a_second_login_may_not_change_the_principal(world: World) -> None:
+    other = "AAAAAAAAAAAAAAAAAAAAAA"
+    world.tokens.cached[TOKEN_ID] = token(owner=Principal.user("alice"))
+    world.tokens.cached[other] = token(token_id=other, owner=Principal.user("bob"))
+    login = world.login()
+    await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(login, Mechanism.SCRAM_SHA_256, other, PASSWORD, extension=True)
+    assert isinstance(outcome, Refused)
+    assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
+
+
+async def test_a_failed_second_login_is_called_re_authentication(world: World) -> None:
+    login = world.login()
+    await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, "wrong", extension=True)
+    assert isinstance(outcome, Refused)
+    assert outcome.message == GENERIC.replace("authentication due", "re-authentication due") + "SCRAM-SHA-256"
+
+
+async def test_a_token_is_derived_once_for_all_who_log_in_at_the_same_time() -> None:
+    derivations = []
+
+    def derive(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
+        derivations.append(password)
+        return derive_credential(mechanism, password, salt, iterations)
+
+    with ThreadPoolExecutor(4) as executor:
+        credentials = TokenCredentials(Salts(b"secret"), executor, derive=derive)
+        wanted = DelegationToken(token(), HMAC)
+        found = await asyncio.gather(*(credentials.derive(ScramMechanism.SHA_256, wanted) for _ in range(10)))
+    assert len(set(map(id, found))) == 1
+    assert derivations == [PASSWORD]
+
+
+async def test_credentials_used_longest_ago_make_room() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        credentials = TokenCredentials(Salts(b"secret"), executor, max_derived=2)
+        tokens = [DelegationToken(token(), bytes([n]) * 64) for n in range(3)]
+        await credentials.derive(ScramMechanism.SHA_256, tokens[0])
+        await credentials.derive(ScramMechanism.SHA_256, tokens[1])
+        assert credentials.find(ScramMechanism.SHA_256, tokens[0])
+        await credentials.derive(ScramMechanism.SHA_256, tokens[2])
+    kept = [credentials.find(ScramMechanism.SHA_256, each) is not None for each in tokens]
+    assert kept == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("login_token", "max_reauth_ms", "lifetime_ms"),
+    [
+        (None, 0, None),
+        (None, 1_000, 1_000),
+        (token(), 0, HOUR),
+        (token(), 1_000, 1_000),
+        (token(), 2 * HOUR, HOUR),
+        (token(expiry_timestamp_ms=NOW - 1), 0, 0),
+        (token(max_timestamp_ms=NOW + 5), 0, 5),
+    ],
+)
+def test_a_session_lasts_as_long_as_its_token_and_the_setting_allow(
+    login_token: Token | None, max_reauth_ms: int, lifetime_ms: int | None
+) -> None:
+    assert session_lifetime_ms(login_token, max_reauth_ms, NOW) == lifetime_ms
