@@ -1,0 +1,75 @@
+import pytest
+from kio.schema.errors import ErrorCode
+
+from protocol.encoding import encode
+from protocol.errors import LocalProtocolError
+from protocol.registry import APIS, ApiKey, api_versions_response
+
+RANGES = {
+    3: (0, 13),
+    10: (0, 6),
+    17: (0, 1),
+    18: (0, 4),
+    36: (0, 2),
+    38: (0, 3),
+    39: (0, 2),
+    40: (0, 2),
+    41: (0, 3),
+    60: (0, 2),
+}
+TOKEN_APIS = (38, 39, 40, 41)
+
+
+def test_the_versions_are_those_of_a_broker() -> None:
+    assert {int(key): (api.min_version, api.max_version) for key, api in APIS.items()} == RANGES
+
+
+@pytest.mark.parametrize("key", RANGES)
+def test_every_version_has_a_request_and_a_response_of_its_api(key: int) -> None:
+    api = APIS[ApiKey(key)]
+    lowest, highest = RANGES[key]
+    for types in (api.request, api.response):
+        assert list(types) == list(range(lowest, highest + 1))
+        assert len(types) == highest - lowest + 1
+        for version in types:
+            assert version in types
+            assert types[version].__api_key__ == key
+            assert types[version].__version__ == (version or (1 if key in TOKEN_APIS else 0))
+
+
+@pytest.mark.parametrize("version", [-1, 4, 99])
+def test_other_versions_are_absent(version: int) -> None:
+    request = APIS[ApiKey.CREATE_DELEGATION_TOKEN].request
+    assert version not in request
+    assert request.get(version) is None
+    with pytest.raises(KeyError):
+        request[version]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_announces_the_table(version: int) -> None:
+    response = api_versions_response(version)
+    assert response.error_code is ErrorCode.none
+    assert {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys} == RANGES
+    assert isinstance(response, APIS[ApiKey.API_VERSIONS].response[version])
+
+
+def test_an_unknown_version_of_api_versions_is_told_which_exist() -> None:
+    response = api_versions_response(0, ErrorCode.unsupported_version)
+    assert encode(response) == bytes.fromhex("0023 00000001 0012 0000 0004")
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_any_other_error_of_api_versions_lists_nothing(version: int) -> None:
+    response = api_versions_response(version, ErrorCode.invalid_request)
+    assert (response.error_code, response.api_keys) == (ErrorCode.invalid_request, ())
+
+
+def test_no_features_are_announced() -> None:
+    without_features = encode(api_versions_response(4, ErrorCode.invalid_request))
+    assert without_features == bytes.fromhex("002a 01 00000000 00")
+
+
+def test_api_versions_has_no_layout_for_unknown_versions() -> None:
+    with pytest.raises(LocalProtocolError):
+        api_versions_response(5)
