@@ -1,0 +1,73 @@
+"""Nodes of the token domain as tests use them: a manager with its cache, on a store in memory, in a test's time."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from kafka_dt.tokens import Keyring, Principal, Token, TokenCache, TokenLimits, TokenManager
+from tests.support.memory_token_store import MemoryTokenDatabase, MemoryTokenStore
+
+SECOND = 1_000
+HOUR = 60 * 60 * SECOND
+DAY = 24 * HOUR
+START = 1_700_000_000_000
+
+ALICE, BOB, CAROL, MALLORY = (Principal.user(name) for name in ("alice", "bob", "carol", "mallory"))
+
+
+@dataclass
+class Clock:
+    now_ms: int = START
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+@dataclass
+class RandomBytes:
+    """Bytes that differ from call to call and not from run to run."""
+
+    calls: int = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.calls += 1
+        return hashlib.sha256(str(self.calls).encode()).digest()[:size]
+
+
+@dataclass
+class Cluster:
+    """What nodes share."""
+
+    database: MemoryTokenDatabase = field(default_factory=MemoryTokenDatabase)
+    clock: Clock = field(default_factory=Clock)
+    random_bytes: RandomBytes = field(default_factory=RandomBytes)
+    limits: TokenLimits = field(default_factory=TokenLimits)
+
+    def node(self, secret_key: str | None = "the secret key") -> Node:
+        """A new node that has not been started; None = no secret key is set."""
+        keyring = None if secret_key is None else Keyring(secret_key)
+        store, cache = MemoryTokenStore(self.database), TokenCache(keyring)
+        manager = TokenManager(store, cache, keyring, self.limits, now_ms=self.clock, random_bytes=self.random_bytes)
+        return Node(store, cache, manager)
+
+    def stored(self, token_id: str) -> Token | None:
+        stored = self.database.tokens.get(token_id)
+        return None if stored is None else stored.token
+
+
+@dataclass
+class Node:
+    store: MemoryTokenStore
+    cache: TokenCache
+    manager: TokenManager
+
+
+def nothing_more(_: Token) -> bool:
+    """Show no tokens beyond those that concern the requester."""
+    return False
+
+
+def everything(_: Token) -> bool:
+    """Show all tokens, as a cluster without ACLs does."""
+    return True

@@ -1,0 +1,85 @@
+import asyncio
+
+import pytest
+
+from kafka_dt.tokens import StoreUnavailable
+from kafka_dt.tokens.purge import REMOVALS_AT_ONCE
+from kafka_dt.tokens.sharing import ITEMS_A_TURN
+from tests.support.token_nodes import ALICE, DAY, HOUR, START, Cluster, Node
+
+MANY = ITEMS_A_TURN + REMOVALS_AT_ONCE + 1
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> Node:
+    return cluster.node()
+
+
+async def test_a_token_goes_after_its_expiry_or_its_max_timestamp_and_not_before(cluster: Cluster, node: Node) -> None:
+    short = await node.manager.create(ALICE, ALICE, (), HOUR)
+    usual = await node.manager.create(ALICE, ALICE, (), -1)
+    renewed = await node.manager.create(ALICE, ALICE, (), -1)
+    await node.manager.renew(ALICE, renewed.hmac, 3 * DAY)
+
+    for now_ms, left in (
+        (START + HOUR, [short, usual, renewed]),
+        (START + HOUR + 1, [usual, renewed]),
+        (START + DAY, [usual, renewed]),
+        (START + DAY + 1, [renewed]),
+        (START + 3 * DAY + 1, []),
+    ):
+        cluster.clock.now_ms = now_ms
+        await node.manager.remove_expired()
+        assert list(cluster.database.tokens) == [each.token.token_id for each in left]
+        assert [each.token.token_id for each in node.cache.concerning(None)] == list(cluster.database.tokens)
+
+
+async def test_many_tokens_go_in_one_purge(cluster: Cluster, node: Node) -> None:
+    for _ in range(MANY):
+        await node.manager.create(ALICE, ALICE, (), HOUR)
+    cluster.clock.now_ms += DAY
+    assert await node.manager.remove_expired() == MANY
+    assert not cluster.database.tokens
+
+
+async def test_nodes_that_purge_at_once_share_the_work(cluster: Cluster, node: Node) -> None:
+    other = cluster.node()
+    for _ in range(MANY):
+        await node.manager.create(ALICE, ALICE, (), HOUR)
+    await other.manager.start()
+    cluster.clock.now_ms += DAY
+
+    removed = await asyncio.gather(node.manager.remove_expired(), other.manager.remove_expired())
+
+    assert sum(removed) == MANY
+    assert len(node.cache) == len(other.cache) == 0
+
+
+async def test_a_token_that_was_renewed_elsewhere_stays(cluster: Cluster, node: Node) -> None:
+    other = cluster.node()
+    created = await node.manager.create(ALICE, ALICE, (), -1)
+    await other.manager.renew(ALICE, created.hmac, 3 * DAY)
+    cluster.clock.now_ms += 2 * DAY
+
+    assert await node.manager.remove_expired() == 0
+
+    assert cluster.stored(created.token.token_id) is not None
+    found = node.manager.find(created.token.token_id)
+    assert found is not None
+    assert found.token.expiry_timestamp_ms == START + 3 * DAY
+
+
+async def test_a_purge_that_is_cut_off_goes_on_next_time(cluster: Cluster, node: Node) -> None:
+    for _ in range(3):
+        await node.manager.create(ALICE, ALICE, (), HOUR)
+    cluster.clock.now_ms += DAY
+    node.store.connected = False
+    with pytest.raises(StoreUnavailable):
+        await node.manager.remove_expired()
+    node.store.connected = True
+    assert await node.manager.remove_expired() == 3
