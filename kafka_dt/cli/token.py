@@ -1,0 +1,230 @@
+"""`kafka-dt token create|renew|expire|describe`: the flags of kafka-delegation-tokens.sh, as sub-commands.
+
+Source: org.apache.kafka.tools.DelegationTokenCommand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO, TypeVar
+
+import click
+import javaproperties
+
+from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.token_output import Output, write_expiry, write_token, write_tokens
+from kafka_dt.client import ClientConfig, ClientConfigError, TokenClient, TokenClientError, hmac_from_base64
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+_HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
+_MILLISECONDS: Final = click.IntRange(-(2**63), 2**63 - 1)
+_EXPIRY_OUTPUTS: Final = (Output.TABLE, Output.JSON)
+_HMAC_HELP: Final = (
+    "The token's HMAC, base64 as create shows it. Other users of this machine can see a command line: "
+    f"--hmac-file, or the environment variable {_HMAC_VARIABLE}, keep it to yourself."
+)
+
+
+@click.group()
+def token() -> None:
+    """Create, renew, expire and describe delegation tokens."""
+
+
+def _connection_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option(
+            "--command-config",
+            type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+            metavar="FILE",
+            help="Kafka client properties (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.*).",
+        ),
+        click.option(
+            "--bootstrap-server",
+            metavar="HOST:PORT[,...]",
+            help="Servers to connect to; the first that answers is used. [default: bootstrap.servers in FILE]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _hmac_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option(
+            "--hmac-file",
+            type=click.File("r", encoding="utf-8"),
+            metavar="FILE",
+            help="A file with the HMAC in base64; - is the standard input.",
+        ),
+        click.option("--hmac", metavar="BASE64", help=_HMAC_HELP),
+    ):
+        command = option(command)
+    return command
+
+
+def _output_option(*outputs: Output) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "--output",
+        type=click.Choice([output.value for output in outputs]),
+        default=Output.TABLE.value,
+        show_default=True,
+        callback=lambda _context, _parameter, value: Output(value),
+        help="How to print." if Output.JAAS not in outputs else "How to print; every form holds the HMAC.",
+    )
+
+
+@token.command()
+@_connection_options
+@click.option(
+    "--max-life-time-period",
+    type=_MILLISECONDS,
+    default=-1,
+    show_default=True,
+    metavar="MS",
+    help="How long the token can be renewed, in milliseconds; -1 is the server's maximum.",
+)
+@click.option("--owner-principal", metavar="User:NAME", help="Whose token it is. [default: who logs in]")
+@click.option(
+    "--renewer-principal",
+    "renewers",
+    multiple=True,
+    metavar="User:NAME",
+    help="Who may renew and expire it besides the owner; may be given several times.",
+)
+@_output_option(*Output)
+def create(
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    max_life_time_period: int,
+    owner_principal: str | None,
+    renewers: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Create a token and print it with its HMAC, the secret."""
+    with one_line(TokenClientError):
+        config = _config(bootstrap_server, command_config)
+        made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
+    write_token(made, output, config)
+
+
+@token.command()
+@_connection_options
+@_hmac_options
+@click.option(
+    "--renew-time-period",
+    type=_MILLISECONDS,
+    default=-1,
+    show_default=True,
+    metavar="MS",
+    help="From now to the new expiry, in milliseconds; -1 is the server's default.",
+)
+@_output_option(*_EXPIRY_OUTPUTS)
+def renew(
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    hmac: str | None,
+    hmac_file: TextIO | None,
+    renew_time_period: int,
+    output: Output,
+) -> None:
+    """Move a token's expiry, never beyond its maximum lifetime."""
+    with one_line(TokenClientError):
+        secret = _hmac(hmac, hmac_file)
+        config = _config(bootstrap_server, command_config)
+        expiry_timestamp_ms = _ask(config, lambda client: client.renew(secret, renew_time_period))
+    write_expiry(expiry_timestamp_ms, output)
+
+
+@token.command()
+@_connection_options
+@_hmac_options
+@click.option(
+    "--expiry-time-period",
+    type=_MILLISECONDS,
+    default=-1,
+    show_default=True,
+    metavar="MS",
+    help="From now to the token's end, in milliseconds; -1 deletes it at once.",
+)
+@_output_option(*_EXPIRY_OUTPUTS)
+def expire(
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    hmac: str | None,
+    hmac_file: TextIO | None,
+    expiry_time_period: int,
+    output: Output,
+) -> None:
+    """End a token, now or soon."""
+    with one_line(TokenClientError):
+        secret = _hmac(hmac, hmac_file)
+        config = _config(bootstrap_server, command_config)
+        expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
+    write_expiry(expiry_timestamp_ms, output)
+
+
+@token.command()
+@_connection_options
+@click.option(
+    "--owner-principal",
+    "owners",
+    multiple=True,
+    metavar="User:NAME",
+    help="Whose tokens, owned or renewable; may be given several times. [default: all that you may see]",
+)
+@_output_option(*Output)
+def describe(
+    *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: Output
+) -> None:
+    """Print the tokens that you may see, with their HMACs."""
+    with one_line(TokenClientError):
+        config = _config(bootstrap_server, command_config)
+        tokens = _ask(config, lambda client: client.describe(owners or None))
+    write_tokens(tokens, output, config)
+
+
+def _ask(config: ClientConfig, request: Callable[[TokenClient], Awaitable[T]]) -> T:
+    async def connect_and_ask() -> T:
+        async with TokenClient(config) as client:
+            return await request(client)
+
+    return asyncio.run(connect_and_ask())
+
+
+def _config(bootstrap_server: str | None, command_config: Path | None) -> ClientConfig:
+    properties = {} if command_config is None else _read_properties(command_config)
+    if bootstrap_server is not None:
+        properties["bootstrap.servers"] = bootstrap_server
+    if not properties.get("bootstrap.servers"):
+        raise click.UsageError("Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config).")
+    return ClientConfig.from_properties(properties)
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    try:
+        with click.open_file(str(path), encoding="utf-8") as file:
+            properties: dict[str, str] = javaproperties.loads(file.read())
+    except (OSError, ValueError) as error:
+        # Neither the line nor the codec's bytes: they may be a password.
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
+        raise ClientConfigError(str(path), f"cannot be read: {reason}") from None
+    return properties
+
+
+def _hmac(text: str | None, file: TextIO | None) -> bytes:
+    if text is not None and file is not None:
+        raise click.UsageError("Give --hmac or --hmac-file, not both.")
+    if file is not None:
+        text = file.read()
+    text = text if text is not None else os.environ.get(_HMAC_VARIABLE)
+    if text is None:
+        raise click.UsageError(f"Missing option '--hmac-file', '--hmac' or the variable {_HMAC_VARIABLE}.")
+    return hmac_from_base64(text)

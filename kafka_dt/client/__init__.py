@@ -1,0 +1,75 @@
+"""The Python client for delegation tokens, of kafka-dt and of Apache Kafka's own brokers.
+
+Read `token_client.py` first: TokenClient with create, renew, expire and describe. `config.py` reads Kafka's client
+properties, `connection.py` and `login.py` speak the protocol, `renewal.py` keeps a token alive, `login_settings.py`
+writes a token as the settings of other Kafka clients, `errors.py` draws what can go wrong, `tokens.py` is the token.
+
+    async with TokenClient.from_config(properties) as client:
+        token = await client.create()
+        async with client.keep_renewed(token):
+            run_job(settings(token, "aiokafka"))
+"""
+
+from kafka_dt.client.config import MECHANISMS, Address, ClientConfig, Credentials, SecurityProtocol, parse_addresses
+from kafka_dt.client.errors import (
+    ClientConfigError,
+    ConnectionFailed,
+    ConnectionLost,
+    InvalidArgument,
+    InvalidPrincipalType,
+    LoginFailed,
+    MechanismNotEnabled,
+    NoServerReached,
+    RequestRefused,
+    RequestTimedOut,
+    TokenAuthorizationFailed,
+    TokenClientError,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokenRequestNotAllowed,
+    TokensDisabled,
+    UnexpectedAnswer,
+    UnsupportedByServer,
+)
+from kafka_dt.client.login_settings import ClientKind, jaas_line, settings
+from kafka_dt.client.renewal import EndReason, Renewal, RenewalEnd
+from kafka_dt.client.token_client import TokenClient
+from kafka_dt.client.tokens import DelegationToken, hmac_from_base64
+
+__all__ = [
+    "MECHANISMS",
+    "Address",
+    "ClientConfig",
+    "ClientConfigError",
+    "ClientKind",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "Credentials",
+    "DelegationToken",
+    "EndReason",
+    "InvalidArgument",
+    "InvalidPrincipalType",
+    "LoginFailed",
+    "MechanismNotEnabled",
+    "NoServerReached",
+    "Renewal",
+    "RenewalEnd",
+    "RequestRefused",
+    "RequestTimedOut",
+    "SecurityProtocol",
+    "TokenAuthorizationFailed",
+    "TokenClient",
+    "TokenClientError",
+    "TokenExpired",
+    "TokenNotFound",
+    "TokenOwnerMismatch",
+    "TokenRequestNotAllowed",
+    "TokensDisabled",
+    "UnexpectedAnswer",
+    "UnsupportedByServer",
+    "hmac_from_base64",
+    "jaas_line",
+    "parse_addresses",
+    "settings",
+]

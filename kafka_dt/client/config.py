@@ -1,0 +1,190 @@
+"""What a client needs to know, from Kafka's own client properties.
+
+`ClientConfig.from_properties` reads what a `client.properties` of the Java tools says: `bootstrap.servers`,
+`security.protocol`, `sasl.mechanism`, `sasl.jaas.config`, `ssl.*`, `client.id`, `request.timeout.ms` and
+`socket.connection.setup.timeout.ms`. Keys of other purposes are not looked at.
+
+Limits: of the mechanisms PLAIN and SCRAM; a login file named by a Java system property is not read.
+
+Source: org.apache.kafka.clients.CommonClientConfigs, ClientUtils.parseAndValidateAddresses, SaslConfigs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Self
+
+from kafka_dt.client.errors import ClientConfigError
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
+from kafka_dt.tls import TlsError, client_context
+from protocol.sasl import PLAIN, ScramMechanism
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterable, Mapping
+
+MECHANISMS: Final = (PLAIN, *ScramMechanism)
+"""The SASL mechanisms that this client can log in with."""
+DEFAULT_CLIENT_ID: Final = "kafka-dt"
+DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
+DEFAULT_SETUP_TIMEOUT_MS: Final = 10_000
+
+_ADDRESS: Final = re.compile(r"(?:[a-zA-Z][a-zA-Z\d_]*://)?\[?(?P<host>[0-9a-zA-Z\-._%:]+?)]?:(?P<port>[0-9]{1,5})")
+_LARGEST_PORT: Final = 65535
+
+
+class SecurityProtocol(StrEnum):
+    """How a listener is spoken to: with TLS or without, with SASL or without."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether a login follows."""
+        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Write it as in `bootstrap.servers`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who logs in, and how."""
+
+    mechanism: str
+    """One of MECHANISMS."""
+    username: str
+    """User name, or the id of a token."""
+    password: str = field(repr=False)
+    """Password, or the HMAC of a token in base64."""
+    token_auth: bool = False
+    """Whether these are a token's: SCRAM says so to the server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Everything that a client is told."""
+
+    bootstrap_servers: tuple[Address, ...]
+    security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    credentials: Credentials | None = None
+    """Needed by the SASL protocols, not looked at by the others."""
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
+    """Needed by the TLS protocols, not looked at by the others."""
+    client_id: str = DEFAULT_CLIENT_ID
+    request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
+    setup_timeout_ms: int = DEFAULT_SETUP_TIMEOUT_MS
+    """How long one server may take to be connected to, TLS included."""
+
+    def __post_init__(self) -> None:
+        if not self.bootstrap_servers:
+            raise ClientConfigError("bootstrap.servers", "at least one host:port is needed")
+        if self.security_protocol.uses_sasl and self.credentials is None:
+            raise ClientConfigError("sasl.jaas.config", f"{self.security_protocol} needs a user to log in")
+        if self.security_protocol.uses_tls and self.ssl_context is None:
+            raise ClientConfigError("ssl.truststore.location", f"{self.security_protocol} needs a TLS context")
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """Read Kafka's client properties; trust and key stores are read from their files at once.
+
+        Raises ClientConfigError, which names the key.
+        """
+        protocol = _security_protocol(properties.get("security.protocol", "PLAINTEXT"))
+        return cls(
+            bootstrap_servers=parse_addresses(properties.get("bootstrap.servers", "")),
+            security_protocol=protocol,
+            credentials=_credentials(properties) if protocol.uses_sasl else None,
+            ssl_context=_ssl_context(properties) if protocol.uses_tls else None,
+            client_id=properties.get("client.id") or DEFAULT_CLIENT_ID,
+            request_timeout_ms=_milliseconds(properties, "request.timeout.ms", DEFAULT_REQUEST_TIMEOUT_MS),
+            setup_timeout_ms=_milliseconds(properties, "socket.connection.setup.timeout.ms", DEFAULT_SETUP_TIMEOUT_MS),
+        )
+
+
+def parse_addresses(servers: str | Iterable[str]) -> tuple[Address, ...]:
+    """Read `host:port` texts, or one text of several with commas between; IPv6 is written in brackets.
+
+    Raises ClientConfigError.
+    """
+    texts = servers.split(",") if isinstance(servers, str) else servers
+    return tuple(_address(text.strip()) for text in texts if text.strip())
+
+
+def _address(text: str) -> Address:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match["port"]) <= _LARGEST_PORT:
+        raise ClientConfigError("bootstrap.servers", f"{text!r} is not of the form host:port")
+    return Address(match["host"], int(match["port"]))
+
+
+def _security_protocol(text: str) -> SecurityProtocol:
+    try:
+        return SecurityProtocol(text.strip().upper())
+    except ValueError:
+        reason = f"{text!r} is none of {', '.join(SecurityProtocol)}"
+        raise ClientConfigError("security.protocol", reason) from None
+
+
+def _credentials(properties: Mapping[str, str]) -> Credentials:
+    known = ", ".join(MECHANISMS)
+    mechanism = properties.get("sasl.mechanism", "").strip()
+    if not mechanism:
+        raise ClientConfigError("sasl.mechanism", f"it is not set, which means GSSAPI to Kafka; set one of {known}")
+    if mechanism not in MECHANISMS:
+        raise ClientConfigError("sasl.mechanism", f"{mechanism!r} is none of {known}")
+    module = _login_module(properties.get("sasl.jaas.config", ""), mechanism)
+    username, password = module.username, module.password
+    if not username or not password:
+        missing = "password" if username else "username"
+        raise ClientConfigError("sasl.jaas.config", f'there is no {missing}="..." in it')
+    return Credentials(mechanism, username, password, mechanism != PLAIN and module.token_auth)
+
+
+def _login_module(text: str, mechanism: str) -> LoginModule:
+    wanted = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
+    if not text.strip():
+        example = f'{wanted} required username="..." password="...";'
+        raise ClientConfigError("sasl.jaas.config", f"{mechanism} needs it: {example}")
+    try:
+        module = parse_login_module(text)
+    except JaasError as error:
+        raise ClientConfigError("sasl.jaas.config", str(error)) from None
+    if module.name != wanted:
+        raise ClientConfigError("sasl.jaas.config", f"{mechanism} needs {wanted}, there is another login module")
+    return module
+
+
+def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    try:
+        return client_context(properties)
+    except TlsError as error:
+        raise ClientConfigError(error.key, error.reason) from error
+
+
+def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
+    text = properties.get(key, "").strip()
+    if not text:
+        return default
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) == 0:
+        raise ClientConfigError(key, f"{text!r} is not a number of milliseconds above 0")
+    return int(text)

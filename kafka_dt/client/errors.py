@@ -1,0 +1,214 @@
+"""What can go wrong for a client of delegation tokens, as a tree.
+
+    TokenClientError                    `code` is Kafka's error code where a server sent one
+      ClientConfigError                 a setting cannot be used; nothing was sent
+      InvalidArgument                   an argument cannot be used; nothing was sent
+      ConnectionFailed                  no connection, or it broke
+        NoServerReached                 every bootstrap server failed; `reasons` tells how each
+        ConnectionLost                  one connection broke: whether a request took effect is not known
+        RequestTimedOut                 ... or was too slow
+        UnexpectedAnswer                ... or what came was not Kafka's protocol
+      UnsupportedByServer               the server has no such API, or not in a version that can say this
+      LoginFailed                       the server refused the credentials (or we its proof)
+        MechanismNotEnabled             ... or their SASL mechanism
+      RequestRefused                    the server answered with an error
+        TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63), TokenRequestNotAllowed (64),
+        TokenAuthorizationFailed (65), TokenExpired (66), InvalidPrincipalType (67)
+
+The text of each is one line that names the way out and holds no secret: no HMAC, no password.
+
+Source: org.apache.kafka.common.protocol.Errors; KIP-48, KIP-373.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kio.schema.errors import ErrorCode
+
+from protocol.sasl.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class TokenClientError(Exception):
+    """Anything that the client raises on purpose."""
+
+    code: ErrorCode | None = None
+    """Kafka's error code, None when no server sent one."""
+
+
+class ClientConfigError(TokenClientError):
+    """A setting that cannot be used; `key` is its Kafka name."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+        self.reason = reason
+
+
+class InvalidArgument(TokenClientError):
+    """An argument that no server could take."""
+
+
+class ConnectionFailed(TokenClientError):
+    """There is no connection, or it broke."""
+
+
+class NoServerReached(ConnectionFailed):
+    """None of the bootstrap servers can be used."""
+
+    def __init__(self, reasons: Sequence[tuple[str, str]]) -> None:
+        self.reasons = tuple(reasons)
+        """`host:port` and what happened there, in the order in which they were tried."""
+        each = "; ".join(f"{server} ({reason})" for server, reason in self.reasons)
+        super().__init__(f"no bootstrap server can be used: {each}")
+
+
+class ConnectionLost(ConnectionFailed):
+    """A connection ended while an answer was due; whether the request took effect is not known."""
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"{server}: {reason}")
+        self.server = server
+        self.reason = reason
+
+
+class RequestTimedOut(ConnectionLost):
+    """No answer came in time; whether the request took effect is not known."""
+
+    def __init__(self, server: str, timeout_ms: int) -> None:
+        super().__init__(server, f"no answer within {timeout_ms} ms (request.timeout.ms)")
+        self.timeout_ms = timeout_ms
+
+
+class UnexpectedAnswer(ConnectionLost):
+    """What came is not Kafka's protocol, or answers something else; the connection was closed."""
+
+
+class UnsupportedByServer(TokenClientError):
+    """The server does not offer what was asked for."""
+
+    code = ErrorCode.unsupported_version
+
+    def __init__(self, server: str, what: str) -> None:
+        super().__init__(f"{server} does not offer {what}")
+        self.server = server
+        self.what = what
+
+
+class LoginFailed(TokenClientError):
+    """The login did not succeed: wrong credentials, or a server that could not prove that it knows them."""
+
+    code = ErrorCode.sasl_authentication_failed
+
+    def __init__(self, server: str, mechanism: str, reason: str, code: ErrorCode | None = None) -> None:
+        reason = printable(reason)
+        super().__init__(
+            f"login at {server} with {mechanism} failed: {reason} (check user name and password in sasl.jaas.config;"
+            ' a token logs in with SCRAM, its HMAC in base64 as password and tokenauth="true")'
+        )
+        self.server = server
+        self.mechanism = mechanism
+        self.reason = reason
+        self.code = code or type(self).code
+
+
+class MechanismNotEnabled(LoginFailed):
+    """The listener does not take this SASL mechanism."""
+
+    code = ErrorCode.unsupported_sasl_mechanism
+
+    def __init__(self, server: str, mechanism: str, enabled: Iterable[str]) -> None:
+        self.enabled = tuple(printable(name) for name in enabled)
+        """The mechanisms that it takes."""
+        TokenClientError.__init__(
+            self,
+            f"{server} does not take {mechanism}; set sasl.mechanism to one of its own: "
+            f"{', '.join(self.enabled) or 'it names none'}",
+        )
+        self.server = server
+        self.mechanism = mechanism
+        self.reason = "mechanism not enabled"
+
+
+class RequestRefused(TokenClientError):
+    """The server answered with an error."""
+
+    advice: ClassVar[str] = ""
+
+    def __init__(self, code: ErrorCode, action: str) -> None:
+        self.code: ErrorCode = code
+        self.action = action
+        """What was asked for: `create`, `renew`, `expire` or `describe`."""
+        advice = self.advice or code.name.replace("_", " ")
+        super().__init__(f"{action} refused: {advice} (Kafka error {code.value}, {code.name})")
+
+
+class TokensDisabled(RequestRefused):
+    """The server makes no tokens."""
+
+    code = ErrorCode.delegation_token_auth_disabled
+    advice = "delegation tokens are switched off there; set delegation.token.secret.key on every broker"
+
+
+class TokenNotFound(RequestRefused):
+    """No token has this HMAC."""
+
+    code = ErrorCode.delegation_token_not_found
+    advice = "no token has this HMAC; it may be deleted or mistyped (the HMAC is base64 text, not the token id)"
+
+
+class TokenOwnerMismatch(RequestRefused):
+    """The caller may not change this token."""
+
+    code = ErrorCode.delegation_token_owner_mismatch
+    advice = "only the token's owner and its renewers may do this; log in as one of them"
+
+
+class TokenRequestNotAllowed(RequestRefused):
+    """Token requests are not taken on this connection."""
+
+    code = ErrorCode.delegation_token_request_not_allowed
+    advice = "tokens are managed over a SASL or SSL listener by a user who is not logged in with a token"
+
+
+class TokenAuthorizationFailed(RequestRefused):
+    """The caller may not make tokens for this owner."""
+
+    code = ErrorCode.delegation_token_authorization_failed
+    advice = "the caller needs CREATE_TOKENS on the user whose token this would be, or leaves the owner away"
+
+
+class TokenExpired(RequestRefused):
+    """The token is past its expiry or its maximum lifetime."""
+
+    code = ErrorCode.delegation_token_expired
+    advice = "the token has expired for good; create a new one"
+
+
+class InvalidPrincipalType(RequestRefused):
+    """A renewer is not a user."""
+
+    code = ErrorCode.invalid_principal_type
+    advice = "renewers are users, written as User:name"
+
+
+_REFUSALS: Final = {
+    refusal.code: refusal
+    for refusal in (
+        TokensDisabled,
+        TokenNotFound,
+        TokenOwnerMismatch,
+        TokenRequestNotAllowed,
+        TokenAuthorizationFailed,
+        TokenExpired,
+        InvalidPrincipalType,
+    )
+}
+
+
+def refused(code: ErrorCode, action: str) -> RequestRefused:
+    """Return the error for an answer's code; `action` is what was asked for."""
+    return _REFUSALS.get(code, RequestRefused)(code, action)

@@ -1,0 +1,77 @@
+"""The SASL login of a client, also for the second time on one connection.
+
+Source: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate), KIP-368 (re-authentication), KIP-48 (`tokenauth`);
+org.apache.kafka.common.security.authenticator.SaslClientAuthenticator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client.errors import LoginFailed, MechanismNotEnabled
+from protocol.errors import LocalProtocolError
+from protocol.registry import ApiKey
+from protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, plain_message
+from protocol.times import from_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_dt.client.config import Credentials
+    from kafka_dt.client.connection import Connection
+
+_NONCE_BYTES: Final = 24
+
+
+async def log_in(connection: Connection, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> int:
+    """Log in, or log in again on a connection whose session ends.
+
+    Returns the session's lifetime in milliseconds, 0 for one without end.
+    Raises LoginFailed, ConnectionLost or UnsupportedByServer; after each the connection is of no more use.
+    """
+    await _handshake(connection, credentials.mechanism)
+    try:
+        if credentials.mechanism == PLAIN:
+            message = plain_message(credentials.username, credentials.password)
+            answer = await _authenticate(connection, credentials.mechanism, message)
+        else:
+            answer = await _scram(connection, credentials, random_bytes)
+    except (SaslError, LocalProtocolError) as error:
+        raise LoginFailed(connection.server, credentials.mechanism, str(error)) from error
+    # Version 0 has no lifetime.
+    return max(0, from_duration(answer.session_lifetime)) if hasattr(answer, "session_lifetime") else 0
+
+
+async def _handshake(connection: Connection, mechanism: str) -> None:
+    # Without SaslAuthenticate a handshake of version 1 would leave both sides speechless: find out before.
+    connection.version(ApiKey.SASL_AUTHENTICATE)
+    answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
+    if answer.error_code is ErrorCode.unsupported_sasl_mechanism:
+        raise MechanismNotEnabled(connection.server, mechanism, answer.mechanisms)
+    if answer.error_code is not ErrorCode.none:
+        reason = "the handshake was refused"
+        raise LoginFailed(connection.server, mechanism, f"{reason} ({answer.error_code.name})", answer.error_code)
+
+
+async def _scram(connection: Connection, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> Any:
+    mechanism = ScramMechanism(credentials.mechanism)
+    nonce = base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode("ascii")
+    client = ScramClient(mechanism, credentials.username, credentials.password, nonce, token=credentials.token_auth)
+    server_first = await _authenticate(connection, mechanism, client.first())
+    # Thousands of rounds of hashing: other tasks go on meanwhile.
+    client_final = await asyncio.to_thread(client.challenge, server_first.auth_bytes)
+    answer = await _authenticate(connection, mechanism, client_final)
+    client.verify(answer.auth_bytes)
+    return answer
+
+
+async def _authenticate(connection: Connection, mechanism: str, message: bytes) -> Any:
+    answer = await connection.request(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
+    if answer.error_code is not ErrorCode.none:
+        reason = answer.error_message or answer.error_code.name
+        raise LoginFailed(connection.server, mechanism, reason, answer.error_code)
+    return answer
