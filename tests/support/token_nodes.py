@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kafka_dt.tokens import Keyring, Principal, Token, TokenCache, TokenLimits, TokenManager
@@ -41,7 +42,7 @@ class Cluster:
 
     database: MemoryTokenDatabase = field(default_factory=MemoryTokenDatabase)
     clock: Clock = field(default_factory=Clock)
-    random_bytes: RandomBytes = field(default_factory=RandomBytes)
+    random_bytes: Callable[[int], bytes] = field(default_factory=RandomBytes)
     limits: TokenLimits = field(default_factory=TokenLimits)
 
     def node(self, secret_key: str | None = "the secret key") -> Node:

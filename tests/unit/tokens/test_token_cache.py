@@ -10,7 +10,7 @@ from tests.support.token_store_contract import new_token
 KEYRING = Keyring("the secret key")
 
 MAX_BYTES_A_TOKEN = 1_000
-"""What 100,000 tokens may cost divides into this; measured: 720 with an owner of many tokens, 1,070 with an owner for each."""
+"""Measured with 100,000 tokens: 720 where an owner has many of them, 1,070 where each has its own owner."""
 
 
 @pytest.fixture

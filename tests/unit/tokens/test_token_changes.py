@@ -136,6 +136,15 @@ async def test_concurrent_changes_of_one_token_on_one_node_do_not_conflict(
     assert stored.expiry_timestamp_ms == START + 49
 
 
+async def test_a_change_that_waited_for_a_deletion_finds_no_token(nodes: tuple[Node, Node]) -> None:
+    node = nodes[0]
+    created = await create(node)
+    deletions = [node.manager.expire(ALICE, created.hmac, -1) for _ in range(3)]
+    results = await asyncio.gather(*deletions, return_exceptions=True)
+    assert results[0] == START
+    assert [type(result) for result in results[1:]] == [TokenNotFound, TokenNotFound]
+
+
 async def test_concurrent_changes_on_two_nodes_all_happen(cluster: Cluster, nodes: tuple[Node, Node]) -> None:
     created = await create(nodes[0])
     renewals = [node.manager.renew(ALICE, created.hmac, 5) for node in nodes for _ in range(5)]

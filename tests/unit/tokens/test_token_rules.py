@@ -10,6 +10,7 @@ from kafka_dt.tokens import (
     DelegationToken,
     InvalidRenewerType,
     Principal,
+    StoreUnavailable,
     Token,
     TokenError,
     TokenExpired,
@@ -116,9 +117,16 @@ class TestCreate:
 
     async def test_an_id_that_is_taken_is_drawn_again(self, cluster: Cluster, node: Node) -> None:
         first = await create(node)
-        cluster.random_bytes.calls = 0
-        assert (await create(node, owner=BOB)).token.token_id != first.token.token_id
+        other = Cluster(cluster.database).node()  # its random generator begins anew
+        assert (await create(other, owner=BOB)).token.token_id != first.token.token_id
         assert cluster.stored(first.token.token_id) == first.token
+
+    async def test_a_random_generator_that_repeats_itself_is_given_up(self) -> None:
+        cluster = Cluster(random_bytes=bytes)
+        node = cluster.node()
+        await create(node)
+        with pytest.raises(StoreUnavailable, match="taken"):
+            await create(node)
 
 
 class TestRenewAndExpire:
