@@ -1,15 +1,22 @@
 """The Kafka wire protocol without I/O: bytes <-> values, and what may follow what.
 
-Read `registry` first: the table of APIs says what is spoken here. Then follow a request on its way in: `frames` cuts
-the stream, `headers` reads what stands before the body, `decoding` turns the body into an entity of kio, and
-on the way out `encoding` and `headers` make the answer. `layout` is what both codecs know of an entity. What goes
-wrong on the way is in `errors`; `times` translates Kafka's milliseconds. `sasl` holds the mechanisms.
-
-Nothing here opens a socket, reads a clock or makes randomness: that is handed in.
+Read `connection.py` first: what the server's side of one connection does with the bytes it is fed. It stands on
+`authentication.py` (the table of what may follow what), `frames.py` (bytes <-> frames), `headers.py` (frames <->
+requests and responses), `registry.py` (the table of APIs) and `responses.py` (making answers). `decoding.py` and
+`encoding.py` turn bodies into kio's entities and back, by the layout that `layout.py` reads from them, with times by
+`times.py`. `sasl/` holds the mechanisms, `errors.py` what can go wrong.
 """
 
-from protocol.decoding import MAX_ELEMENTS, decode
-from protocol.encoding import encode
+from protocol.authentication import Action, Request, State
+from protocol.connection import (
+    ConnectionClosed,
+    Event,
+    Limits,
+    MechanismChosen,
+    RequestReceived,
+    ServerConnection,
+    TokenReceived,
+)
 from protocol.errors import (
     InvalidFrameLength,
     LocalProtocolError,
@@ -28,33 +35,50 @@ from protocol.headers import (
     parse_request_header,
 )
 from protocol.registry import APIS, Api, ApiKey, api_versions_response
-from protocol.times import NO_THROTTLE, from_duration, from_timestamp, to_duration, to_timestamp
+from protocol.responses import (
+    NO_TIMESTAMP,
+    build,
+    element_type,
+    refusal,
+    refused_coordinators,
+    refused_creation,
+    response_type,
+)
 
 __all__ = [
     "APIS",
-    "MAX_ELEMENTS",
-    "NO_THROTTLE",
+    "NO_TIMESTAMP",
+    "Action",
     "Api",
     "ApiKey",
+    "ConnectionClosed",
+    "Event",
     "FrameSplitter",
     "InvalidFrameLength",
+    "Limits",
     "LocalProtocolError",
     "MalformedMessage",
+    "MechanismChosen",
     "ProtocolError",
     "RemoteProtocolError",
+    "Request",
     "RequestHeader",
+    "RequestReceived",
+    "ServerConnection",
+    "State",
+    "TokenReceived",
     "UnknownApi",
     "UnsupportedVersion",
     "api_versions_response",
-    "decode",
+    "build",
     "decode_response",
-    "encode",
+    "element_type",
     "encode_request",
     "encode_response",
     "frame",
-    "from_duration",
-    "from_timestamp",
     "parse_request_header",
-    "to_duration",
-    "to_timestamp",
+    "refusal",
+    "refused_coordinators",
+    "refused_creation",
+    "response_type",
 ]

@@ -1,0 +1,368 @@
+"""The server's side of one connection: bytes in, events out; answers in the order of the requests; bytes out.
+
+The caller feeds `receive_data` (and `receive_eof`), then asks `next_event` until it gives None. Each event says what
+the caller must do before it asks again:
+
+- `RequestReceived`: serve it and call `respond`.
+- `MechanismChosen`: make a new SASL mechanism; nothing is to be answered, the handshake was.
+- `TokenReceived`: feed the mechanism, then call `challenge`, `succeed` or `fail`.
+- `ConnectionClosed`: write what `data_to_send` holds (after the delay of failed logins if `delayed`) and close.
+
+One request is under way at a time, so answers cannot overtake each other, and what a client sends meanwhile waits in
+the splitter, where `buffered` tells the caller when to stop reading. ApiVersions, handshakes and requests in the wrong
+state never reach the caller: they are answered here.
+
+Time is an argument. A session that ended is noticed when its next request comes, as in a broker.
+
+Source: KIP-43, KIP-152, KIP-368, KIP-511; Kafka's SaslServerAuthenticator, KafkaChannel, SocketServer.Processor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from protocol.authentication import Action, Request, State, next_step
+from protocol.decoding import decode
+from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnknownApi
+from protocol.frames import FrameSplitter, frame
+from protocol.headers import RequestHeader, encode_response, parse_request_header
+from protocol.registry import APIS, ApiKey, api_versions_response
+from protocol.responses import build, refusal, response_type
+from protocol.times import to_duration
+
+REAUTHENTICATION_INTERVAL_MS: Final = 1_000
+"""A session logs in again at most this often (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS)."""
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""KIP-511: what a client may call itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """A request to be served; answer it with `respond`."""
+
+    header: RequestHeader
+    body: Any
+    """The kio entity of the request, in the version of the header."""
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismChosen:
+    """The client has chosen a SASL mechanism of those offered; an exchange begins."""
+
+    mechanism: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReceived:
+    """A message of the SASL exchange for the mechanism that was chosen last."""
+
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionClosed:
+    """Nothing more is read; the connection is to be closed."""
+
+    reason: str
+    """One line for the log."""
+    delayed: bool = False
+    """Whether the answer and the closing wait for `connection.failed.authentication.delay.ms`."""
+    error: bool = True
+    """Whether the peer did something wrong, rather than just leave."""
+
+
+Event = RequestReceived | MechanismChosen | TokenReceived | ConnectionClosed
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a frame may be."""
+
+    before_login_bytes: int
+    """`sasl.server.max.receive.size`."""
+    after_login_bytes: int
+    """`socket.request.max.bytes`."""
+
+
+class ServerConnection:
+    """One client connection without its socket.
+
+    Args:
+        mechanisms: the SASL mechanisms that the listener offers; none for a listener without SASL.
+        limits: how long frames may be.
+    """
+
+    client_software: tuple[str, str] | None = None
+    """Name and version of the client's library, once it told them (KIP-511)."""
+
+    def __init__(self, mechanisms: Sequence[str], limits: Limits) -> None:
+        self._mechanisms = tuple(mechanisms)
+        self._limits = limits
+        self._state = State.INITIAL if mechanisms else State.READY
+        self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
+        self._eof = False
+        self._out: list[bytes] = []
+        self._pending: RequestHeader | None = None
+        self._awaits_answer = False
+        self._mechanism: str | None = None
+        self._mechanism_changed = False
+        self._session_end_ms: int | None = None
+        self._reauthenticated_ms: int | None = None
+
+    @property
+    def state(self) -> State:
+        """Where the connection is in its login."""
+        return self._state
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes have been received and not been taken out as events, in bytes."""
+        return self._frames.buffered
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the caller has an event that it has not answered."""
+        return self._awaits_answer
+
+    @property
+    def session_end_ms(self) -> int | None:
+        """When the session ends, in milliseconds since the epoch; None if it has no end."""
+        return self._session_end_ms
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the peer; call `next_event` next, unless an answer is owed."""
+        self._frames.receive_data(data)
+
+    def receive_eof(self) -> None:
+        """Note that the peer will send no more; what it sent is still served."""
+        self._eof = True
+
+    def next_event(self, now_ms: int) -> Event | None:
+        """Give the next event, or None until more data arrives.
+
+        Args:
+            now_ms: milliseconds since the epoch.
+
+        Raises:
+            LocalProtocolError: the event before has not been answered.
+        """
+        if self._awaits_answer:
+            raise LocalProtocolError("the request before has not been answered")
+        while self._state is not State.CLOSING:
+            try:
+                content = self._frames.next_frame()
+                if content is None:
+                    return self._close("the client closed the connection", error=False) if self._eof else None
+                event = self._take(content, now_ms)
+            except InvalidFrameLength as error:
+                return self._close(str(error), delayed=not self._state.logged_in)
+            except RemoteProtocolError as error:
+                return self._close(str(error), delayed=isinstance(error, UnknownApi) and not self._state.logged_in)
+            if event is not None:
+                return event
+        return None
+
+    def data_to_send(self) -> bytes:
+        """Give the bytes to be written now, in order; the next call gives those after them."""
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def respond(self, response: Any) -> None:
+        """Answer a `RequestReceived` with the response entity of its API and version."""
+        self._answer(self._take_pending(), response)
+
+    def challenge(self, message: bytes) -> None:
+        """Answer a `TokenReceived` with the mechanism's next challenge."""
+        self._answer_token(message, 0)
+
+    def succeed(self, message: bytes, session_lifetime_ms: int | None, now_ms: int) -> None:
+        """Complete the login.
+
+        Args:
+            message: the mechanism's last message, may be empty.
+            session_lifetime_ms: after how many milliseconds the session ends; None for never.
+            now_ms: milliseconds since the epoch.
+        """
+        self._answer_token(message, session_lifetime_ms or 0)
+        self._session_end_ms = None if session_lifetime_ms is None else now_ms + session_lifetime_ms
+        self._state = State.READY
+        self._frames.max_bytes = self._limits.after_login_bytes
+
+    def fail(self, message: str) -> ConnectionClosed:
+        """End the login without success.
+
+        Args:
+            message: what the client is told (not in a bare exchange, which has no place for it).
+
+        Returns:
+            What the caller does next.
+        """
+        if self._state.bare:
+            self._awaits_answer = False
+        else:
+            header = self._take_pending()
+            self._answer(header, _authenticate(header, ErrorCode.sasl_authentication_failed, message, b"", 0))
+        return self._close("the login failed", delayed=True)
+
+    def end_session_at(self, when_ms: int) -> None:
+        """Let the session end earlier than its lifetime said: its token is valid for less long now."""
+        if self._session_end_ms is None or when_ms < self._session_end_ms:
+            self._session_end_ms = when_ms
+
+    @property
+    def reauthenticating(self) -> bool:
+        """Whether the exchange under way is a second or later one on this connection."""
+        return self._state in {State.REAUTHENTICATING, State.BARE_REAUTHENTICATING}
+
+    def _take(self, content: bytes, now_ms: int) -> Event | None:
+        if self._mechanism_changed:
+            return self._close("the mechanism was changed at re-authentication", delayed=True)
+        if self._state.bare:
+            return self._evaluate(content)
+        header, offset = parse_request_header(content)
+        kind = _kind(header)
+        action, following = next_step(self._state, kind)
+        if self._state is State.READY:
+            if action is Action.CHOOSE_MECHANISM and not self._may_log_in_again(now_ms):
+                action, following = Action.REFUSE, State.READY
+            if action is not Action.CHOOSE_MECHANISM and self._session_ended(now_ms):
+                return self._close("the session has ended")
+        if action is Action.CLOSE:
+            return self._close(
+                f"API {header.api_key} is not allowed in state {self._state.name}",
+                delayed=kind is not Request.API_VERSIONS,
+            )
+        if kind is Request.API_VERSIONS and header.api_version not in APIS[ApiKey.API_VERSIONS].request:
+            return self._refuse_version(header, action)
+        body, _ = decode(APIS[ApiKey(header.api_key)].request[header.api_version], content, offset)
+        return self._act(action, following, header, body, now_ms)
+
+    def _act(
+        self,
+        action: Action,
+        following: State,
+        header: RequestHeader,
+        body: Any,
+        now_ms: int,
+    ) -> Event | None:
+        match action:
+            case Action.SERVE:
+                self._await(header)
+                return RequestReceived(header, body)
+            case Action.EVALUATE_TOKEN:
+                self._await(header)
+                return TokenReceived(body.auth_bytes)
+            case Action.ANSWER_VERSIONS:
+                self._answer_versions(header, body, following)
+                return None
+            case Action.CHOOSE_MECHANISM:
+                return self._choose_mechanism(header, body.mechanism, following, now_ms)
+            case _:
+                return self._refuse(action, header, body)
+
+    def _answer_versions(self, header: RequestHeader, body: Any, following: State) -> None:
+        if header.api_version >= 3 and not _names_itself(body):  # noqa: PLR2004 - KIP-511 came with v3
+            self._answer(header, refusal(header, body, ErrorCode.invalid_request))
+            return
+        if header.api_version >= 3:  # noqa: PLR2004
+            self.client_software = (body.client_software_name, body.client_software_version)
+        self._answer(header, api_versions_response(header.api_version))
+        self._state = following
+
+    def _refuse_version(self, header: RequestHeader, action: Action) -> Event | None:
+        """Answer an ApiVersions of a version that there is none of, in the layout of v0 (KIP-511)."""
+        v0 = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
+        if action is Action.ANSWER_VERSIONS:
+            self._answer(v0, api_versions_response(0, ErrorCode.unsupported_version))
+            return None
+        return self._refuse(action, v0, None)
+
+    def _choose_mechanism(self, header: RequestHeader, mechanism: str, following: State, now_ms: int) -> Event:
+        offered = mechanism in self._mechanisms
+        error = ErrorCode.none if offered else ErrorCode.unsupported_sasl_mechanism
+        self._answer(header, build(response_type(header), error_code=error, mechanisms=self._mechanisms))
+        if not offered:
+            return self._close("the client asked for a SASL mechanism that is not offered", delayed=True)
+        if self._state is State.READY:
+            self._reauthenticated_ms = now_ms
+            self._mechanism_changed = mechanism != self._mechanism
+        self._mechanism = mechanism
+        self._state = following
+        return MechanismChosen(mechanism)
+
+    def _refuse(self, action: Action, header: RequestHeader, body: Any) -> Event | None:
+        self._answer(header, refusal(header, body, ErrorCode.illegal_sasl_state))
+        if action is Action.REFUSE:
+            return None
+        return self._close(f"API {header.api_key} during a SASL exchange", delayed=True)
+
+    def _evaluate(self, message: bytes) -> Event:
+        self._awaits_answer = True
+        return TokenReceived(message)
+
+    def _may_log_in_again(self, now_ms: int) -> bool:
+        if self._session_end_ms is None:
+            return False
+        before = self._reauthenticated_ms
+        return before is None or now_ms - before >= REAUTHENTICATION_INTERVAL_MS
+
+    def _session_ended(self, now_ms: int) -> bool:
+        return self._session_end_ms is not None and now_ms > self._session_end_ms
+
+    def _await(self, header: RequestHeader) -> None:
+        self._pending = header
+        self._awaits_answer = True
+
+    def _take_pending(self) -> RequestHeader:
+        header, self._pending, self._awaits_answer = self._pending, None, False
+        if header is None:
+            raise LocalProtocolError("there is no request to answer")
+        return header
+
+    def _answer(self, header: RequestHeader, response: Any) -> None:
+        payload = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        self._out.append(frame(payload))
+
+    def _answer_token(self, message: bytes, session_lifetime_ms: int) -> None:
+        if self._state.bare:
+            self._awaits_answer = False
+            self._out.append(frame(message))
+        else:
+            header = self._take_pending()
+            self._answer(header, _authenticate(header, ErrorCode.none, "", message, session_lifetime_ms))
+
+    def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:
+        self._state = State.CLOSING
+        return ConnectionClosed(reason, delayed, error)
+
+
+def _kind(header: RequestHeader) -> Request:
+    match header.api_key:
+        case ApiKey.API_VERSIONS:
+            return Request.API_VERSIONS
+        case ApiKey.SASL_HANDSHAKE:
+            return Request.HANDSHAKE_V1 if header.api_version else Request.HANDSHAKE_V0
+        case ApiKey.SASL_AUTHENTICATE:
+            return Request.TOKEN
+    return Request.OTHER
+
+
+def _names_itself(body: Any) -> bool:
+    return bool(_SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version))
+
+
+def _authenticate(header: RequestHeader, error: ErrorCode, text: str, message: bytes, session_lifetime_ms: int) -> Any:
+    return build(
+        response_type(header),
+        error_code=error,
+        error_message=text,
+        auth_bytes=message,
+        session_lifetime=to_duration(session_lifetime_ms),
+    )

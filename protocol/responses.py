@@ -1,0 +1,158 @@
+"""Making answers: an entity of the version that was asked for, out of values for all versions.
+
+`build` takes the values of every version's fields and leaves out those that the version at hand has not; `refusal`
+answers any request with nothing but an error, in the request's own layout, as a broker does.
+
+Source: KIP-482 (fields per version); Kafka's AbstractRequest.getErrorResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, Final, get_args
+
+from kio.schema.errors import ErrorCode
+
+from protocol.headers import RequestHeader
+from protocol.registry import APIS, ApiKey, api_versions_response
+from protocol.times import NO_THROTTLE, to_timestamp
+
+NO_TIMESTAMP: Final = to_timestamp(-1)
+"""Issue, expiry and max timestamp of an answer that has none."""
+
+_ALREADY_LOGGED_IN: Final = "SaslAuthenticate request received after successful authentication"
+_ANONYMOUS: Final = ("User", "ANONYMOUS")
+
+
+def build(entity_type: Any, **values: Any) -> Any:
+    """Make an entity of values of which its version may not have all.
+
+    Args:
+        entity_type: an entity of kio.
+        values: the fields of any version by name; `throttle_time` may be left out.
+
+    Raises:
+        TypeError: a field without default is missing.
+    """
+    known = _field_names(entity_type)
+    if "throttle_time" in known:
+        values.setdefault("throttle_time", NO_THROTTLE)
+    return entity_type(**{name: value for name, value in values.items() if name in known})
+
+
+def response_type(header: RequestHeader) -> type[Any]:
+    """Give the entity type that answers a request."""
+    return APIS[ApiKey(header.api_key)].response[header.api_version]
+
+
+@cache
+def element_type(entity_type: Any, field_name: str) -> type[Any]:
+    """Give the type of the elements of an entity's array field.
+
+    Raises:
+        KeyError: the entity has no such field.
+    """
+    annotation = {field.name: field.type for field in fields(entity_type)}[field_name]
+    candidates = (annotation, *get_args(annotation))
+    array = next(candidate for candidate in candidates if getattr(candidate, "__origin__", None) is tuple)
+    element: type[Any] = get_args(array)[0]
+    return element
+
+
+def refusal(header: RequestHeader, body: Any, error: ErrorCode) -> Any:
+    """Answer a request with an error and nothing else.
+
+    Args:
+        header: of the request; says API and version.
+        body: the request's entity; None for an ApiVersions of unknown version, whose header says version 0.
+        error: what is wrong.
+
+    Returns:
+        The response entity with the values that a broker fills in beside the error.
+    """
+    return _REFUSALS[ApiKey(header.api_key)](response_type(header), body, error)
+
+
+def refused_creation(kind: Any, error: ErrorCode, *, owner: tuple[str, str], requester: tuple[str, str]) -> Any:
+    """Answer a create that made no token.
+
+    Args:
+        kind: the response's entity type.
+        error: why not.
+        owner: type and name of the principal that would have owned the token.
+        requester: type and name of the principal that asked.
+    """
+    return build(
+        kind,
+        error_code=error,
+        principal_type=owner[0],
+        principal_name=owner[1],
+        token_requester_principal_type=requester[0],
+        token_requester_principal_name=requester[1],
+        issue_timestamp=NO_TIMESTAMP,
+        expiry_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        token_id="",
+        hmac=b"",
+    )
+
+
+def refused_coordinators(
+    kind: Any,
+    body: Any,
+    error: ErrorCode,
+    message: str | None,
+) -> Any:
+    """Answer a FindCoordinator without a coordinator, for each key where the version asks for several."""
+    nowhere = {"error_code": error, "error_message": message, "node_id": -1, "host": "", "port": -1}
+    if "coordinators" not in _field_names(kind):
+        return build(kind, **nowhere)
+    coordinator = element_type(kind, "coordinators")
+    return build(kind, coordinators=tuple(build(coordinator, key=key, **nowhere) for key in body.coordinator_keys))
+
+
+def _refused_metadata(kind: Any, body: Any, error: ErrorCode) -> Any:
+    topic = element_type(kind, "topics")
+    topics = tuple(
+        build(topic, error_code=error, name=asked.name or "", topic_id=getattr(asked, "topic_id", None), partitions=())
+        for asked in body.topics or ()
+    )
+    return build(kind, brokers=(), topics=topics, error_code=error)
+
+
+def _refused_versions(kind: Any, _body: Any, error: ErrorCode) -> Any:
+    if error is ErrorCode.unsupported_version:
+        return api_versions_response(0, error)
+    return build(kind, error_code=error, api_keys=())
+
+
+def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
+    return build(kind, error_code=error, expiry_timestamp=to_timestamp(0))
+
+
+@cache
+def _field_names(entity_type: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(entity_type))
+
+
+_REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
+    ApiKey.METADATA: _refused_metadata,
+    ApiKey.FIND_COORDINATOR: lambda kind, body, error: refused_coordinators(kind, body, error, None),
+    ApiKey.SASL_HANDSHAKE: lambda kind, _, error: build(kind, error_code=error, mechanisms=()),
+    ApiKey.API_VERSIONS: _refused_versions,
+    ApiKey.SASL_AUTHENTICATE: lambda kind, _, error: build(
+        kind, error_code=error, error_message=_ALREADY_LOGGED_IN, auth_bytes=b""
+    ),
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda kind, _, error: refused_creation(
+        kind, error, owner=_ANONYMOUS, requester=_ANONYMOUS
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: _refused_change,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _refused_change,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda kind, _, error: build(kind, error_code=error, tokens=()),
+    ApiKey.DESCRIBE_CLUSTER: lambda kind, _, error: build(
+        kind, error_code=error, error_message=None, cluster_id="", brokers=()
+    ),
+}
+"""How each API says an error and nothing else; a test checks that no API of the registry is missing."""
