@@ -2,7 +2,8 @@
 
 Read mechanism.py first: what every server side mechanism takes and gives. plain.py and scram_server.py are the server
 sides, scram_client.py and `plain_message` the client sides; scram.py holds what both sides of SCRAM compute,
-scram_messages.py its grammar, errors.py what a client can meet.
+scram_messages.py and scram_attributes.py
+its grammar, errors.py what a client can meet.
 
 Source: RFC 4422, RFC 4616, RFC 5802, RFC 7677; KIP-48 for `tokenauth`.
 """

@@ -20,14 +20,8 @@ from typing import TypeAlias
 from protocol.errors import LocalProtocolError
 from protocol.sasl.errors import ServerNonceMismatch, ServerSignatureMismatch, UnacceptableIterations
 from protocol.sasl.scram import ScramKeys, ScramMechanism, client_proof, derive_keys
-from protocol.sasl.scram_messages import (
-    client_final_start,
-    encode_base64,
-    encode_saslname,
-    is_nonce,
-    parse_server_final,
-    parse_server_first,
-)
+from protocol.sasl.scram_attributes import encode_base64, encode_saslname, is_nonce
+from protocol.sasl.scram_messages import client_final_start, parse_server_final, parse_server_first
 from protocol.sasl.text import encode_text
 
 MAX_ITERATIONS = 1_000_000

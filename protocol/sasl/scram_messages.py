@@ -9,23 +9,27 @@ Kafka takes names and values in ASCII only, extension names of one or more lette
 its parser is laxer than the RFC the RFC wins: a mandatory extension (`m=`) ends the exchange, base64 has one form
 only (so that no bit of a message can change unseen), and no attribute comes twice.
 
-Each parser works in time linear in the message, and no message is longer than MAX_MESSAGE_BYTES.
+Each parser works in time linear in the message, which has up to `MAX_MESSAGE_BYTES`.
 
 Source: RFC 5802 sections 5.1 and 7; org.apache.kafka.common.security.scram.internals.ScramMessages.
 """
 
-import binascii
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from protocol.sasl.errors import MalformedScramMessage, ServerRejected
-from protocol.sasl.mechanism import NO_EXTENSIONS
-
-MAX_MESSAGE_BYTES = 16_384
-"""No message of either side may be longer; real ones have 30 to 200 bytes."""
-
-_LONGEST_COUNT = 10
+from protocol.sasl.scram_attributes import (
+    MAX_MESSAGE_BYTES,
+    decode,
+    encode_base64,
+    parse_base64,
+    parse_count,
+    parse_extensions,
+    parse_nonce,
+    parse_saslname,
+    parse_value,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class ClientFinal:
 def parse_client_first(message: bytes) -> ClientFirst:
     """Parse a client-first message, or raise MalformedScramMessage."""
     what = "client-first"
-    text = _decode(what, message)
+    text = decode(what, message)
     flag, *rest = text.split(",")
     if flag != "n":
         raise MalformedScramMessage(what, "no gs2 header without channel binding (n,,)")
@@ -78,10 +82,10 @@ def parse_client_first(message: bytes) -> ClientFirst:
     gs2_header = f"n,{authzid},"
     return ClientFirst(
         gs2_header=gs2_header,
-        authorization_id=_saslname(what, "a", authzid) if authzid else None,
-        name=_saslname(what, "n", name),
-        nonce=_nonce(what, nonce),
-        extensions=_extensions(what, extensions, "nr"),
+        authorization_id=parse_saslname(what, "a", authzid) if authzid else None,
+        name=parse_saslname(what, "n", name),
+        nonce=parse_nonce(what, nonce),
+        extensions=parse_extensions(what, extensions, "nr"),
         bare=text[len(gs2_header) :],
     )
 
@@ -90,15 +94,15 @@ def parse_server_first(message: bytes) -> ServerFirst:
     """Parse a server-first message, or raise MalformedScramMessage or ServerRejected."""
     what = "server-first"
     _refuse_error(message)
-    nonce, *rest = _decode(what, message).split(",")
+    nonce, *rest = decode(what, message).split(",")
     if len(rest) < len(("s", "i")):
         raise MalformedScramMessage(what, "an attribute is missing")
     salt, iterations, *extensions = rest
-    _extensions(what, extensions, "rsi")
+    parse_extensions(what, extensions, "rsi")
     return ServerFirst(
-        nonce=_nonce(what, nonce),
-        salt=_base64(what, "s", _value(what, "s", salt)),
-        iterations=_count(what, _value(what, "i", iterations)),
+        nonce=parse_nonce(what, nonce),
+        salt=parse_base64(what, "s", parse_value(what, "s", salt)),
+        iterations=parse_count(what, parse_value(what, "i", iterations)),
     )
 
 
@@ -110,7 +114,7 @@ def client_final_start(gs2_header: str, nonce: str) -> str:
 def parse_client_final(message: bytes, start: str) -> ClientFinal:
     """Parse a client-final message that begins with `start`, or raise MalformedScramMessage."""
     what = "client-final"
-    text = _decode(what, message)
+    text = decode(what, message)
     without_proof, _, proof = text.rpartition(",p=")
     if not without_proof:
         raise MalformedScramMessage(what, "no proof at its end")
@@ -121,109 +125,20 @@ def parse_client_final(message: bytes, start: str) -> ClientFinal:
         after, *extensions = without_proof[len(start) :].split(",")
         if after:
             raise MalformedScramMessage(what, "characters after the nonce")
-        _extensions(what, extensions, "crp")
-    return ClientFinal(without_proof, _base64(what, "p", proof))
+        parse_extensions(what, extensions, "crp")
+    return ClientFinal(without_proof, parse_base64(what, "p", proof))
 
 
 def parse_server_final(message: bytes) -> bytes:
     """Parse a server-final message into the server's signature, or raise MalformedScramMessage or ServerRejected."""
     what = "server-final"
     _refuse_error(message)
-    signature, *extensions = _decode(what, message).split(",")
-    _extensions(what, extensions, "ve")
-    return _base64(what, "v", _value(what, "v", signature))
-
-
-def encode_saslname(name: str) -> str:
-    """Return a user name as a message carries it: `=3D` for `=`, `=2C` for `,`."""
-    return name.replace("=", "=3D").replace(",", "=2C")
-
-
-def encode_base64(data: bytes) -> str:
-    """Return the base64 text of bytes, padded, without line ends."""
-    return binascii.b2a_base64(data, newline=False).decode("ascii")
-
-
-def is_nonce(text: str) -> bool:
-    """Tell whether a text can be a nonce: printable ASCII without blank and comma, not empty (RFC 5802 section 7)."""
-    return text.isascii() and text.isprintable() and bool(text) and " " not in text and "," not in text
-
-
-def _decode(what: str, message: bytes) -> str:
-    if len(message) > MAX_MESSAGE_BYTES:
-        raise MalformedScramMessage(what, f"longer than {MAX_MESSAGE_BYTES} bytes")
-    if not message.isascii() or b"\0" in message:
-        raise MalformedScramMessage(what, "a character that is NUL or not ASCII")
-    if message.endswith((b"\n", b"\r")):
-        # The grammar would take it for a part of the last extension's value.
-        raise MalformedScramMessage(what, "a line end after the message")
-    return message.decode("ascii")
+    signature, *extensions = decode(what, message).split(",")
+    parse_extensions(what, extensions, "ve")
+    return parse_base64(what, "v", parse_value(what, "v", signature))
 
 
 def _refuse_error(message: bytes) -> None:
     """Raise what a server says in place of its message; RFC 5802 has it in server-final, some send it first."""
     if message.startswith(b"e=") and len(message) <= MAX_MESSAGE_BYTES:
         raise ServerRejected(message[len(b"e=") :].split(b",", 1)[0].decode(errors="replace"))
-
-
-def _value(what: str, name: str, attribute: str) -> str:
-    if not attribute.startswith(f"{name}="):
-        if attribute.startswith("m="):
-            raise MalformedScramMessage(what, "a mandatory extension (m=), and none is known")
-        raise MalformedScramMessage(what, f"no attribute {name}= in its place")
-    return attribute[len("x=") :]
-
-
-def _saslname(what: str, name: str, attribute: str) -> str:
-    value = _value(what, name, attribute)
-    if not value:
-        raise MalformedScramMessage(what, f"an empty name in {name}=")
-    if "=" not in value:
-        return value
-    if value.count("=") != value.count("=2C") + value.count("=3D"):
-        raise MalformedScramMessage(what, f"an unknown escape in {name}=")
-    # In this order: `=3D2C` stands for `=2C`, not for a comma.
-    return value.replace("=2C", ",").replace("=3D", "=")
-
-
-def _nonce(what: str, attribute: str) -> str:
-    value = _value(what, "r", attribute)
-    if not is_nonce(value):
-        raise MalformedScramMessage(what, "a nonce that is empty or does not print")
-    return value
-
-
-def _base64(what: str, name: str, value: str) -> bytes:
-    try:
-        data = binascii.a2b_base64(value, strict_mode=True)
-    except binascii.Error:
-        data = b""
-    # The last character of a text may hold bits that nobody decodes; only zeros are base64.
-    if not data or encode_base64(data) != value:
-        raise MalformedScramMessage(what, f"{name}= is not base64")
-    return data
-
-
-def _count(what: str, value: str) -> int:
-    if not value.isdigit() or value.startswith("0") or len(value) > _LONGEST_COUNT:
-        raise MalformedScramMessage(what, "i= is not a count")
-    return int(value)
-
-
-def _extensions(what: str, attributes: Sequence[str], taken: str) -> Mapping[str, str]:
-    """Parse `name=value` attributes; `taken` are the attributes (one letter each) that the message has already."""
-    if not attributes:
-        return NO_EXTENSIONS
-    extensions: dict[str, str] = {}
-    seen = set(taken)
-    for attribute in attributes:
-        name, _, value = attribute.partition("=")
-        if not name.isalpha() or not value:
-            raise MalformedScramMessage(what, "an extension is not name=value")
-        if name == "m":
-            raise MalformedScramMessage(what, "a mandatory extension (m=), and none is known")
-        if name in seen:
-            raise MalformedScramMessage(what, "an attribute comes twice")
-        seen.add(name)
-        extensions[name] = value
-    return extensions

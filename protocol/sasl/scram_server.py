@@ -23,12 +23,11 @@ from protocol.errors import LocalProtocolError
 from protocol.sasl.errors import MalformedScramMessage
 from protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Outcome, Success
 from protocol.sasl.scram import ScramCredential, ScramMechanism, is_valid_proof
+from protocol.sasl.scram_attributes import encode_base64, is_nonce
 from protocol.sasl.scram_messages import (
     ClientFinal,
     ClientFirst,
     client_final_start,
-    encode_base64,
-    is_nonce,
     parse_client_final,
     parse_client_first,
 )

@@ -3,6 +3,7 @@
 Time is not measured, its causes are: which functions run in which order, and how long every message is.
 """
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,8 +92,11 @@ def traced() -> Iterator[list[str]]:
             path.append(getattr(argument, "__name__", ""))
 
     before = sys.getprofile()
+    # A collection may run the callbacks of others at any time.
+    gc.disable()
     sys.setprofile(note)
     try:
         yield path
     finally:
         sys.setprofile(before)
+        gc.enable()
