@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from protocol.headers import RequestHeader
+from protocol.layout import entity_layout
 from protocol.registry import APIS, ApiKey, api_versions_response
 from protocol.times import NO_THROTTLE, to_timestamp
 
@@ -42,23 +43,18 @@ def build(entity_type: Any, **values: Any) -> Any:
     return entity_type(**{name: value for name, value in values.items() if name in known})
 
 
-def response_type(header: RequestHeader) -> type[Any]:
+def response_type(header: RequestHeader) -> Any:
     """Give the entity type that answers a request."""
     return APIS[ApiKey(header.api_key)].response[header.api_version]
 
 
-@cache
-def element_type(entity_type: Any, field_name: str) -> type[Any]:
+def element_type(entity_type: Any, field_name: str) -> Any:
     """Give the type of the elements of an entity's array field.
 
     Raises:
         KeyError: the entity has no such field.
     """
-    annotation = {field.name: field.type for field in fields(entity_type)}[field_name]
-    candidates = (annotation, *get_args(annotation))
-    array = next(candidate for candidate in candidates if getattr(candidate, "__origin__", None) is tuple)
-    element: type[Any] = get_args(array)[0]
-    return element
+    return _element_types(entity_type)[field_name]
 
 
 def refusal(header: RequestHeader, body: Any, error: ErrorCode) -> Any:
@@ -135,6 +131,11 @@ def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
 @cache
 def _field_names(entity_type: Any) -> frozenset[str]:
     return frozenset(field.name for field in fields(entity_type))
+
+
+@cache
+def _element_types(entity_type: Any) -> Mapping[str, Any]:
+    return {layout.name: layout.entity for layout in entity_layout(entity_type).plain if layout.entity is not None}
 
 
 _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
