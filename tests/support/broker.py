@@ -105,11 +105,11 @@ class Broker:
 
     def start(self) -> None:
         """Start it and wait until it serves; raises ProcessFailed with the end of its log."""
-        self.process.start()
-        addresses = self.process.wait_for(r"Registered broker .* with addresses: (\S+), czxid", START_TIMEOUT_S)
-        # Credentials and tokens are loaded by then, and the acceptors answer.
-        self.process.wait_for(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
-        endpoints = dict(each.split("://") for each in addresses[1].split(","))
+        with self.process.starting() as process:
+            found = process.wait_for(r"Registered broker .* with addresses: (\S+), czxid", START_TIMEOUT_S)
+            # Credentials and tokens are loaded by then, and the acceptors answer.
+            process.wait_for(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
+        endpoints = dict(each.split("://") for each in found[1].split(","))
         self.sasl, self.plaintext = endpoints["SASL_PLAINTEXT"], endpoints["PLAINTEXT"]
 
     def stop(self) -> None:

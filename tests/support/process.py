@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -128,6 +128,16 @@ class ChildProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
         self.stop()
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[Self]:
+        """Start it for a block that waits until it serves; stop it when the block raises."""
+        self.start()
+        try:
+            yield self
+        except BaseException:
+            self.kill()
+            raise
 
     def __enter__(self) -> Self:
         self.start()

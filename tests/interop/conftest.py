@@ -1,0 +1,161 @@
+"""Fixtures of the tests with real Kafka clients, tools and brokers; every test of this folder is marked `interop`.
+
+One ZooKeeper, one real broker, one kafka-dt and one JVM a client release serve all of them: what stands beside each
+other is the same in every test, so tests make their own tokens, users and topics. Where Java or Maven Central is
+missing they are skipped with the reason; with CI in the environment that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import pytest
+
+from tests.support.broker import Broker
+from tests.support.java import Java, JavaMissing, find_java
+from tests.support.java_tools import KafkaTools
+from tests.support.maven import KAFKA_4X, KAFKA_39, Bundle, Classpath, ResolutionFailed, resolve
+from tests.support.reference_client import ReferenceClient
+from tests.support.server import KafkaDt, server_properties
+from tests.support.zookeeper import make_chroot, running_zookeeper
+
+BUNDLES = (KAFKA_39, KAFKA_4X)
+TIMEOUT_S = 900
+"""The first test may wait for a download."""
+
+
+class Authority(Protocol):
+    """Who hands out tokens: the broker or kafka-dt, with the same listeners, users and key."""
+
+    @property
+    def sasl(self) -> str:
+        """host:port of the listener with PLAIN and SCRAM."""
+
+    @property
+    def plaintext(self) -> str:
+        """host:port of the listener without login."""
+
+
+_downloads = pytest.StashKey[dict[str, "Future[Classpath]"]]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.interop)
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Begin to download while other tests run: with an empty cache that takes most of a minute."""
+    wanted = any(item.get_closest_marker("interop") for item in session.items)
+    if not wanted or session.config.option.collectonly:
+        return
+    try:
+        java = find_java()
+    except JavaMissing:
+        return
+    executor = ThreadPoolExecutor(len(BUNDLES), thread_name_prefix="maven")
+    session.config.stash[_downloads] = {each.name: executor.submit(resolve, each, java) for each in BUNDLES}
+    executor.shutdown(wait=False)
+
+
+def unavailable(reason: object) -> NoReturn:
+    """Skip, or fail where nothing may be missing."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason} (with CI set, this is no reason to skip)")
+    pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """A Java that runs Kafka."""
+    try:
+        return find_java()
+    except JavaMissing as missing:
+        unavailable(missing)
+
+
+@pytest.fixture(scope="session")
+def classpath_of(java: Java, pytestconfig: pytest.Config) -> Callable[[Bundle], Classpath]:
+    """The jars of a bundle, as soon as they are here."""
+    downloads = pytestconfig.stash.get(_downloads, {})
+
+    def jars(bundle: Bundle) -> Classpath:
+        try:
+            return downloads[bundle.name].result() if bundle.name in downloads else resolve(bundle, java)
+        except (ResolutionFailed, FileNotFoundError) as failure:
+            unavailable(failure)
+
+    return jars
+
+
+@pytest.fixture(scope="session")
+def kafka_39(
+    java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path_factory: pytest.TempPathFactory
+) -> KafkaTools:
+    """The tools of the last Kafka with ZooKeeper."""
+    return KafkaTools("3.9", java, classpath_of(KAFKA_39), tmp_path_factory.mktemp("tools-3.9"))
+
+
+@pytest.fixture(scope="session")
+def kafka_4x(
+    java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path_factory: pytest.TempPathFactory
+) -> KafkaTools:
+    """The tools of the newest Kafka."""
+    return KafkaTools("4.x", java, classpath_of(KAFKA_4X), tmp_path_factory.mktemp("tools-4.x"))
+
+
+@pytest.fixture(scope="session", params=["kafka_39", "kafka_4x"])
+def tools(request: pytest.FixtureRequest) -> KafkaTools:
+    """The tools of either release: a test with this runs twice."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, KafkaTools)
+    return found
+
+
+@pytest.fixture(scope="session")
+def java_client(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
+    """The Java client of either release: a test with this runs twice."""
+    if not tools.java.has_compiler:
+        unavailable(f"{tools.java.executable} has no compiler, the Java client is started from source")
+    log = tmp_path_factory.mktemp("java-client") / "java.log"
+    with ReferenceClient(tools.java, tools.classpath, log) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def zookeeper_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`zookeeper.connect` of the broker and the server, in a chroot of their own."""
+    with running_zookeeper(tmp_path_factory.mktemp("interop-zookeeper")) as address:
+        yield make_chroot(address, "interop")
+
+
+@pytest.fixture(scope="session")
+def broker(kafka_39: KafkaTools, zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka 3.9.1 broker on the ZooKeeper and with the key of `server`."""
+    with Broker(
+        tmp_path_factory.mktemp("broker"),
+        zookeeper=zookeeper_connect,
+        java=kafka_39.java,
+        classpath=kafka_39.classpath,
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server(zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaDt]:
+    """kafka-dt on the ZooKeeper and with the key of `broker`."""
+    with KafkaDt(tmp_path_factory.mktemp("kafka-dt"), server_properties(zookeeper_connect)) as running:
+        yield running
+
+
+@pytest.fixture(params=["broker", "server"], ids=["broker", "kafka-dt"])
+def authority(request: pytest.FixtureRequest) -> Authority:
+    """Either of the two: a test with this asks the real broker first, which keeps what it expects honest."""
+    found: Authority = request.getfixturevalue(request.param)
+    return found

@@ -1,0 +1,85 @@
+"""`kafka-dt serve` as a child process, configured like a broker.
+
+    with KafkaDt(folder, {"zookeeper.connect": ..., **sasl_properties(), ...}) as server:
+        server.address("SASL_PLAINTEXT")   # "127.0.0.1:40123"
+
+Listeners may ask for port 0; the address is taken from the line with which the server says that it is ready.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from tests.support.broker import SECRET_KEY, sasl_properties
+from tests.support.process import ChildProcess
+from tests.support.properties import write_properties
+
+START_TIMEOUT_S = 60.0
+READY = r"kafka-dt is ready: (?P<listeners>[^\n]+)\n"
+
+
+def server_properties(zookeeper: str) -> dict[str, object]:
+    """The settings of a server with the listeners, users and key of `tests.support.broker.Broker`."""
+    return {
+        "zookeeper.connect": zookeeper,
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        **sasl_properties(),
+        "delegation.token.secret.key": SECRET_KEY,
+        "allow.everyone.if.no.acl.found": True,
+    }
+
+
+class KafkaDt:
+    """One `kafka-dt serve`.
+
+    Args:
+        directory: receives its configuration and log.
+        properties: its whole configuration.
+        name: for messages and file names.
+    """
+
+    def __init__(self, directory: Path, properties: Mapping[str, object], name: str = "kafka-dt") -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.configuration = write_properties(directory / f"{name}.properties", properties)
+        program = Path(sys.executable).with_name("kafka-dt")
+        command = [str(program), "serve", "--config", str(self.configuration)]
+        self.process = ChildProcess(name, command, directory / f"{name}.log", {"PYTHONUNBUFFERED": "1"})
+        self._addresses: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Start it and wait until it serves; raises ProcessFailed with the end of its log."""
+        with self.process.starting() as process:
+            ready = process.wait_for(READY, START_TIMEOUT_S)
+        self._addresses = dict(each.split("://") for each in ready["listeners"].split())
+
+    def address(self, listener: str) -> str:
+        """host:port of a listener, by its name."""
+        return self._addresses[listener]
+
+    @property
+    def sasl(self) -> str:
+        """host:port of the SASL_PLAINTEXT listener."""
+        return self.address("SASL_PLAINTEXT")
+
+    @property
+    def plaintext(self) -> str:
+        """host:port of the PLAINTEXT listener."""
+        return self.address("PLAINTEXT")
+
+    def stop(self) -> int | None:
+        """Send SIGTERM, wait, give the exit status."""
+        return self.process.stop()
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self.process.kill()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
