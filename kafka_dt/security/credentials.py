@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 from kafka_dt.security.derivation import Salts, TokenCredentials
@@ -28,6 +29,17 @@ class ScramUsers(Protocol):
 
     def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """Give the credential of a user; None if there is no such user or none for that mechanism."""
+
+
+class Claim(Enum):
+    """What the client says its user name is."""
+
+    TOKEN = auto()
+    """A token id: it sent `tokenauth=true`."""
+    USER = auto()
+    """A user: it sent `tokenauth` with another value."""
+    UNSAID = auto()
+    """It did not send `tokenauth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +82,19 @@ class ScramSubjects:
         self._without_extension = without_extension
         self._now_ms = now_ms
 
-    def find(self, mechanism: ScramMechanism, name: str, *, token_login: bool) -> Subject | None:
+    def find(self, mechanism: ScramMechanism, name: str, claim: Claim) -> Subject | None:
         """Give the subject if memory has all that it takes; None if `lookup` is needed.
 
         Args:
             mechanism: of the login.
             name: user name or token id.
-            token_login: whether the client sent `tokenauth=true`.
+            claim: what the client says the name is.
         """
-        if not token_login:
+        if claim is not Claim.TOKEN:
             user = self._users.credential(name, mechanism)
             if user is not None:
                 return Subject(user, Principal.user(name))
-            if not self._without_extension:
+            if claim is Claim.USER or not self._without_extension:
                 return self._nobody(mechanism, name)
         try:
             token = self._tokens.find(name)
@@ -93,7 +105,7 @@ class ScramSubjects:
         return self._subject(mechanism, token, self._credentials.find(mechanism, token))
 
     async def lookup(self, mechanism: ScramMechanism, name: str) -> Subject:
-        """Give the subject of a login that `find` could not answer; the arguments are those of `find`."""
+        """Give the subject of a login that `find` could not answer: there, only a token's name is left to be."""
         try:
             token = await self._tokens.lookup(name)
         except StoreUnavailable as error:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka_dt.config import Listener, Mechanism
-from kafka_dt.security.credentials import ScramSubjects, Subject
+from kafka_dt.security.credentials import Claim, ScramSubjects, Subject
 from kafka_dt.tokens import Principal, Token
 from protocol.errors import LocalProtocolError
 from protocol.sasl import (
+    TOKENAUTH,
     Challenge,
     CredentialRequest,
     Failure,
@@ -117,7 +118,7 @@ class Login:
         if self._mechanism is Mechanism.PLAIN:
             return self._check_password(outcome.name)
         mechanism = _SCRAM[self._mechanism]
-        subject = self._subjects.find(mechanism, outcome.name, token_login=outcome.token)
+        subject = self._subjects.find(mechanism, outcome.name, _claim(outcome))
         if subject is None:
             return self._look_up(mechanism, outcome.name)
         return self._check_proof(subject)
@@ -197,6 +198,12 @@ def session_lifetime_ms(token: Token | None, max_reauth_ms: int, now_ms: int) ->
     if max_reauth_ms > 0:
         lifetimes.append(max_reauth_ms)
     return min(lifetimes, default=None)
+
+
+def _claim(request: CredentialRequest) -> Claim:
+    if request.token:
+        return Claim.TOKEN
+    return Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
 
 
 def _dotted(principal: Principal) -> str:

@@ -183,6 +183,17 @@ async def test_without_the_setting_a_token_needs_the_extension(world: World) -> 
     assert isinstance(with_extension, LoggedIn)
 
 
+async def test_a_client_that_says_it_is_no_token_is_none(world: World) -> None:
+    login = world.login()
+    login.begin(Mechanism.SCRAM_SHA_256)
+    first = await evaluated(login, f"n,,n={TOKEN_ID},r=clientnonce,tokenauth=false".encode())
+    assert isinstance(first, Challenge)
+    assert login.identity is None
+    client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce")
+    client.first()
+    assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+
+
 @pytest.mark.parametrize(
     ("user", "password"),
     [(TOKEN_ID, "wrong"), ("carol", "wrong"), ("nobody", "wrong"), ("AAAAAAAAAAAAAAAAAAAAAA", "wrong")],
