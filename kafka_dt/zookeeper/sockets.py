@@ -1,9 +1,10 @@
 """Sockets for kazoo's thread that cost fewer system calls, and take TLS from an SSLContext.
 
-kazoo reads an answer in two parts with a wait before each, and makes a new selector for every wait; with hundreds of
-requests in flight that is most of its time. `BufferedSocket` reads whatever has arrived at once, and `wait_ready` knows
-what is buffered. The latter also mends TLS: several answers may come in one TLS record, and a wait on the bare
-socket would not see those that are decrypted already.
+kazoo writes every request by itself, reads an answer in two parts with a wait before each, and makes a new selector for
+every wait; with hundreds of requests in flight that is most of its time. `BufferedSocket` reads whatever has arrived
+at once and keeps what is written until kazoo has nothing more to write and waits; `wait_ready` sees to that. The latter
+also mends TLS: several answers may come in one TLS record, and a wait on the bare socket would not see those that
+are decrypted already.
 
 Linux only: `WakeUp` is an eventfd, because kazoo's socket pair blocks its writer (here the event loop) when some 280
 requests are queued.
@@ -16,14 +17,16 @@ from __future__ import annotations
 import os
 import select
 import socket
+import ssl
 import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Iterable
 
 READ_BYTES = 65_536
+UNSENT_BYTES = 65_536
+SEND_TIMEOUT_S = 10.0
 
 
 class HasDescriptor(Protocol):
@@ -40,12 +43,13 @@ class BufferedSocket:
         sock: a connected socket, plain or TLS.
     """
 
-    __slots__ = ("_buffer", "_position", "_socket", "last_heard_s")
+    __slots__ = ("_buffer", "_position", "_socket", "_unsent", "last_heard_s")
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._buffer = b""
         self._position = 0
+        self._unsent = bytearray()
         self.last_heard_s = time.monotonic()
         """When bytes last came from the other side, on the monotonic clock in seconds."""
 
@@ -65,9 +69,34 @@ class BufferedSocket:
         self._position += len(part)
         return part
 
-    def send(self, data: bytes | memoryview) -> int:
-        """Write what fits; returns how many bytes that were."""
-        return self._socket.send(data)
+    def send(self, data: bytes | bytearray | memoryview) -> int:
+        """Take data to be written with the next `flush`; returns how many bytes were taken: all."""
+        self._unsent += data
+        if len(self._unsent) > UNSENT_BYTES:
+            self.flush()
+        return len(data)
+
+    def flush(self) -> None:
+        """Write what was taken.
+
+        Raises:
+            OSError: the connection is broken, or the other side takes nothing for some seconds.
+        """
+        while self._unsent:
+            try:
+                sent = self._socket.send(self._unsent)
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._wait(select.POLLOUT)
+            except ssl.SSLWantReadError:
+                self._wait(select.POLLIN)
+            else:
+                del self._unsent[:sent]
+
+    def _wait(self, mask: int) -> None:
+        poll = select.poll()
+        poll.register(self._socket, mask)
+        if not poll.poll(SEND_TIMEOUT_S * 1000):
+            raise TimeoutError("ZooKeeper does not take what is sent to it")
 
     def setblocking(self, flag: bool) -> None:
         """Switch between waiting and not."""
@@ -155,18 +184,30 @@ def wait_ready(
     Returns:
         The readable, the writable, and an empty list in place of the exceptional ones.
     """
-    buffered = [reader for reader in readers if isinstance(reader, BufferedSocket) and reader.pending()]
-    poll = select.poll()
-    reading = {reader.fileno(): reader for reader in readers if reader not in buffered}
+    sockets = [reader for reader in readers if isinstance(reader, BufferedSocket)]
+    buffered: list[HasDescriptor] = [sock for sock in sockets if sock.pending()]
+    others = [reader for reader in readers if reader not in buffered]
+    ready = _poll(others, writers, 0)
+    if not (buffered or any(ready)):  # nothing to do at once: now is the time to send, and then to wait
+        for sock in sockets:
+            sock.flush()
+        ready = _poll(others, writers, timeout_s)
+    return buffered + ready[0], ready[1], []
+
+
+def _poll(
+    readers: Iterable[HasDescriptor], writers: Iterable[HasDescriptor], timeout_s: float | None
+) -> tuple[list[HasDescriptor], list[HasDescriptor]]:
+    reading = {reader.fileno(): reader for reader in readers}
     writing = {writer.fileno(): writer for writer in writers}
+    poll = select.poll()
     for descriptor in reading.keys() | writing.keys():
         mask = (select.POLLIN if descriptor in reading else 0) | (select.POLLOUT if descriptor in writing else 0)
         poll.register(descriptor, mask)
-    wait_ms = 0 if buffered else None if timeout_s is None else max(0, round(timeout_s * 1000))
-    ready = dict(poll.poll(wait_ms)) if reading or writing else {}
+    wait_ms = None if timeout_s is None else max(0, round(timeout_s * 1000))
+    events = poll.poll(wait_ms) if reading or writing else []
     broken = select.POLLERR | select.POLLHUP | select.POLLNVAL  # the next read or write tells what it is
     return (
-        buffered + [reading[fd] for fd, mask in ready.items() if fd in reading and mask & (select.POLLIN | broken)],
-        [writing[fd] for fd, mask in ready.items() if fd in writing and mask & (select.POLLOUT | broken)],
-        [],
+        [reading[fd] for fd, mask in events if fd in reading and mask & (select.POLLIN | broken)],
+        [writing[fd] for fd, mask in events if fd in writing and mask & (select.POLLOUT | broken)],
     )

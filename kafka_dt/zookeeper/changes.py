@@ -1,0 +1,203 @@
+"""Follows a parent of sequential change znodes, such as `/delegation_token/token_changes`.
+
+A broker lists all children whenever one is added. This follower never lists them: ZooKeeper numbers the children of a
+parent without gaps (also when a multi fails or children are removed), and the parent's state tells how many have been
+made. So it reads exactly the new ones by name, and waits with a watch on the name of the next. Its cost follows
+the changes, not how long change znodes are kept.
+
+A number that should be there and is not was purged before we came: then everything is compared (`compare`), as also
+when the session is a new one or the parent was made anew. A change of this process's own is announced with `own`, and
+not read. Several changes of the same thing count once.
+
+Limit: after 2^31 changes ZooKeeper's numbers turn negative. A follower that has seen it coming goes on, one started
+afterwards compares everything at each change; a broker stops following there.
+
+Source: kafka.common.ZkNodeChangeNotificationListener, org.apache.zookeeper.server.PrepRequestProcessor (the numbers),
+StatPersisted and DataNode.copyStat (`cversion` counts children made and removed).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from kafka_dt.tokens.sharing import SharedRun
+from kafka_dt.zookeeper.errors import ConnectionLost, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.session import ConnectionState
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.operations import Stat, Znode
+
+log = logging.getLogger(__name__)
+
+PAUSE_S = 0.05
+RETRY_S = 1.0
+BATCH = 1000
+NUMBERS = 2**31
+
+
+class ChangeFollower:
+    """Reports the changes announced below one parent.
+
+    Args:
+        client: the connection.
+        parent: the znode whose children are the changes.
+        prefix: path of a change without its number.
+        refresh: reads again what a change znode's data names, and reports it.
+        compare: reads and reports everything.
+    """
+
+    def __init__(
+        self,
+        client: ZooKeeperClient,
+        parent: str,
+        prefix: str,
+        *,
+        refresh: Callable[[bytes], Awaitable[object]],
+        compare: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._parent = parent
+        self._prefix = prefix
+        self._refresh = refresh
+        self._compare = compare
+        self._next: int | None = None
+        self._place: tuple[int, int | None] | None = None
+        self._own: set[int] = set()
+        self._looks = SharedRun(self._look)
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._following = False
+        self._fresh_s = time.monotonic()
+        client.add_listener(self._connection_changed)
+
+    async def start(self) -> None:
+        """Compare everything once, and follow from then on.
+
+        Raises:
+            ZooKeeperError: it did not work; it may be called again.
+        """
+        await self.catch_up()
+        if self._task is None:
+            self._task = asyncio.create_task(self._follow())
+
+    async def close(self) -> None:
+        """Stop following."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def catch_up(self) -> None:
+        """Return when everything acknowledged anywhere before the call has been reported; callers share the work.
+
+        Raises:
+            ZooKeeperError: it could not be found out.
+        """
+        await self._looks.join()
+
+    def own(self, path: str) -> None:
+        """Take note that a change znode is of this process, which has reported the change.
+
+        Args:
+            path: as ZooKeeper named it, told as the answer that made it arrives.
+        """
+        self._own.add(int(path[path.rindex("_") + 1 :]) % NUMBERS)
+
+    def staleness_ms(self) -> int:
+        """Return for how long changes may have gone unreported; 0 while connected and following."""
+        if self._following and self._client.connected:
+            return 0
+        return max(1, int((time.monotonic() - self._last_fresh_s()) * 1000))
+
+    def _last_fresh_s(self) -> float:
+        """While following, everything was seen until ZooKeeper fell silent; its silence is noticed later."""
+        heard = self._client.last_heard_s
+        return max(self._fresh_s, heard) if self._following and heard is not None else self._fresh_s
+
+    def _connection_changed(self, state: ConnectionState) -> None:
+        if state is ConnectionState.CONNECTED:
+            self._woken.set()
+        else:
+            self._not_following()
+
+    def _not_following(self) -> None:
+        self._fresh_s = self._last_fresh_s()
+        self._following = False
+
+    def _wake(self, _: object) -> None:
+        self._woken.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self.catch_up()
+            except ConnectionLost:
+                continue  # the next connection wakes us
+            except Exception:  # whatever it is: whoever does not follow must not look as if it did
+                self._not_following()
+                log.exception("cannot follow the changes below %s, trying again", self._parent)
+                await asyncio.sleep(RETRY_S)
+                self._woken.set()
+            await asyncio.sleep(PAUSE_S)  # under load many changes are one look
+
+    async def _look(self) -> None:
+        """Report what is new until nothing is, and leave a watch where the next change will be."""
+        begun_s = time.monotonic()
+        armed = False
+        while not armed:
+            self._client.sync(self._parent)
+            stat = await self._client.exists(self._parent, watch=self._wake)
+            if stat is None:
+                await self._client.ensure_path(self._parent)
+                continue
+            await self._report_new(stat)
+            armed = await self._client.exists(self._path(self._next or 0), watch=self._wake) is None
+        self._fresh_s = begun_s
+        self._following = self._client.connected
+
+    async def _report_new(self, stat: Stat) -> None:
+        place = (stat.created_zxid, self._client.session_id)
+        first = self._next if place == self._place else None
+        made = (stat.child_version + stat.child_count) // 2 % NUMBERS
+        # Everything below `following` is seen by reads that begin now.
+        following = made if first is None else first + (made - first) % NUMBERS
+        complete = first is not None and await self._read(range(first, following))
+        if not complete:
+            log.info("reading everything that is announced below %s", self._parent)
+            await self._compare()
+        self._next, self._place = following, place
+        self._own = {number for number in self._own if (number - following) % NUMBERS < NUMBERS // 2}
+
+    async def _read(self, numbers: range) -> bool:
+        """Read changes and what they are about; False if one of them is not there any more."""
+        for begin in range(0, len(numbers), BATCH):
+            foreign = [n for n in numbers[begin : begin + BATCH] if n % NUMBERS not in self._own]
+            znodes = await asyncio.gather(*(self._client.get(self._path(n), arrived=_or_none) for n in foreign))
+            await self._refresh_all(znodes)
+            if None in znodes:
+                return False
+        return True
+
+    async def _refresh_all(self, znodes: Iterable[Znode | None]) -> None:
+        contents = {znode.data: None for znode in znodes if znode is not None}
+        await asyncio.gather(*(self._refresh(data) for data in contents))
+
+    def _path(self, number: int) -> str:
+        """Return the path of a change; ZooKeeper writes the number as a signed 32-bit integer of ten digits."""
+        signed = (number + NUMBERS) % (2 * NUMBERS) - NUMBERS
+        return f"{self._prefix}{signed:010d}"
+
+
+def _or_none(znode: Znode | None, error: ZooKeeperError | None) -> Znode | None:
+    if error is not None and not isinstance(error, NoNode):
+        raise error
+    return znode
