@@ -10,7 +10,9 @@ Source: org.apache.kafka.clients.NetworkClient; KIP-35 and KIP-511 (ApiVersions)
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import socket
 import ssl
 from contextlib import suppress
 from importlib.metadata import version as package_version
@@ -88,9 +90,11 @@ class Connection:
         connection = cls(address, streams, client_id=client_id, request_timeout_ms=request_timeout_ms)
         try:
             connection._versions = await connection._ask_versions()
-        except BaseException:
+        except BaseException as error:
             connection.abort()
-            raise
+            if type(error) is not ConnectionLost:
+                raise
+            raise ConnectionLost(error.server, f"{error.reason}; does security.protocol fit that listener?") from error
         return connection
 
     @property
@@ -188,7 +192,7 @@ async def _connect(
         reason = f"no connection within {timeout_ms} ms (socket.connection.setup.timeout.ms)"
         raise ConnectionLost(str(address), reason) from error
     except OSError as error:
-        raise ConnectionLost(str(address), _transport_reason(error)) from error
+        raise ConnectionLost(str(address), _transport_reason(error, connecting=True)) from error
 
 
 def _translated(error: BaseException, server: str, timeout_ms: int) -> ConnectionLost | None:
@@ -207,14 +211,21 @@ def _translated(error: BaseException, server: str, timeout_ms: int) -> Connectio
             return None
 
 
-def _transport_reason(error: OSError) -> str:
+def _transport_reason(error: OSError, *, connecting: bool = False) -> str:
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {error.verify_message} (see ssl.truststore.location)"
         case ssl.SSLError():
-            return f"TLS failed: {error.reason or error} (is it a TLS listener?)"
+            return f"TLS failed: {error.reason or error}; does security.protocol fit that listener?"
+        case ConnectionResetError() if connecting:
+            return "it hung up during the TLS handshake; does security.protocol fit that listener?"
+        case socket.gaierror():
+            return f"the name does not resolve ({error.strerror})"
+        case _ if error.errno:
+            # asyncio words a refused connection with the address only.
+            return os.strerror(error.errno)
         case _:
-            return error.strerror or str(error) or type(error).__name__
+            return str(error) or type(error).__name__
 
 
 def _spoken(api: ApiKey) -> str:

@@ -1,0 +1,116 @@
+"""kafka_dt.client.config: Kafka's client properties, read and refused."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from kafka_dt.client import Address, ClientConfig, ClientConfigError, SecurityProtocol, parse_addresses
+
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="wonder";'
+SCRAM = (
+    "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    ' username="id" password="c2VjcmV0" tokenauth="true";'
+)
+SASL = {"bootstrap.servers": "b:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+
+
+def test_the_defaults_are_kafkas() -> None:
+    config = ClientConfig.from_properties({"bootstrap.servers": "broker:9092", "group.id": "not looked at"})
+    assert config.security_protocol is SecurityProtocol.PLAINTEXT
+    assert config.credentials is None
+    assert config.ssl_context is None
+    assert (config.request_timeout_ms, config.setup_timeout_ms) == (30_000, 10_000)
+
+
+def test_everything_can_be_set() -> None:
+    config = ClientConfig.from_properties(
+        {
+            "bootstrap.servers": "broker:9092",
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": SCRAM,
+            "client.id": "me",
+            "request.timeout.ms": "1000",
+            "socket.connection.setup.timeout.ms": " 2000 ",
+        }
+    )
+    assert config.credentials is not None
+    assert (config.credentials.username, config.credentials.password) == ("id", "c2VjcmV0")
+    assert config.credentials.token_auth
+    assert isinstance(config.ssl_context, ssl.SSLContext)
+    assert (config.client_id, config.request_timeout_ms, config.setup_timeout_ms) == ("me", 1000, 2000)
+
+
+def test_no_secret_is_shown() -> None:
+    config = ClientConfig.from_properties(SASL | {"sasl.jaas.config": PLAIN})
+    assert "wonder" not in repr(config)
+
+
+def test_credentials_are_not_looked_at_without_sasl() -> None:
+    plain = {"bootstrap.servers": "b:1", "sasl.jaas.config": "nonsense"}
+    assert ClientConfig.from_properties(plain).credentials is None
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("a:1", [Address("a", 1)]),
+        (" a:1 , b.example:2,", [Address("a", 1), Address("b.example", 2)]),
+        ("[::1]:9092", [Address("::1", 9092)]),
+        ("SASL_SSL://a:1", [Address("a", 1)]),
+        (["a:1", "127.0.0.1:65535"], [Address("a", 1), Address("127.0.0.1", 65535)]),
+    ],
+)
+def test_addresses_are_read(text: str | list[str], addresses: list[Address]) -> None:
+    assert list(parse_addresses(text)) == addresses
+
+
+def test_an_ipv6_address_is_written_in_brackets() -> None:
+    assert str(Address("::1", 9092)) == "[::1]:9092"
+
+
+@pytest.mark.parametrize(
+    ("properties", "key", "reason"),
+    [
+        ({}, "bootstrap.servers", "at least one"),
+        ({"bootstrap.servers": "a"}, "bootstrap.servers", "not of the form"),
+        ({"bootstrap.servers": "a:0"}, "bootstrap.servers", "not of the form"),
+        ({"bootstrap.servers": "a:65536"}, "bootstrap.servers", "not of the form"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "TLS"}, "security.protocol", "none of PLAINTEXT, SSL"),
+        ({"bootstrap.servers": "a:1", "request.timeout.ms": "soon"}, "request.timeout.ms", "not a number"),
+        ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms", "above 0"),
+        (SASL | {"sasl.mechanism": ""}, "sasl.mechanism", "GSSAPI"),
+        (SASL | {"sasl.mechanism": "GSSAPI"}, "sasl.mechanism", "none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        (SASL, "sasl.jaas.config", "PlainLoginModule required username"),
+        (SASL | {"sasl.jaas.config": "nonsense"}, "sasl.jaas.config", "not understood"),
+        (SASL | {"sasl.jaas.config": SCRAM}, "sasl.jaas.config", "PLAIN needs"),
+        (
+            SASL | {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": PLAIN},
+            "sasl.jaas.config",
+            "SCRAM-SHA-256 needs",
+        ),
+        (
+            SASL | {"sasl.jaas.config": PLAIN.replace("username=", "user_x=")},
+            "sasl.jaas.config",
+            "no username",
+        ),
+        (SASL | {"sasl.jaas.config": PLAIN.replace('"wonder"', '""')}, "sasl.jaas.config", "no password"),
+        (
+            {"bootstrap.servers": "a:1", "security.protocol": "SSL", "ssl.truststore.location": "/none"},
+            "ssl.truststore.location",
+            "cannot be read",
+        ),
+    ],
+)
+def test_an_unusable_setting_is_named(properties: dict[str, str], key: str, reason: str) -> None:
+    with pytest.raises(ClientConfigError, match=reason) as caught:
+        ClientConfig.from_properties(properties)
+    assert caught.value.key == key
+
+
+def test_a_config_made_by_hand_is_held_to_the_same() -> None:
+    for protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SSL):
+        with pytest.raises(ClientConfigError, match="needs"):
+            ClientConfig(bootstrap_servers=(Address("a", 1),), security_protocol=protocol)

@@ -1,0 +1,163 @@
+"""One connection: versions, answers that do not fit, silence, and hanging up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import (
+    ConnectionLost,
+    NoServerReached,
+    RequestTimedOut,
+    TokenClient,
+    TokenClientError,
+    UnexpectedAnswer,
+    UnsupportedByServer,
+)
+from kafka_dt.client.config import parse_addresses
+from kafka_dt.client.connection import Connection
+from protocol.frames import frame
+from protocol.registry import APIS, ApiKey
+from tests.support.scripted_server import CLOSE, ScriptedServer
+
+
+async def connect(server: ScriptedServer, request_timeout_ms: int = 5_000) -> Connection:
+    return await Connection.open(
+        parse_addresses(server.address)[0],
+        ssl_context=None,
+        client_id="test",
+        setup_timeout_ms=5_000,
+        request_timeout_ms=request_timeout_ms,
+    )
+
+
+@pytest.mark.parametrize("newest", range(5))
+async def test_older_servers_are_asked_again_in_a_version_of_theirs(server: ScriptedServer, newest: int) -> None:
+    server.versions[ApiKey.API_VERSIONS] = (0, newest)
+    connection = await connect(server)
+    asked = [version for api, version in server.requests if api is ApiKey.API_VERSIONS]
+    assert asked == ([4] if newest == 4 else [4, newest])
+    assert connection.version(ApiKey.CREATE_DELEGATION_TOKEN) == 3
+    await connection.close()
+
+
+async def test_a_server_that_knows_no_version_of_api_versions_is_given_up(server: ScriptedServer) -> None:
+    refusal = struct.pack(">ihi", 0, ErrorCode.unsupported_version, 0)
+    again = struct.pack(">ihi", 1, ErrorCode.unsupported_version, 0)
+    answers = [frame(refusal), frame(again)]
+    server.scripts[ApiKey.API_VERSIONS] = lambda _header, _request: answers.pop(0)
+    with pytest.raises(UnexpectedAnswer, match="unsupported_version"):
+        await connect(server)
+
+
+async def test_the_highest_version_that_both_know_is_spoken(server: ScriptedServer) -> None:
+    server.versions[ApiKey.RENEW_DELEGATION_TOKEN] = (1, 1)
+    server.versions[ApiKey.EXPIRE_DELEGATION_TOKEN] = (1, 9)
+    server.versions[ApiKey.DESCRIBE_DELEGATION_TOKEN] = (8, 9)
+    del server.versions[ApiKey.CREATE_DELEGATION_TOKEN]
+    connection = await connect(server)
+    assert connection.version(ApiKey.RENEW_DELEGATION_TOKEN) == 1
+    assert connection.version(ApiKey.EXPIRE_DELEGATION_TOKEN) == APIS[ApiKey.EXPIRE_DELEGATION_TOKEN].max_version
+    with pytest.raises(UnsupportedByServer, match="it has versions 8 to 9"):
+        connection.version(ApiKey.DESCRIBE_DELEGATION_TOKEN)
+    with pytest.raises(UnsupportedByServer, match=r"CreateDelegationToken .*it has none"):
+        connection.version(ApiKey.CREATE_DELEGATION_TOKEN)
+    await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (frame(struct.pack(">i", 7) + b"\0" * 40), "answer 7 came where 1 was due"),
+        (frame(struct.pack(">ih", 1, 0)), "not Kafka's protocol"),
+        (frame(b""), "not Kafka's protocol"),
+        (b"\xff\xff\xff\xff", "frame length -1"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "frame length 1213486160"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "the server speaks TLS"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_ends_the_connection(
+    server: ScriptedServer, answer: bytes, reason: str
+) -> None:
+    server.scripts[ApiKey.SASL_HANDSHAKE] = lambda _header, _request: answer
+    connection = await connect(server)
+    with pytest.raises(UnexpectedAnswer, match=reason):
+        await connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
+    assert not connection.usable
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(answer=st.binary(min_size=1, max_size=60))
+def test_any_bytes_are_an_answer_or_a_typed_error(answer: bytes) -> None:
+    async def greet() -> None:
+        server = ScriptedServer(greeting=frame(struct.pack(">i", 0) + answer))
+        async with server.running():
+            with suppress(TokenClientError):
+                await (await connect(server)).close()
+
+    asyncio.run(greet())
+
+
+async def test_hanging_up_instead_of_answering_is_told(server: ScriptedServer) -> None:
+    server.scripts[ApiKey.SASL_HANDSHAKE] = lambda _header, _request: CLOSE
+    connection = await connect(server)
+    with pytest.raises(ConnectionLost, match="closed the connection"):
+        await connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
+    assert not connection.usable
+
+
+async def test_silence_is_not_waited_for_longer_than_allowed(server: ScriptedServer) -> None:
+    server.scripts[ApiKey.SASL_HANDSHAKE] = lambda _header, _request: b""
+    connection = await connect(server, request_timeout_ms=30)
+    with pytest.raises(RequestTimedOut, match="30 ms") as caught:
+        await connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
+    assert caught.value.timeout_ms == 30
+    assert not connection.usable
+
+
+async def test_a_cancelled_request_ends_the_connection(server: ScriptedServer) -> None:
+    asked = asyncio.Event()
+
+    def silent(_header: object, _request: object) -> bytes:
+        asked.set()
+        return b""
+
+    server.scripts[ApiKey.SASL_HANDSHAKE] = silent
+    connection = await connect(server)
+    task = asyncio.create_task(connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN"))
+    await asyncio.wait_for(asked.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not connection.usable
+
+
+async def test_every_bootstrap_server_is_tried_and_the_first_that_answers_taken(server: ScriptedServer) -> None:
+    with socket.socket() as refusing, socket.socket() as silent:
+        refusing.bind(("127.0.0.1", 0))
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        refused = f"127.0.0.1:{refusing.getsockname()[1]}"
+        unanswered = f"127.0.0.1:{silent.getsockname()[1]}"
+        impatient = {"request.timeout.ms": "50"}
+        both = {"bootstrap.servers": f"{refused},{unanswered}"} | impatient
+        with pytest.raises(NoServerReached) as caught:
+            await TokenClient.from_config(both).__aenter__()
+        assert [tried for tried, _ in caught.value.reasons] == [refused, unanswered]
+        assert "refused" in caught.value.reasons[0][1]
+        assert "50 ms" in caught.value.reasons[1][1]
+        third = {"bootstrap.servers": f"{refused},{unanswered},{server.address}"} | impatient
+        async with TokenClient.from_config(third) as client:
+            assert await client.describe() == []
+
+
+async def test_a_name_that_does_not_resolve_is_told() -> None:
+    with pytest.raises(NoServerReached, match=r"no-such-host\.invalid:9092"):
+        await TokenClient.from_config({"bootstrap.servers": "no-such-host.invalid:9092"}).__aenter__()
