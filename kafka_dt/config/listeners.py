@@ -19,7 +19,7 @@ from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.load import LISTENER_PREFIX
 from kafka_dt.config.option import Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
-from kafka_dt.jaas import PLAIN_LOGIN_MODULE, JaasError, parse_login_module
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
 
 JAAS_KEY: Final = "sasl.jaas.config"
 _ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
@@ -148,6 +148,8 @@ def _listener(
     if not protocol.sasl:
         return Listener(bind=bind, advertised=advertised, security_protocol=protocol)
     mechanisms = _mechanisms(scope)
+    for mechanism in mechanisms:
+        _login_module(scope, mechanism)
     return Listener(
         bind=bind,
         advertised=advertised,
@@ -176,22 +178,33 @@ def _mechanisms(scope: _Scope) -> tuple[Mechanism, ...]:
 
 
 def _plain_users(scope: _Scope) -> Mapping[str, str]:
-    key = f"{Mechanism.PLAIN.lower()}.{JAAS_KEY}"
-    found = scope.text(key)
-    if found is None:
+    module = _login_module(scope, Mechanism.PLAIN)
+    if module is None:
         raise ConfigError(
-            f"{LISTENER_PREFIX}{scope.name.lower()}.{key}",
+            f"{LISTENER_PREFIX}{scope.name.lower()}.{Mechanism.PLAIN.lower()}.{JAAS_KEY}",
             f'is needed for PLAIN; for example: {PLAIN_LOGIN_MODULE} required user_alice="alice\'s password";',
         )
+    return MappingProxyType(dict(module.plain_users))
+
+
+def _login_module(scope: _Scope, mechanism: Mechanism) -> LoginModule | None:
+    """Return what the JAAS line of a mechanism says, None without one.
+
+    A broker wants a line for SCRAM too; its users are in ZooKeeper and the line says nothing more.
+    """
+    found = scope.text(f"{mechanism.lower()}.{JAAS_KEY}")
+    if found is None:
+        return None
     full, text = found
     secret: Secret = resolve_secret(full, text)
     try:
         module = parse_login_module(secret.value)
     except JaasError as error:
         raise ConfigError(full, str(error)) from None
-    if module.name != PLAIN_LOGIN_MODULE:
-        raise ConfigError(full, f"PLAIN needs {PLAIN_LOGIN_MODULE}, not {module.name}")
-    return MappingProxyType(dict(module.plain_users))
+    expected = PLAIN_LOGIN_MODULE if mechanism is Mechanism.PLAIN else SCRAM_LOGIN_MODULE
+    if module.name != expected:
+        raise ConfigError(full, f"{mechanism} needs {expected}, not {module.name}")
+    return module
 
 
 def _endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:

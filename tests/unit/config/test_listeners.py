@@ -43,6 +43,15 @@ def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:
     assert listener.max_reauth_ms == {Mechanism.SCRAM_SHA_256: 1000, Mechanism.SCRAM_SHA_512: 2000}
 
 
+def test_the_line_that_a_broker_wants_for_scram_is_taken() -> None:
+    key = "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config"
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    (listener,) = made(**{key: f"{module} required;"})
+    assert listener.mechanisms == (Mechanism.SCRAM_SHA_256,)
+    with pytest.raises(ConfigError, match=re.escape(f"{key}: SCRAM-SHA-256 needs {module}, not")):
+        made(**{key: JAAS})
+
+
 @pytest.mark.parametrize(
     ("text", "endpoint"),
     [
