@@ -175,8 +175,13 @@ class ServerConnection:
         return data
 
     def respond(self, response: Any) -> None:
-        """Answer a `RequestReceived` with the response entity of its API and version."""
-        self._answer(self._take_pending(), response)
+        """Answer a `RequestReceived` with the response entity of its API and version.
+
+        Raises:
+            LocalProtocolError: the entity does not fit; the answer is still owed.
+        """
+        self._answer(self._owed(), response)
+        self._settle()
 
     def challenge(self, message: bytes) -> None:
         """Answer a `TokenReceived` with the mechanism's next challenge."""
@@ -204,11 +209,10 @@ class ServerConnection:
         Returns:
             What the caller does next.
         """
-        if self._state.bare:
-            self._awaits_answer = False
-        else:
-            header = self._take_pending()
+        if not self._state.bare:
+            header = self._owed()
             self._answer(header, _authenticate(header, ErrorCode.sasl_authentication_failed, message, b"", 0))
+        self._settle()
         return self._close("the login failed", delayed=True)
 
     def end_session_at(self, when_ms: int) -> None:
@@ -320,11 +324,14 @@ class ServerConnection:
         self._pending = header
         self._awaits_answer = True
 
-    def _take_pending(self) -> RequestHeader:
-        header, self._pending, self._awaits_answer = self._pending, None, False
-        if header is None:
+    def _owed(self) -> RequestHeader:
+        if self._pending is None:
             raise LocalProtocolError("there is no request to answer")
-        return header
+        return self._pending
+
+    def _settle(self) -> None:
+        self._pending = None
+        self._awaits_answer = False
 
     def _answer(self, header: RequestHeader, response: Any) -> None:
         payload = encode_response(header.api_key, header.api_version, header.correlation_id, response)
@@ -332,11 +339,11 @@ class ServerConnection:
 
     def _answer_token(self, message: bytes, session_lifetime_ms: int) -> None:
         if self._state.bare:
-            self._awaits_answer = False
             self._out.append(frame(message))
         else:
-            header = self._take_pending()
+            header = self._owed()
             self._answer(header, _authenticate(header, ErrorCode.none, "", message, session_lifetime_ms))
+        self._settle()
 
     def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:
         self._state = State.CLOSING

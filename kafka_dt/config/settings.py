@@ -266,6 +266,14 @@ class Settings:
         "The password of the key store.",
         section=Section.ZOOKEEPER,
     )
+    zookeeper_ssl_endpoint_identification_algorithm: str = option(
+        "zookeeper.ssl.endpoint.identification.algorithm",
+        Kind.STRING,
+        "HTTPS",
+        "Whether ZooKeeper's certificate must bear the name that we connect to; an empty value says no.",
+        section=Section.ZOOKEEPER,
+        choices=("HTTPS", "https", ""),
+    )
     zookeeper_digest: Secret | None = option(
         "kafka.dt.zookeeper.digest",
         Kind.PASSWORD,

@@ -1,0 +1,238 @@
+"""The one place that builds the parts of a node and joins them.
+
+`Node` is what one worker process runs: the ZooKeeper client and its stores, the rules, the logins, the handlers, the
+open ports. `serve` runs a whole node: the supervisor and its workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import secrets
+import string
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import uvloop
+
+from kafka_dt.config import Endpoint, Listener, Loaded, Settings, listeners
+from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.security.credentials import ScramSubjects
+from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.login import Login
+from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.handlers import Handler, dispatcher
+from kafka_dt.server.handlers.cluster import ClusterHandlers
+from kafka_dt.server.handlers.tokens import TokenHandlers
+from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.sessions import Sessions
+from kafka_dt.server.workers import Supervisor
+from kafka_dt.tokens import HmacAlgorithm, Keyring, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
+from kafka_dt.zookeeper.acls import acls_present
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.purge import PurgeLimits
+from kafka_dt.zookeeper.scram_users import ScramUsers
+from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+from kafka_dt.zookeeper_settings import zookeeper_settings
+from protocol import Limits
+
+_LOG = logging.getLogger(__name__)
+
+DEFAULT_BROKER_ID: Final = 1001
+"""The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
+DRAIN_SECONDS: Final = 10.0
+ACL_CHECK_SECONDS: Final = 30.0
+NONCE_CHARACTERS: Final = string.ascii_letters + string.digits
+NONCE_LENGTH: Final = 24
+"""142 bits, more than the 130 of Kafka's."""
+
+
+def now_ms() -> int:
+    """Give the time: milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end on the event loop of this application."""
+    uvloop.run(main)
+
+
+async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) -> None:
+    """Run a node until SIGTERM or SIGINT.
+
+    Args:
+        loaded: its settings.
+        on_ready: called once with the addresses that clients can use.
+
+    Raises:
+        ConfigError: a setting cannot be used; no port has been opened.
+        WorkerFailed: the node cannot start for another reason, such as ZooKeeper not being there.
+    """
+    settings = loaded.settings
+    made = listeners(settings)
+    Authorizer.from_settings(settings)
+    zookeeper_settings(settings)
+    supervisor = Supervisor(
+        command=[sys.executable, "-m", "kafka_dt.worker"],
+        brief={"properties": dict(loaded.properties), "salt_secret": _salt_secret(settings).hex()},
+        endpoints=[listener.bind for listener in made],
+        count=settings.workers or os.cpu_count() or 1,
+        on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
+    )
+    await supervisor.run()
+
+
+class Node:
+    """The parts of one worker.
+
+    Args:
+        settings: of the node.
+        ports: the port of each listener, by name.
+        salt_secret: what the salts of tokens and decoys are made with, the same on all workers.
+        number: which worker this is; the first one does what once a node is enough.
+    """
+
+    def __init__(self, settings: Settings, ports: Mapping[str, int], salt_secret: bytes, number: int) -> None:
+        self._settings = settings
+        self._number = number
+        self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
+        self._executor = ThreadPoolExecutor(thread_name_prefix="pbkdf2")
+        self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
+        limits = PurgeLimits(retention_ms=settings.change_retention_ms)
+        self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)
+        key = settings.secret_key
+        keyring = Keyring(key.value, HmacAlgorithm(settings.hmac_algorithm)) if key else None
+        self._cache = TokenCache(keyring)
+        self._store = ZooKeeperTokenStore(self._zookeeper, now_ms=now_ms, limits=limits)
+        self._tokens = TokenManager(
+            self._store,
+            self._cache,
+            keyring,
+            TokenLimits(settings.max_lifetime_ms, settings.expiry_time_ms, settings.zookeeper_max_staleness_ms),
+            now_ms=now_ms,
+            random_bytes=secrets.token_bytes,
+        )
+        self._authorizer = Authorizer.from_settings(settings)
+        self._sessions = Sessions(self._token, now_ms)
+        self._cache.on_change(self._sessions.token_changed)
+        salts = Salts(salt_secret)
+        self._subjects = ScramSubjects(
+            self._users,
+            self._tokens,
+            TokenCredentials(salts, self._executor),
+            salts,
+            without_extension=settings.auth_without_extension,
+            now_ms=now_ms,
+        )
+        self._open: list[OpenListener] = []
+        self._background: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Connect to ZooKeeper, read the tokens and open the ports.
+
+        Raises:
+            ZooKeeperError: ZooKeeper cannot be used.
+            OSError: a port cannot be had.
+        """
+        await self._zookeeper.start()
+        handlers = ClusterHandlers(
+            self._broker_id(), await read_or_create_cluster_id(self._zookeeper, secrets.token_bytes)
+        )
+        await self._users.start()
+        await self._tokens.start()
+        await self._look_for_acls()
+        handler = dispatcher(handlers.handlers(), TokenHandlers(self._tokens, self._authorizer).handlers())
+        for listener in self._listeners:
+            await self._open_listener(listener, handler)
+        self._background = [asyncio.create_task(_repeat(self._look_for_acls, ACL_CHECK_SECONDS))]
+        if self._number == 0:
+            purge_seconds = self._settings.expiry_check_interval_ms / 1000
+            self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))
+
+    async def stop(self) -> None:
+        """Answer what is under way, close every connection and leave ZooKeeper."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        await self._store.close()
+        await self._users.close()
+        await self._zookeeper.close()
+        self._executor.shutdown(cancel_futures=True)
+
+    async def _open_listener(self, listener: Listener, handler: Handler) -> None:
+        settings = self._settings
+        opened = OpenListener(
+            listener.bind, backlog=settings.socket_listen_backlog_size, max_idle_ms=settings.connections_max_idle_ms
+        )
+        services = ConnectionServices(
+            listener=listener,
+            limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
+            handler=handler,
+            sessions=self._sessions,
+            new_login=lambda of: Login(of, self._subjects, now_ms, _nonce),
+            now_ms=now_ms,
+            failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
+            opened=opened.opened,
+            closed=opened.closed,
+        )
+        await opened.open(partial(ClientConnection, services))
+        self._open.append(opened)
+
+    async def _remove_expired(self) -> None:
+        with suppress(StoreUnavailable):
+            removed = await self._tokens.remove_expired()
+            if removed:
+                _LOG.info("Removed %d expired delegation tokens", removed)
+
+    async def _look_for_acls(self) -> None:
+        self._authorizer.acls_present = await acls_present(self._zookeeper)
+
+    def _token(self, token_id: str) -> Token | None:
+        held = self._cache.get(token_id)
+        return held.token if held else None
+
+    def _broker_id(self) -> int:
+        return self._settings.broker_id if self._settings.broker_id >= 0 else DEFAULT_BROKER_ID
+
+
+async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float, *, at_once: bool = False) -> None:
+    """Do background work for ever; what goes wrong once is logged and tried again the next time."""
+    if not at_once:
+        await asyncio.sleep(seconds)
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - background work must go on
+            _LOG.exception("Background work failed; it is tried again in %.0f s", seconds)
+        await asyncio.sleep(seconds)
+
+
+def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:
+    return replace(listener, bind=replace(listener.bind, port=ports[listener.name]))
+
+
+def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
+    """Say what a client on this machine would connect to."""
+    port = listener.advertised.port or ports[listener.name]
+    return Endpoint(listener.name, listener.advertised.host or "localhost", port)
+
+
+def _salt_secret(settings: Settings) -> bytes:
+    """Give what salts are made with: the same on all nodes that share a secret key, unknown to others."""
+    if settings.secret_key is None:
+        return secrets.token_bytes(32)
+    return hashlib.sha256(b"kafka-dt SCRAM salts\0" + settings.secret_key.value.encode()).digest()
+
+
+def _nonce() -> str:
+    return "".join(secrets.choice(NONCE_CHARACTERS) for _ in range(NONCE_LENGTH))

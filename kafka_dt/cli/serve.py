@@ -1,0 +1,48 @@
+"""`kafka-dt serve`: run a node on the settings of a Kafka broker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from kafka_dt import app
+from kafka_dt.cli.errors import one_line
+from kafka_dt.config import ConfigError, Endpoint, Loaded, load
+from kafka_dt.log import set_up_logging
+from kafka_dt.server.workers import WorkerFailed
+
+_LOG = logging.getLogger(__name__)
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="A server.properties, as of a Kafka broker.",
+)
+@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting that wins over the file.")
+def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
+    """Serve delegation tokens until SIGTERM or Ctrl-C."""
+    set_up_logging("supervisor")
+    with one_line(ConfigError, WorkerFailed):
+        loaded = load(config, overrides)
+        report_left_out(loaded)
+        app.run(app.serve(loaded, announce))
+
+
+def report_left_out(loaded: Loaded) -> None:
+    """Log the keys that have no effect: a broker's in one line, strangers' in another."""
+    if loaded.ignored:
+        _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
+    if loaded.unknown:
+        _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
+    if loaded.settings.secret_key is None:
+        _LOG.warning("delegation.token.secret.key is not set: every request about tokens is refused")
+
+
+def announce(addresses: Sequence[Endpoint]) -> None:
+    """Log the one line that says that the node serves, with the addresses for clients."""
+    _LOG.info("kafka-dt is ready: %s", " ".join(map(str, addresses)))

@@ -1,0 +1,324 @@
+"""One client's socket: bytes to `protocol`, its events to the login and the handlers, their answers back.
+
+The shell is plain: read, feed, do what each event says, write. Requests of one connection are served one at a time, in
+order. While one is under way, or the client does not read its answers, little more is read than what is there already.
+
+A login whose credential is in memory is served without a task. What nobody foresaw is logged whole, answered without
+detail where an answer is owed, and touches no other connection.
+
+Source: Kafka's SocketServer.Processor; aioquic's asyncio shell for the shape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.config import Endpoint, Listener
+from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.sessions import Sessions
+from kafka_dt.tokens import ANONYMOUS
+from protocol import (
+    ConnectionClosed,
+    Event,
+    Limits,
+    MechanismChosen,
+    RequestReceived,
+    ServerConnection,
+    TokenReceived,
+    refusal,
+)
+from protocol.sasl import Challenge
+
+_LOG = logging.getLogger(__name__)
+
+READ_AHEAD_BYTES: Final = 64 * 1024
+"""How much may wait behind a request that is under way before reading stops."""
+EVENTS_IN_A_ROW: Final = 64
+"""How many requests of one connection are served before the others get their turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionServices:
+    """What the connections of one listener share."""
+
+    listener: Listener
+    limits: Limits
+    handler: Handler
+    sessions: Sessions
+    new_login: Callable[[Listener], Login]
+    now_ms: Callable[[], int]
+    failed_login_delay_ms: int
+    opened: Callable[[ClientConnection], None]
+    closed: Callable[[ClientConnection], None]
+
+
+class ClientConnection(asyncio.Protocol):
+    """The server's end of one connection.
+
+    Args:
+        services: what it shares with the others of its listener.
+    """
+
+    last_received: float = 0.0
+    """When something was received last, by the loop's clock in seconds."""
+
+    def __init__(self, services: ConnectionServices) -> None:
+        self._services = services
+        self._machine = ServerConnection(services.listener.mechanisms, services.limits)
+        self._login = services.new_login(services.listener)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._peer = "an unknown address"
+        self._session_token: str | None = None
+        self._closing = False
+        self._finishing = False
+        self._reading = True
+        self._writable = True
+        self._pump_scheduled = False
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket."""
+        # uvloop's transports are asyncio's in all but their class.
+        self._transport = cast("asyncio.Transport", transport)
+        self._peer = _address(transport.get_extra_info("peername"))
+        self.last_received = self._loop.time()
+        self._services.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        if self._closing:
+            return
+        self.last_received = self._loop.time()
+        self._machine.receive_data(data)
+        self._pump()
+        if self._machine.buffered > READ_AHEAD_BYTES and self._held_up():
+            self._pause_reading()
+
+    def eof_received(self) -> bool:
+        """Serve what has been received before the connection is closed."""
+        if not self._closing:
+            self._machine.receive_eof()
+            self._pump()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection; a change that is under way is completed."""
+        del exc  # that a client is gone is nothing to report
+        self._closing = True
+        self._leave_session()
+        self._services.closed(self)
+
+    def pause_writing(self) -> None:
+        """Serve no further request while the client does not read its answers."""
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        """Go on serving."""
+        self._writable = True
+        self._pump()
+
+    # Session
+
+    def revoke(self) -> None:
+        """Close the connection: its token is no more."""
+        if not self._closing:
+            self._session_token = None
+            _LOG.info("Closing the connection of %s: its token was revoked", self._peer)
+            self.close()
+
+    def end_session_at(self, when_ms: int) -> None:
+        """Let the session end at an instant, milliseconds since the epoch, if it would last longer."""
+        self._machine.end_session_at(when_ms)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being served."""
+        return self._machine.awaits_answer
+
+    def finish(self) -> None:
+        """Close as soon as the request that is under way has been answered."""
+        self._finishing = True
+        if not self.busy:
+            self.close()
+
+    def abort(self) -> None:
+        """Close without writing what the client has not read."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """Write what is left to be written and close."""
+        self._closing = True
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+
+    # Events
+
+    def _pump(self) -> None:
+        """Do what the events say until one must be waited for."""
+        for _ in range(EVENTS_IN_A_ROW):
+            if self._closing or self._held_up():
+                return
+            if self._finishing:
+                self.close()
+                return
+            event = self._machine.next_event(self._services.now_ms())
+            self._flush()
+            if event is None:
+                self._resume_reading()
+                return
+            self._on_event(event)
+        self._pump_later()
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._start(self._serve(event))
+            case TokenReceived():
+                self._evaluate(event.message)
+            case MechanismChosen():
+                self._login.begin(event.mechanism)
+            case ConnectionClosed():
+                self._end(event)
+
+    async def _serve(self, request: RequestReceived) -> None:
+        try:
+            self._machine.respond(await self._services.handler(self._context(request), request.body))
+        except Exception:  # noqa: BLE001 - what nobody foresaw must not take other requests along
+            _LOG.exception("A request of API %d failed", request.header.api_key)
+            self._machine.respond(refusal(request.header, request.body, ErrorCode.unknown_server_error))
+
+    def _evaluate(self, message: bytes) -> None:
+        outcome = self._login.evaluate(message)
+        if isinstance(outcome, Coroutine):
+            self._start(self._await_login(outcome))
+        else:
+            self._conclude(outcome)
+
+    async def _await_login(self, outcome: Awaitable[LoginOutcome]) -> None:
+        try:
+            known = await outcome
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("A login failed for a reason of our own")
+            self._end(self._machine.fail("Authentication failed due to an error of the server"))
+        else:
+            self._conclude(known)
+
+    def _conclude(self, outcome: LoginOutcome) -> None:
+        match outcome:
+            case Challenge():
+                self._machine.challenge(outcome.message)
+            case LoggedIn():
+                self._machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+                self._join_session(outcome.identity.token_id)
+            case Refused():
+                _LOG.info(
+                    "Failed authentication of %s on listener %s: %s",
+                    self._peer,
+                    self._services.listener.name,
+                    outcome.detail,
+                )
+                self._end(self._machine.fail(outcome.message))
+
+    def _end(self, event: ConnectionClosed) -> None:
+        self._closing = True
+        if event.error:
+            _LOG.info(
+                "Closing the connection of %s on listener %s: %s",
+                self._peer,
+                self._services.listener.name,
+                event.reason,
+            )
+        if event.delayed:
+            # What the client sends meanwhile is read and dropped: closing with unread bytes would reset the
+            # connection, and the client might never see the answer.
+            self._resume_reading()
+            self._loop.call_later(self._services.failed_login_delay_ms / 1000, self.close)
+        else:
+            self.close()
+
+    # What a request and a session know
+
+    def _context(self, request: RequestReceived) -> RequestContext:
+        identity = self._login.identity
+        return RequestContext(
+            header=request.header,
+            principal=identity.principal if identity else ANONYMOUS,
+            token_login=identity is not None and identity.token_id is not None,
+            security_protocol=self._services.listener.security_protocol,
+            endpoint=self._endpoint(),
+        )
+
+    def _endpoint(self) -> Endpoint:
+        """Say where this client reaches this node: as advertised, else where it has connected to."""
+        advertised = self._services.listener.advertised
+        if advertised.host and advertised.port:
+            return advertised
+        host, port = self._transport.get_extra_info("sockname")[:2] if self._transport else ("", 0)
+        return Endpoint(advertised.name, advertised.host or host, advertised.port or port)
+
+    def _join_session(self, token_id: str | None) -> None:
+        self._leave_session()
+        if token_id is not None:
+            self._services.sessions.add(token_id, self)
+            self._session_token = token_id
+
+    def _leave_session(self) -> None:
+        if self._session_token is not None:
+            self._services.sessions.remove(self._session_token, self)
+            self._session_token = None
+
+    # Flow control
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = self._loop.create_task(work)
+        self._task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if not task.cancelled():
+            task.result()
+        self._pump()
+
+    def _held_up(self) -> bool:
+        return self._machine.awaits_answer or self._task is not None or not self._writable
+
+    def _pump_later(self) -> None:
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            self._loop.call_soon(self._pump_scheduled_now)
+
+    def _pump_scheduled_now(self) -> None:
+        self._pump_scheduled = False
+        self._pump()
+
+    def _flush(self) -> None:
+        data = self._machine.data_to_send()
+        if data and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _pause_reading(self) -> None:
+        if self._reading and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if not self._reading and self._transport is not None and not self._transport.is_closing():
+            self._reading = True
+            self._transport.resume_reading()
+
+
+def _address(peer: Any) -> str:
+    return f"{peer[0]}:{peer[1]}" if peer else "an unknown address"

@@ -1,0 +1,44 @@
+"""The one table from the errors of the domain to Kafka's error codes.
+
+Source: org.apache.kafka.common.protocol.Errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.tokens import (
+    InvalidRenewerType,
+    StoreUnavailable,
+    TokenAuthorizationFailed,
+    TokenError,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokenRequestNotAllowed,
+    TokensDisabled,
+)
+
+CODES: Final[Mapping[type[TokenError], ErrorCode]] = {
+    TokensDisabled: ErrorCode.delegation_token_auth_disabled,
+    TokenNotFound: ErrorCode.delegation_token_not_found,
+    TokenOwnerMismatch: ErrorCode.delegation_token_owner_mismatch,
+    TokenRequestNotAllowed: ErrorCode.delegation_token_request_not_allowed,
+    TokenAuthorizationFailed: ErrorCode.delegation_token_authorization_failed,
+    TokenExpired: ErrorCode.delegation_token_expired,
+    InvalidRenewerType: ErrorCode.invalid_principal_type,
+    # Retriable, and what a KRaft broker says while its controller cannot be reached.
+    StoreUnavailable: ErrorCode.request_timed_out,
+}
+
+
+def error_code(error: TokenError) -> ErrorCode:
+    """Give Kafka's code of an error.
+
+    Raises:
+        KeyError: the error's type has no row; a test keeps that from happening.
+    """
+    return CODES[type(error)]

@@ -1,0 +1,41 @@
+"""The handlers: one file for each family of APIs, and the context that a request brings with it.
+
+A handler takes a `RequestContext` and the request's entity, and gives the response's entity in the request's version.
+`dispatcher` joins the families; the registry of `protocol` says which APIs there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_dt.config import Endpoint, SecurityProtocol
+from kafka_dt.tokens import Principal
+from protocol import ApiKey, RequestHeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """What is known of a request beside its body."""
+
+    header: RequestHeader
+    principal: Principal
+    token_login: bool
+    """Whether the connection logged in by token."""
+    security_protocol: SecurityProtocol
+    endpoint: Endpoint
+    """Where this client reaches this node."""
+
+
+Handler = Callable[[RequestContext, Any], Awaitable[Any]]
+
+
+def dispatcher(*families: Mapping[ApiKey, Handler]) -> Handler:
+    """Join families of handlers into one handler for all their APIs."""
+    handlers = {key: handler for family in families for key, handler in family.items()}
+
+    async def dispatch(context: RequestContext, body: Any) -> Any:
+        return await handlers[ApiKey(context.header.api_key)](context, body)
+
+    return dispatch

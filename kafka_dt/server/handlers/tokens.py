@@ -1,0 +1,179 @@
+"""CreateDelegationToken v0-3, RenewDelegationToken v0-2, ExpireDelegationToken v0-2, DescribeDelegationToken v0-3.
+
+v1 has the layout of v0; create and renew are flexible from v2 on; v3 of create names the owner, v3 of create and
+describe shows the requester (KIP-373).
+
+What a broker does oddly: a refused create still carries owner and requester; an owner without a name is the requester,
+whatever its type; a lifetime that does not fit is cut, not refused.
+
+Source: KIP-48, KIP-373; Kafka's KafkaApis (handleCreateTokenRequest and its neighbours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.config import SecurityProtocol
+from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.server.errors import error_code
+from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.tokens import (
+    ANONYMOUS,
+    DelegationToken,
+    InvalidRenewerType,
+    Principal,
+    TokenAuthorizationFailed,
+    TokenError,
+    TokenManager,
+    TokenRequestNotAllowed,
+)
+from protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
+from protocol.times import from_duration, to_timestamp
+
+
+class TokenHandlers:
+    """Answers the four token APIs.
+
+    Args:
+        tokens: the rules and the store.
+        authorizer: who may have or see tokens of others.
+    """
+
+    def __init__(self, tokens: TokenManager, authorizer: Authorizer) -> None:
+        self._tokens = tokens
+        self._authorizer = authorizer
+
+    def handlers(self) -> Mapping[ApiKey, Handler]:
+        """Give the handler of each API."""
+        return {
+            ApiKey.CREATE_DELEGATION_TOKEN: self.create,
+            ApiKey.RENEW_DELEGATION_TOKEN: self.renew,
+            ApiKey.EXPIRE_DELEGATION_TOKEN: self.expire,
+            ApiKey.DESCRIBE_DELEGATION_TOKEN: self.describe,
+        }
+
+    async def create(self, context: RequestContext, body: Any) -> Any:
+        """Answer a CreateDelegationToken."""
+        kind = response_type(context.header)
+        owner = _owner(context, body)
+        try:
+            created = await self._create(context, owner, body)
+        except TokenError as error:
+            return refused_creation(
+                kind,
+                error_code(error),
+                owner=(owner.type, owner.name),
+                requester=(context.principal.type, context.principal.name),
+            )
+        return build(
+            kind,
+            error_code=ErrorCode.none,
+            issue_timestamp=to_timestamp(created.token.issue_timestamp_ms),
+            expiry_timestamp=to_timestamp(created.token.expiry_timestamp_ms),
+            max_timestamp=to_timestamp(created.token.max_timestamp_ms),
+            **_details(created),
+        )
+
+    async def renew(self, context: RequestContext, body: Any) -> Any:
+        """Answer a RenewDelegationToken."""
+        kind = response_type(context.header)
+        try:
+            _require_allowed(context)
+            expiry_ms = await self._tokens.renew(context.principal, body.hmac, from_duration(body.renew_period))
+        except TokenError as error:
+            return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)
+        return build(kind, error_code=ErrorCode.none, expiry_timestamp=to_timestamp(expiry_ms))
+
+    async def expire(self, context: RequestContext, body: Any) -> Any:
+        """Answer an ExpireDelegationToken."""
+        kind = response_type(context.header)
+        try:
+            _require_allowed(context)
+            expiry_ms = await self._tokens.expire(
+                context.principal,
+                body.hmac,
+                from_duration(body.expiry_time_period),
+                by_super_user=self._authorizer.may_revoke_any(context.principal),
+            )
+        except TokenError as error:
+            return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)
+        return build(kind, error_code=ErrorCode.none, expiry_timestamp=to_timestamp(expiry_ms))
+
+    async def describe(self, context: RequestContext, body: Any) -> Any:
+        """Answer a DescribeDelegationToken."""
+        kind = response_type(context.header)
+        owners = None if body.owners is None else [_principal(owner) for owner in body.owners]
+        try:
+            _require_allowed(context)
+            found = await self._tokens.describe(
+                context.principal, owners, self._authorizer.visible_to(context.principal)
+            )
+        except TokenError as error:
+            return build(kind, error_code=error_code(error), tokens=())
+        described = element_type(kind, "tokens")
+        return build(kind, error_code=ErrorCode.none, tokens=tuple(_describe(described, token) for token in found))
+
+    async def _create(self, context: RequestContext, owner: Principal, body: Any) -> DelegationToken:
+        _require_allowed(context)
+        if not self._authorizer.may_create_for(context.principal, owner):
+            raise TokenAuthorizationFailed(context.principal, owner)
+        if _owner_lacks_type(body):
+            # A broker answers "unknown server error" here; the type is what is wrong.
+            raise InvalidRenewerType(owner)
+        renewers = [_principal(renewer) for renewer in body.renewers]
+        return await self._tokens.create(owner, context.principal, renewers, from_duration(body.max_lifetime))
+
+
+def _require_allowed(context: RequestContext) -> None:
+    """Refuse where a token could be read by strangers, or made by one that was stolen.
+
+    Raises:
+        TokenRequestNotAllowed: always for these.
+    """
+    if context.token_login:
+        raise TokenRequestNotAllowed("this connection logged in by token")
+    if context.security_protocol is SecurityProtocol.PLAINTEXT:
+        raise TokenRequestNotAllowed("the listener has no authentication")
+    if context.security_protocol is SecurityProtocol.SSL and context.principal == ANONYMOUS:
+        raise TokenRequestNotAllowed("the client has shown no certificate")
+
+
+def _owner(context: RequestContext, body: Any) -> Principal:
+    name = getattr(body, "owner_principal_name", None)
+    return Principal(body.owner_principal_type or "", name) if name else context.principal
+
+
+def _owner_lacks_type(body: Any) -> bool:
+    return bool(getattr(body, "owner_principal_name", None)) and body.owner_principal_type is None
+
+
+def _principal(entity: Any) -> Principal:
+    return Principal(entity.principal_type, entity.principal_name)
+
+
+def _describe(described: Any, held: DelegationToken) -> Any:
+    """Make the entry of a token; its timestamps are plain numbers in kio's schema, unlike those of create."""
+    renewer = element_type(described, "renewers")
+    return build(
+        described,
+        issue_timestamp=held.token.issue_timestamp_ms,
+        expiry_timestamp=held.token.expiry_timestamp_ms,
+        max_timestamp=held.token.max_timestamp_ms,
+        renewers=tuple(renewer(principal_type=p.type, principal_name=p.name) for p in held.token.renewers),
+        **_details(held),
+    )
+
+
+def _details(held: DelegationToken) -> dict[str, Any]:
+    token = held.token
+    return {
+        "principal_type": token.owner.type,
+        "principal_name": token.owner.name,
+        "token_requester_principal_type": token.requester.type,
+        "token_requester_principal_name": token.requester.name,
+        "token_id": token.token_id,
+        "hmac": held.hmac,
+    }

@@ -1,0 +1,122 @@
+"""The open ports of one worker: accepts connections, closes idle ones, drains them at the end.
+
+Workers share a port by SO_REUSEPORT; the kernel spreads the connections over them.
+
+Source: Kafka's SocketServer.Acceptor, IdleExpiryManager (`connections.max.idle.ms`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from kafka_dt.config import Endpoint
+from kafka_dt.server.connection import ClientConnection
+
+MAX_SWEEP_SECONDS: Final = 30.0
+"""Idle connections are looked for at least this often."""
+
+
+def bind(endpoint: Endpoint, *, shared: bool = True) -> socket.socket:
+    """Bind a TCP socket without listening on it.
+
+    Args:
+        endpoint: host (empty for every address, IPv4 and IPv6) and port (0 for a free one).
+        shared: whether other sockets that ask for it may share the port (SO_REUSEPORT).
+
+    Raises:
+        OSError: the address is not ours, or taken by somebody who does not share it.
+    """
+    host = endpoint.host or "::"
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not endpoint.host and not socket.has_dualstack_ipv6():
+        host, family = "0.0.0.0", socket.AF_INET  # noqa: S104 - an empty host in `listeners` says so
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+        made.bind((host, endpoint.port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+class OpenListener:
+    """One listener of one worker.
+
+    Args:
+        endpoint: what to listen on; the port is known by now.
+        backlog: `socket.listen.backlog.size`.
+        max_idle_ms: `connections.max.idle.ms`, milliseconds; negative for never.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, backlog: int, max_idle_ms: int) -> None:
+        self._endpoint = endpoint
+        self._backlog = backlog
+        self._max_idle_seconds = max_idle_ms / 1000
+        self._connections: set[ClientConnection] = set()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_closed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def opened(self, connection: ClientConnection) -> None:
+        """Note a new connection."""
+        self._connections.add(connection)
+
+    def closed(self, connection: ClientConnection) -> None:
+        """Forget a connection."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._all_closed.set()
+
+    async def open(self, new_connection: Callable[[], ClientConnection]) -> None:
+        """Accept connections from now on.
+
+        Raises:
+            OSError: the port cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        sock = bind(self._endpoint)
+        self._server = await loop.create_server(new_connection, sock=sock, backlog=self._backlog)
+        if self._max_idle_seconds >= 0:
+            self._sweep_later()
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Accept no more, let what is under way be answered, then close every connection.
+
+        Args:
+            grace_seconds: how long requests may take to be answered, and answers to be read.
+        """
+        if self._server is not None:
+            self._server.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._all_closed.clear()
+        for connection in tuple(self._connections):
+            connection.finish()
+        if self._connections:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._all_closed.wait(), grace_seconds)
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    def _sweep_later(self) -> None:
+        every = min(MAX_SWEEP_SECONDS, max(self._max_idle_seconds / 2, 0.01))
+        self._sweeper = asyncio.get_running_loop().call_later(every, self._sweep)
+
+    def _sweep(self) -> None:
+        oldest = asyncio.get_running_loop().time() - self._max_idle_seconds
+        for connection in tuple(self._connections):
+            if connection.last_received < oldest and not connection.busy:
+                connection.close()
+        self._sweep_later()

@@ -1,0 +1,76 @@
+"""Which connections hang on which token, and what a change of the token does to them.
+
+A token that is deleted, or expired by a request, ends the sessions that logged in with it; one whose expiry was moved
+earlier ends them then. A token that just reaches its expiry does not: as at a broker an idle connection stays, and its
+next request closes it, unless it logs in again.
+
+Source: DESIGN.md, "Revocation is bounded".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from kafka_dt.tokens import Token, ends_sooner
+
+
+class Session(Protocol):
+    """A connection that logged in with a token."""
+
+    def revoke(self) -> None:
+        """Close the connection: its token is no more."""
+
+    def end_session_at(self, when_ms: int) -> None:
+        """Let the session end at an instant, milliseconds since the epoch, if it would last longer."""
+
+
+class Sessions:
+    """The live sessions of tokens.
+
+    Args:
+        find: gives a token as it is known now, None if it is gone.
+        now_ms: the clock, milliseconds since the epoch.
+    """
+
+    def __init__(self, find: Callable[[str], Token | None], now_ms: Callable[[], int]) -> None:
+        self._find = find
+        self._now_ms = now_ms
+        self._by_token: dict[str, set[Session]] = {}
+
+    def add(self, token_id: str, session: Session) -> None:
+        """Note that a session logged in with a token."""
+        self._by_token.setdefault(token_id, set()).add(session)
+
+    def remove(self, token_id: str, session: Session) -> None:
+        """Note that a session ended or logged in with another token."""
+        sessions = self._by_token.get(token_id)
+        if sessions is not None:
+            sessions.discard(session)
+            if not sessions:
+                del self._by_token[token_id]
+
+    def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
+        """Do to the sessions what a change of their token says; the cache calls this."""
+        if token_id not in self._by_token or not (after is None or ends_sooner(before, after)):
+            return
+        if after is None or after.is_expired(self._now_ms()):
+            self._revoke(token_id)
+            return
+        end_ms = min(after.expiry_timestamp_ms, after.max_timestamp_ms)
+        for session in self._by_token[token_id]:
+            session.end_session_at(end_ms)
+        # A millisecond later, for in that of its end a token has not ended.
+        delay = (end_ms + 1 - self._now_ms()) / 1000
+        asyncio.get_running_loop().call_later(delay, self._revoke_if_ended, token_id)
+
+    def _revoke_if_ended(self, token_id: str) -> None:
+        """End the sessions, unless the token was renewed in the meantime."""
+        token = self._find(token_id)
+        if token is None or token.is_expired(self._now_ms()):
+            self._revoke(token_id)
+
+    def _revoke(self, token_id: str) -> None:
+        for session in self._by_token.pop(token_id, set()):
+            session.revoke()

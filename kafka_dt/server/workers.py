@@ -1,0 +1,171 @@
+"""One node is one supervisor and its workers: processes that share the ports.
+
+The supervisor holds the ports from before the first worker until after the last, so that port 0 means one port for all
+of them and nobody can take it in between. A worker that dies is replaced, after a pause that grows while they keep
+dying. SIGTERM and SIGINT stop the workers, which drain what is under way.
+
+A worker is a child process that reads one line of JSON from its standard input, its brief, writes READY to its standard
+output when it serves (or why it cannot), and stops when its standard input closes: so no secret is on a command line,
+and no worker outlives its supervisor, whatever ends it.
+
+Source: SO_REUSEPORT in socket(7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.server.listener import bind
+
+_LOG = logging.getLogger(__name__)
+
+READY: Final = "ready"
+"""What a worker says when it serves; any other line is the reason why it cannot."""
+GRACE_SECONDS: Final = 20.0
+"""How long a worker may take to stop before it is killed."""
+FIRST_PAUSE_SECONDS: Final = 0.5
+LONGEST_PAUSE_SECONDS: Final = 30.0
+"""Between a worker's death and its successor; a worker that lived longer than this starts the count anew."""
+
+
+class WorkerFailed(Exception):
+    """A worker could not start; the text is the worker's own line about why."""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Starts, watches, replaces and stops the workers of a node."""
+
+    command: Sequence[str]
+    """Program and arguments of a worker; no secrets."""
+    brief: Mapping[str, Any]
+    """What every worker is told, secrets included; the ports and the worker's number are added."""
+    endpoints: Sequence[Endpoint]
+    """What the listeners bind."""
+    count: int
+    """How many workers."""
+    on_ready: Callable[[Mapping[str, int]], None]
+    """Called once, with the port of each listener, when every worker serves."""
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _ready: set[int] = field(default_factory=set)
+    _announced: bool = False
+    _ports: dict[str, int] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT.
+
+        Raises:
+            ConfigError: a port cannot be had.
+            WorkerFailed: a worker could not start in the first place.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        reserved = self._reserve()
+        try:
+            keepers = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
+            await self._settle(keepers)
+        finally:
+            for sock in reserved:
+                sock.close()
+
+    def stop(self) -> None:
+        """Let the workers drain and `run` return."""
+        self._stopping.set()
+
+    async def _settle(self, keepers: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for the keepers; the first that fails stops the others before its error goes on."""
+        done, pending = await asyncio.wait(keepers, return_when=asyncio.FIRST_EXCEPTION)
+        self._stopping.set()
+        if pending:
+            await asyncio.wait(pending)
+        for task in done:
+            task.result()
+
+    async def _keep(self, number: int) -> None:
+        """Run a worker, and another one whenever it dies."""
+        loop = asyncio.get_running_loop()
+        pause = 0.0
+        while not self._stopping.is_set():
+            started = loop.time()
+            reason = await self._run_worker(number)
+            if self._stopping.is_set():
+                return
+            if not self._announced:
+                raise WorkerFailed(reason)
+            quickly = loop.time() - started < LONGEST_PAUSE_SECONDS
+            pause = min(max(pause * 2, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS) if quickly else FIRST_PAUSE_SECONDS
+            _LOG.error("Worker %d: %s; it is replaced in %.1f s", number, reason, pause)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+
+    async def _run_worker(self, number: int) -> str:
+        """Run one worker to its end; returns why it ended."""
+        process = await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            # Ctrl-C in a terminal reaches the supervisor alone, which then tells the workers.
+            start_new_session=True,
+        )
+        stop = asyncio.create_task(self._stop_with_node(process))
+        try:
+            said = await self._converse(process, number)
+            status = await process.wait()
+        finally:
+            stop.cancel()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return said or f"it ended with status {status}"
+
+    async def _converse(self, process: asyncio.subprocess.Process, number: int) -> str:
+        """Give a worker its brief and hear it until it closes its output; returns what it said but READY."""
+        assert process.stdin is not None  # noqa: S101 - both are pipes
+        assert process.stdout is not None  # noqa: S101
+        brief = {**self.brief, "ports": self._ports, "number": number}
+        process.stdin.write(json.dumps(brief).encode() + b"\n")
+        with suppress(ConnectionError):
+            await process.stdin.drain()
+        said = ""
+        while line := (await process.stdout.readline()).decode("utf-8", "replace").strip():
+            if line == READY:
+                self._announce(number)
+            else:
+                said = line
+        return said
+
+    async def _stop_with_node(self, process: asyncio.subprocess.Process) -> None:
+        await self._stopping.wait()
+        with suppress(ProcessLookupError):
+            process.terminate()
+            await asyncio.sleep(GRACE_SECONDS)
+            process.kill()
+
+    def _announce(self, number: int) -> None:
+        self._ready.add(number)
+        if len(self._ready) == self.count and not self._announced:
+            self._announced = True
+            self.on_ready(self._ports)
+
+    def _reserve(self) -> list[socket.socket]:
+        reserved = []
+        for endpoint in self.endpoints:
+            try:
+                # Without sharing first: another server on the port must be an error, not half of the connections.
+                with bind(endpoint, shared=False) as probe:
+                    port: int = probe.getsockname()[1]
+                reserved.append(bind(Endpoint(endpoint.name, endpoint.host, port)))
+            except OSError as error:
+                raise ConfigError("listeners", f"{endpoint} cannot be had: {error.strerror}") from None
+            self._ports[endpoint.name] = port
+        return reserved
