@@ -1,0 +1,78 @@
+"""Nodes of a cluster for the tests of this folder: a client and what stands on it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.settings import ZooKeeperSettings
+from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from kafka_dt.tokens.store import StoredToken
+    from kafka_dt.tokens.token import Token
+    from kafka_dt.zookeeper.purge import PurgeLimits
+
+SESSION_TIMEOUT_MS = 4000
+"""With the ticks of the test servers it is as short as the server allows, or near."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def eventually(condition: Callable[[], bool], within_s: float = 30) -> float:
+    """Poll until a condition holds; the seconds it took."""
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begun < within_s, f"not so within {within_s:g} s"
+        await asyncio.sleep(0.01)
+    return time.monotonic() - begun
+
+
+def settings(connect: str, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> ZooKeeperSettings:
+    return ZooKeeperSettings(connect, session_timeout_ms=session_timeout_ms)
+
+
+@asynccontextmanager
+async def client_of(client_settings: ZooKeeperSettings) -> AsyncIterator[ZooKeeperClient]:
+    client = ZooKeeperClient(client_settings)
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@dataclass
+class Node:
+    client: ZooKeeperClient
+    store: ZooKeeperTokenStore
+    states: dict[str, StoredToken | None] = field(default_factory=dict)
+    reports: int = 0
+
+    def hear(self, token_id: str, stored: StoredToken | None) -> None:
+        self.states[token_id] = stored
+        self.reports += 1
+
+    def token(self, token_id: str) -> Token | None:
+        stored = self.states.get(token_id)
+        return None if stored is None else stored.token
+
+
+@asynccontextmanager
+async def node_of(client_settings: ZooKeeperSettings, limits: PurgeLimits | None = None) -> AsyncIterator[Node]:
+    async with client_of(client_settings) as client:
+        node = Node(client, ZooKeeperTokenStore(client, now_ms=now_ms, limits=limits))
+        node.store.on_change(node.hear)
+        await node.store.load()
+        try:
+            yield node
+        finally:
+            await node.store.close()
