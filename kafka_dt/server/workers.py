@@ -61,7 +61,7 @@ class Supervisor:
     _ports: dict[str, int] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT.
+        """Serve until SIGTERM or SIGINT, or until cancelled.
 
         Raises:
             ConfigError: a port cannot be had.
@@ -78,17 +78,14 @@ class Supervisor:
             for sock in reserved:
                 sock.close()
 
-    def stop(self) -> None:
-        """Let the workers drain and `run` return."""
-        self._stopping.set()
-
     async def _settle(self, keepers: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for the keepers; the first that fails stops the others before its error goes on."""
-        done, pending = await asyncio.wait(keepers, return_when=asyncio.FIRST_EXCEPTION)
-        self._stopping.set()
-        if pending:
-            await asyncio.wait(pending)
-        for task in done:
+        """Wait for the keepers; when one fails or we are cancelled, the others stop before that goes on."""
+        try:
+            await asyncio.wait(keepers, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            self._stopping.set()
+            await asyncio.wait(keepers)
+        for task in keepers:
             task.result()
 
     async def _keep(self, number: int) -> None:
