@@ -39,10 +39,10 @@ from kafka_dt.tokens import HmacAlgorithm, Keyring, StoreUnavailable, Token, Tok
 from kafka_dt.zookeeper.acls import acls_present
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.configuration import zookeeper_settings
 from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.scram_users import ScramUsers
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
-from kafka_dt.zookeeper_settings import zookeeper_settings
 from protocol import Limits
 
 _LOG = logging.getLogger(__name__)

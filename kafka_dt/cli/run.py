@@ -15,7 +15,8 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from kafka_dt import app, embedded
+from kafka_dt import app
+from kafka_dt.cli import embedded
 from kafka_dt.cli.errors import one_line
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, TokenClientError, settings
 from kafka_dt.config import ConfigError, Endpoint, from_properties
