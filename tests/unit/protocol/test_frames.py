@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import InvalidFrameLength
+from protocol.errors import InvalidFrameLength, LocalProtocolError
 from protocol.frames import FrameSplitter, frame
 
 LIMIT = 1000
@@ -125,3 +125,12 @@ def test_a_long_frame_in_many_chunks_is_joined_in_linear_time() -> None:
         assert splitter.next_frame() is None
         splitter.receive_data(stream[start : start + 40])
     assert splitter.next_frame() == payload
+
+
+def test_a_payload_longer_than_a_length_can_say_is_our_mistake() -> None:
+    class Longest(bytes):
+        def __len__(self) -> int:
+            return 2**31
+
+    with pytest.raises(LocalProtocolError):
+        frame(Longest())

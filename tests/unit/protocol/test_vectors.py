@@ -105,7 +105,8 @@ JSON_FORMS: dict[type, Callable[[Any], object]] = {
 def value_as_json(value: Any) -> object:
     if value is None or isinstance(value, str | int):
         return value
-    return JSON_FORMS.get(type(value), as_json)(value)
+    form: Callable[[Any], object] = JSON_FORMS.get(type(value), as_json)
+    return form(value)
 
 
 def with_names_of_kio(value: Any) -> object:
