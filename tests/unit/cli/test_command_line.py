@@ -1,0 +1,95 @@
+"""The command line as a process: what it imports, how it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+
+import click
+from click.testing import CliRunner
+
+from kafka_dt.cli import main
+
+KAFKA_DT = [sys.executable, "-c", "from kafka_dt.cli import main; main(prog_name='kafka-dt')"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KAFKA_DT, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_help_names_every_command() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    for command in ("run", "serve", "token", "zookeeper"):
+        assert f"  {command} " in result.stdout
+
+
+def test_every_command_can_be_imported() -> None:
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.help, f"{name} says nothing of itself"
+
+
+def test_a_version_is_told() -> None:
+    assert run("--version").stdout.startswith("kafka-dt, version ")
+
+
+def test_an_unknown_command_exits_with_2() -> None:
+    result = run("tokens")
+    assert result.returncode == 2
+    assert "No such command 'tokens'" in result.stderr
+
+
+def test_the_token_commands_need_nothing_of_the_server() -> None:
+    program = (
+        "import sys; from kafka_dt.cli import main; import kafka_dt.cli.token;"
+        "print(*(m for m in sys.modules if m.split('.')[0] in {'kazoo', 'uvloop'}"
+        " or m.startswith(('kafka_dt.server', 'kafka_dt.zookeeper', 'kafka_dt.app'))))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == ""
+
+
+def test_no_server_is_one_line() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        result = run("token", "describe", "--bootstrap-server", address)
+    assert result.returncode == 1
+    assert result.stderr == f"Error: no bootstrap server can be used: {address} (Connection refused)\n"
+    assert result.stdout == ""
+
+
+def test_ctrl_c_ends_it_without_a_traceback() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(30)
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [*KAFKA_DT, "token", "describe", "--bootstrap-server", address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            connection, _ = silent.accept()
+            with connection:
+                connection.settimeout(30)
+                # Its first request is here, so it waits for the answer.
+                assert connection.recv(4)
+                process.send_signal(signal.SIGINT)
+                stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert (stdout, stderr.strip()) == ("", "Aborted!")
+
+
+def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
+    with subprocess.Popen(
+        [*KAFKA_DT, "token", "renew", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        stderr = process.stderr.read()
+        process.wait(30)
+    assert stderr == b""
