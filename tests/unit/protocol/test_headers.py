@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from protocol.decoding import MAX_ELEMENTS
 from protocol.encoding import encode
 from protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
 from protocol.headers import (
+    MAX_RESPONSE_ELEMENTS,
     RequestHeader,
     decode_response,
     encode_request,
@@ -146,6 +148,16 @@ def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
 def test_a_server_that_refuses_the_version_of_api_versions_is_understood(asked: int) -> None:
     refusal = api_versions_response(0, ErrorCode.unsupported_version)
     assert decode_response(18, asked, encode_response(18, 0, 7, refusal)) == (7, refusal)
+
+
+def test_a_client_takes_longer_lists_than_a_server_within_a_limit() -> None:
+    def mechanisms(count: int) -> bytes:
+        return b"\x00\x00\x00\x07\x00\x00" + count.to_bytes(4, "big") + bytes(2 * count)
+
+    _, response = decode_response(17, 1, mechanisms(MAX_ELEMENTS + 1))
+    assert len(response.mechanisms) == MAX_ELEMENTS + 1
+    with pytest.raises(MalformedMessage):
+        decode_response(17, 1, mechanisms(MAX_RESPONSE_ELEMENTS + 1))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00\x00", b"\x00\x00\x00\x01", b"\x00\x00\x00\x01\x00"])
