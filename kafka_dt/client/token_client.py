@@ -17,25 +17,24 @@ import asyncio
 import os
 import random
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.config import ClientConfig
-from kafka_dt.client.connection import Connection
-from kafka_dt.client.errors import ConnectionLost, NoServerReached, UnsupportedByServer, refused
-from kafka_dt.client.login import log_in
+from kafka_dt.client.errors import ConnectionLost, UnsupportedByServer, refused
+from kafka_dt.client.messages import created, described, principals
 from kafka_dt.client.renewal import Renewal
+from kafka_dt.client.session import Session
 from kafka_dt.client.tokens import DelegationToken, split_principal
-from protocol.registry import APIS, ApiKey
-from protocol.responses import element_type
+from protocol.registry import ApiKey
 from protocol.times import from_timestamp, to_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
+    from kafka_dt.client.connection import Connection
     from kafka_dt.client.renewal import OnEnd, OnRenewed
 
 _ACTIONS: Final = {
@@ -46,9 +45,6 @@ _ACTIONS: Final = {
 }
 _OWNER_VERSION: Final = 3
 """The version of CreateDelegationToken from which on an owner can be named (KIP-373)."""
-
-_SOONEST_LOGIN_S: Final = 1.1
-"""Servers refuse a second login within a second of the last."""
 
 
 class TokenClient:
@@ -68,12 +64,8 @@ class TokenClient:
         random_bytes: Callable[[int], bytes] = os.urandom,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._config = config
-        self._monotonic = monotonic
-        self._random_bytes = random_bytes
+        self._session = Session(config, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter)
         self._jitter = jitter
-        self._connection: Connection | None = None
-        self._login_due = float("inf")
         self._turn = asyncio.Lock()
 
     @classmethod
@@ -90,7 +82,7 @@ class TokenClient:
         Raises NoServerReached or LoginFailed.
         """
         async with self._turn:
-            await self._ready()
+            await self._session.ready()
         return self
 
     async def __aexit__(
@@ -100,9 +92,7 @@ class TokenClient:
 
     async def close(self) -> None:
         """End the connection; a later call would make a new one."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
+        await self._session.close()
 
     async def create(
         self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
@@ -127,12 +117,12 @@ class TokenClient:
             return {
                 "owner_principal_type": owner_parts[0],
                 "owner_principal_name": owner_parts[1],
-                "renewers": _principals(ApiKey.CREATE_DELEGATION_TOKEN, version, "renewers", renewer_parts),
+                "renewers": principals(ApiKey.CREATE_DELEGATION_TOKEN, version, "renewers", renewer_parts),
                 "max_lifetime": to_duration(max_lifetime_ms),
             }
 
         answer = await self._call(ApiKey.CREATE_DELEGATION_TOKEN, values, repeatable=False)
-        return _created(answer, tuple(f"{kind}:{name}" for kind, name in renewer_parts))
+        return created(answer, tuple(f"{kind}:{name}" for kind, name in renewer_parts))
 
     async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
         """Move a token's expiry.
@@ -169,10 +159,10 @@ class TokenClient:
 
         def values(connection: Connection) -> Mapping[str, Any]:
             api = ApiKey.DESCRIBE_DELEGATION_TOKEN
-            return {"owners": None if parts is None else _principals(api, connection.version(api), "owners", parts)}
+            return {"owners": None if parts is None else principals(api, connection.version(api), "owners", parts)}
 
         answer = await self._call(ApiKey.DESCRIBE_DELEGATION_TOKEN, values, repeatable=True)
-        return [_described(token) for token in answer.tokens]
+        return [described(token) for token in answer.tokens]
 
     def keep_renewed(
         self, token: DelegationToken, *, on_renewed: OnRenewed | None = None, on_end: OnEnd | None = None
@@ -187,104 +177,16 @@ class TokenClient:
 
     async def _call(self, api: ApiKey, values: Callable[[Connection], Mapping[str, Any]], *, repeatable: bool) -> Any:
         async with self._turn:
-            used_before = self._connection
-            connection = await self._ready()
+            used_before = self._session.connection
+            connection = await self._session.ready()
             try:
                 answer = await connection.request(api, **values(connection))
             except ConnectionLost:
                 # A connection that has been idle is often found dead only now; a fresh one is broken for a reason.
                 if not repeatable or connection is not used_before:
                     raise
-                connection = await self._ready()
+                connection = await self._session.ready()
                 answer = await connection.request(api, **values(connection))
         if answer.error_code is not ErrorCode.none:
             raise refused(answer.error_code, _ACTIONS[api])
         return answer
-
-    async def _ready(self) -> Connection:
-        connection = self._connection
-        if connection is not None and connection.usable:
-            if self._monotonic() < self._login_due:
-                return connection
-            # A connection that breaks on the way is made anew below.
-            with suppress(ConnectionLost):
-                await self._log_in(connection)
-                return connection
-        if connection is not None:
-            connection.abort()
-        self._connection = None
-        self._connection = await self._connect()
-        return self._connection
-
-    async def _connect(self) -> Connection:
-        config = self._config
-        reasons = []
-        for address in config.bootstrap_servers:
-            try:
-                connection = await Connection.open(
-                    address,
-                    ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
-                    client_id=config.client_id,
-                    setup_timeout_ms=config.setup_timeout_ms,
-                    request_timeout_ms=config.request_timeout_ms,
-                )
-                await self._log_in(connection)
-            except ConnectionLost as error:
-                reasons.append((error.server, error.reason))
-            else:
-                return connection
-        raise NoServerReached(reasons)
-
-    async def _log_in(self, connection: Connection) -> None:
-        credentials = self._config.credentials
-        if not self._config.security_protocol.uses_sasl or credentials is None:
-            return
-        asked = self._monotonic()
-        try:
-            lifetime_ms = await log_in(connection, credentials, self._random_bytes)
-        except BaseException:
-            connection.abort()
-            raise
-        # As Java's clients: between 85 and 95 % of the session.
-        share = 0.85 + 0.1 * self._jitter()
-        due_s = max(share * lifetime_ms / 1000, _SOONEST_LOGIN_S) if lifetime_ms else float("inf")
-        self._login_due = asked + due_s
-
-
-def _principals(api: ApiKey, version: int, field: str, parts: Iterable[tuple[str, str]]) -> tuple[Any, ...]:
-    request_type: Any = APIS[api].request[version]
-    element = element_type(request_type, field)
-    return tuple(element(principal_type=kind, principal_name=name) for kind, name in parts)
-
-
-def _created(answer: Any, renewers: tuple[str, ...]) -> DelegationToken:
-    return DelegationToken(
-        token_id=answer.token_id,
-        owner=f"{answer.principal_type}:{answer.principal_name}",
-        requester=_requester(answer),
-        renewers=renewers,
-        issue_timestamp_ms=from_timestamp(answer.issue_timestamp),
-        expiry_timestamp_ms=from_timestamp(answer.expiry_timestamp),
-        max_timestamp_ms=from_timestamp(answer.max_timestamp),
-        hmac=answer.hmac,
-    )
-
-
-def _described(token: Any) -> DelegationToken:
-    return DelegationToken(
-        token_id=token.token_id,
-        owner=f"{token.principal_type}:{token.principal_name}",
-        requester=_requester(token),
-        renewers=tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
-        issue_timestamp_ms=token.issue_timestamp,
-        expiry_timestamp_ms=token.expiry_timestamp,
-        max_timestamp_ms=token.max_timestamp,
-        hmac=token.hmac,
-    )
-
-
-def _requester(answer: Any) -> str:
-    """Version 3 tells who asked; before it owner and requester were one (KIP-373)."""
-    if not hasattr(answer, "token_requester_principal_name"):
-        return f"{answer.principal_type}:{answer.principal_name}"
-    return f"{answer.token_requester_principal_type}:{answer.token_requester_principal_name}"

@@ -161,3 +161,29 @@ async def test_every_bootstrap_server_is_tried_and_the_first_that_answers_taken(
 async def test_a_name_that_does_not_resolve_is_told() -> None:
     with pytest.raises(NoServerReached, match=r"no-such-host\.invalid:9092"):
         await TokenClient.from_config({"bootstrap.servers": "no-such-host.invalid:9092"}).__aenter__()
+
+
+async def test_a_tls_handshake_that_nobody_answers_is_not_waited_for_longer_than_allowed() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        impatient = {
+            "bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}",
+            "security.protocol": "SSL",
+            "socket.connection.setup.timeout.ms": "50",
+        }
+        with pytest.raises(NoServerReached, match=r"no connection within 50 ms \(socket\.connection\.setup"):
+            await TokenClient.from_config(impatient).__aenter__()
+
+
+async def test_an_answer_in_pieces_is_put_together(server: ScriptedServer) -> None:
+    """Larger than any buffer on the way, so it arrives in many reads."""
+    names = tuple("x" * 30_000 for _ in range(50))
+    server.scripts[ApiKey.SASL_HANDSHAKE] = lambda _header, _request: {
+        "error_code": ErrorCode.none,
+        "mechanisms": names,
+    }
+    connection = await connect(server)
+    answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
+    assert answer.mechanisms == names
+    await connection.close()

@@ -1,0 +1,109 @@
+"""Having a connection when one is needed: connected, logged in, and logged in again before the session ends.
+
+The first bootstrap server that answers is taken. Wrong credentials are wrong everywhere, so a refused login is not
+tried on the next server.
+
+Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.client.connection import Connection
+from kafka_dt.client.errors import ConnectionLost, NoServerReached
+from kafka_dt.client.login import log_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_dt.client.config import ClientConfig
+
+_SOONEST_LOGIN_S: Final = 1.1
+"""Servers refuse a second login within a second of the last."""
+
+
+class Session:
+    """One connection at a time to one of the bootstrap servers; not for several tasks at once.
+
+    config: where the servers are and who logs in
+    monotonic: seconds of a clock that never goes back
+    random_bytes: unguessable bytes, for SCRAM
+    jitter: a number from 0 up to 1
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        monotonic: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+        jitter: Callable[[], float],
+    ) -> None:
+        self._config = config
+        self._monotonic = monotonic
+        self._random_bytes = random_bytes
+        self._jitter = jitter
+        self._login_due = float("inf")
+        self.connection: Connection | None = None
+        """The present connection, which may be broken; `ready` gives one that is not known to be."""
+
+    async def close(self) -> None:
+        """End the connection; `ready` would make a new one."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def ready(self) -> Connection:
+        """Return a connection that is logged in.
+
+        Raises NoServerReached, LoginFailed or UnsupportedByServer.
+        """
+        connection = self.connection
+        if connection is not None and connection.usable:
+            if self._monotonic() < self._login_due:
+                return connection
+            # A connection that breaks on the way is made anew below.
+            with suppress(ConnectionLost):
+                await self._log_in(connection)
+                return connection
+        if connection is not None:
+            connection.abort()
+        self.connection = None
+        self.connection = await self._connect()
+        return self.connection
+
+    async def _connect(self) -> Connection:
+        config = self._config
+        reasons = []
+        for address in config.bootstrap_servers:
+            try:
+                connection = await Connection.open(
+                    address,
+                    ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
+                    client_id=config.client_id,
+                    setup_timeout_ms=config.setup_timeout_ms,
+                    request_timeout_ms=config.request_timeout_ms,
+                )
+                await self._log_in(connection)
+            except ConnectionLost as error:
+                reasons.append((error.server, error.reason))
+            else:
+                return connection
+        raise NoServerReached(reasons)
+
+    async def _log_in(self, connection: Connection) -> None:
+        credentials = self._config.credentials
+        if not self._config.security_protocol.uses_sasl or credentials is None:
+            return
+        asked = self._monotonic()
+        try:
+            lifetime_ms = await log_in(connection, credentials, self._random_bytes)
+        except BaseException:
+            connection.abort()
+            raise
+        # As Java's clients: between 85 and 95 % of the session.
+        share = 0.85 + 0.1 * self._jitter()
+        due_s = max(share * lifetime_ms / 1000, _SOONEST_LOGIN_S) if lifetime_ms else float("inf")
+        self._login_due = asked + due_s
