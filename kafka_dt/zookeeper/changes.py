@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
-    from kafka_dt.zookeeper.operations import Stat, Znode
+    from kafka_dt.zookeeper.operations import Znode
 
 log = logging.getLogger(__name__)
 
@@ -150,28 +150,38 @@ class ChangeFollower:
             await asyncio.sleep(PAUSE_S)  # under load many changes are one look
 
     async def _look(self) -> None:
-        """Report what is new until nothing is, and leave a watch where the next change will be."""
+        """Report what is new until nothing is, with a watch left where the next change will be.
+
+        The watch is set before the changes are counted: one that is made and purged between the two would never be
+        seen the other way round.
+        """
         begun_s = time.monotonic()
-        armed = False
-        while not armed:
-            self._client.sync(self._parent)
-            stat = await self._client.exists(self._parent, watch=self._wake)
-            if stat is None:
-                await self._client.ensure_path(self._parent)
-                continue
-            await self._report_new(stat)
-            armed = await self._client.exists(self._path(self._next or 0), watch=self._wake) is None
+        while not await self._is_up_to_date():
+            pass
         self._fresh_s = begun_s
         self._following = self._client.connected
 
-    async def _report_new(self, stat: Stat) -> None:
+    async def _is_up_to_date(self) -> bool:
+        """Ask whether there is something new; if so, report it."""
+        self._client.sync(self._parent)
+        if self._next is not None:
+            self._client.exists(self._path(self._next), watch=self._wake)
+        stat = await self._client.exists(self._parent, watch=self._wake)
+        if stat is None:
+            await self._client.ensure_path(self._parent)
+            return False
         place = (stat.created_zxid, self._client.session_id)
-        first = self._next if place == self._place else None
         made = (stat.child_version + stat.child_count) // 2 % NUMBERS
-        # Everything below `following` is seen by reads that begin now.
+        if place == self._place and self._next is not None and (made - self._next) % NUMBERS == 0:
+            return True
+        await self._report_new(place, made)
+        return False
+
+    async def _report_new(self, place: tuple[int, int | None], made: int) -> None:
+        """Report the changes before number `made`, by reading them or by comparing everything."""
+        first = self._next if place == self._place else None
         following = made if first is None else first + (made - first) % NUMBERS
-        complete = first is not None and await self._read(range(first, following))
-        if not complete:
+        if first is None or not await self._read(range(first, following)):
             log.info("reading everything that is announced below %s", self._parent)
             await self._compare()
         self._next, self._place = following, place

@@ -166,7 +166,10 @@ class ZooKeeperTokenStore:
             self._report(token_id, stored)
             return stored
 
-        return await self._client.multi([operation, announcement], arrived=arrived)
+        try:
+            return await self._client.multi([operation, announcement], arrived=arrived)
+        except ZooKeeperError as error:  # it was not sent, or its answer will not come
+            raise StoreUnavailable(str(error)) from error
 
     def _refusal(self, token_id: str, version: int | None, error: ZooKeeperError) -> Exception:
         cause = error.cause if isinstance(error, MultiFailed) and error.index == 0 else None

@@ -1,0 +1,149 @@
+"""The commands as a user meets them: what they print, how they fail, and that they leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import ChildProcess
+from tests.support.waiting import eventually
+
+PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
+NOT_ZOOKEEPER = "127.0.0.1:1"
+
+
+def called(*arguments: str, timeout_s: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False)
+
+
+@contextmanager
+def running(directory: Path, *arguments: str) -> Iterator[ChildProcess]:
+    process = ChildProcess("kafka-dt", [PROGRAM, *arguments], directory / "kafka-dt.log", {})
+    try:
+        process.start()
+        yield process
+    finally:
+        process.stop()
+
+
+def processes_with(text: str) -> list[int]:
+    """Give the processes whose command line or working files name a text."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes().decode("utf-8", "replace")
+            except OSError:
+                continue  # it has just ended
+            if text in command:
+                found.append(int(entry.name))
+    return found
+
+
+def test_run_ends_its_start_with_a_token_that_works_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+        process.wait_for(r"Ctrl-C stops it", 60)
+        shown = process.output()
+        address = re.search(r"Kafka clients +(\S+)", shown)
+        token = re.search(r"Token +(\S+), owner User:alice: created and logged in with", shown)
+        assert address is not None
+        assert token is not None
+        described = called(
+            "token", "describe", "--bootstrap-server", address[1],
+            "--command-config", str(data / "client.properties"), "--output", "json",
+        )  # fmt: skip
+        assert described.returncode == 0, described.stderr
+        assert token[1] in described.stdout
+        assert process.stop() == 0
+    eventually(lambda: not processes_with(str(data)), 10)
+
+
+def test_run_again_has_the_tokens_and_the_user_of_before(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    tokens = []
+    for _ in range(2):
+        with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+            process.wait_for(r"Ctrl-C stops it", 60)
+            shown = process.output()
+            address = re.search(r"Kafka clients +(\S+)", shown)
+            assert address is not None
+            described = called(
+                "token", "describe", "--bootstrap-server", address[1],
+                "--command-config", str(data / "client.properties"), "--output", "json",
+            )  # fmt: skip
+            tokens.append(set(re.findall(r'"tokenId": "([^"]+)"|"token_id": "([^"]+)"', described.stdout)))
+    assert tokens[0] < tokens[1]
+
+
+def test_the_secrets_of_run_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+        process.wait_for(r"Ctrl-C stops it", 60)
+    assert data.stat().st_mode & 0o077 == 0
+    for name in ("secrets.json", "client.properties"):
+        assert (data / name).stat().st_mode & 0o077 == 0
+
+
+def test_run_dies_with_its_zookeeper_when_it_is_killed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+        process.wait_for(r"Ctrl-C stops it", 60)
+        assert processes_with(str(data))
+        process.kill()
+        eventually(lambda: not processes_with(str(data)), 20)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error"),
+    [
+        ([], "zookeeper.connect: is needed, for example localhost:2181"),
+        (["zookeeper.connect=x", "broker.id=one"], "broker.id: 'one' is not a whole number"),
+        (["zookeeper.connect=x", "listeners=nonsense"], "listeners: 'nonsense' is not of the form NAME://host:port"),
+        (["zookeeper.connect=x", "super.users=admin"], "super.users: Expected a principal in the form Type:name"),
+        (
+            ["zookeeper.connect=x", "zookeeper.set.acl=true"],
+            "zookeeper.set.acl: needs somebody to give the znodes to",
+        ),
+        (["nonsense"], "--override: 'nonsense' is not of the form key=value"),
+    ],
+    ids=["no ZooKeeper", "number", "listener", "principal", "ACL", "override"],
+)
+def test_serve_names_the_setting_that_it_cannot_use_in_one_line(overrides: Sequence[str], error: str) -> None:
+    done = called("serve", *(part for override in overrides for part in ("--override", override)))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"Error: {error}")
+
+
+def test_serve_says_that_zookeeper_cannot_be_reached() -> None:
+    done = called(
+        "serve",
+        "--override", f"zookeeper.connect={NOT_ZOOKEEPER}",
+        "--override", "listeners=PLAINTEXT://127.0.0.1:0",
+        "--override", "zookeeper.connection.timeout.ms=500",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert NOT_ZOOKEEPER in done.stderr.splitlines()[-1]
+
+
+def test_a_wrong_flag_is_a_usage_error() -> None:
+    assert called("serve", "--nonsense").returncode == 2
+    assert called("nonsense").returncode == 2
+    assert called("zookeeper").returncode == 2
+
+
+def test_the_embedded_zookeeper_alone_stops_at_sigterm(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(tmp_path, "zookeeper", "--port", "0", "--data-dir", str(data)) as process:
+        process.wait_for(r"ZooKeeper is ready: 127\.0\.0\.1:\d+", 60)
+        assert process.stop() == 0
+    eventually(lambda: not processes_with(str(data)), 10)
