@@ -74,6 +74,17 @@ class Session:
         self.connection = await self._connect()
         return self.connection
 
+    def explained(self, error: ConnectionLost) -> ConnectionLost:
+        """Return the error of a request with what is most often behind it: servers hang up without a word."""
+        credentials = self._config.credentials
+        if type(error) is not ConnectionLost:
+            return error
+        if not self._config.security_protocol.uses_sasl:
+            return ConnectionLost(error.server, f"{error.reason}; does that listener want a login by SASL?")
+        if credentials is not None and credentials.token_auth:
+            return ConnectionLost(error.server, f"{error.reason}; has the token expired that you log in with?")
+        return error
+
     async def _connect(self) -> Connection:
         config = self._config
         reasons = []

@@ -181,10 +181,10 @@ class TokenClient:
             connection = await self._session.ready()
             try:
                 answer = await connection.request(api, **values(connection))
-            except ConnectionLost:
+            except ConnectionLost as error:
                 # A connection that has been idle is often found dead only now; a fresh one is broken for a reason.
                 if not repeatable or connection is not used_before:
-                    raise
+                    raise self._session.explained(error) from error.__cause__
                 connection = await self._session.ready()
                 answer = await connection.request(api, **values(connection))
         if answer.error_code is not ErrorCode.none:

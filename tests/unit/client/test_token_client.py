@@ -12,6 +12,7 @@ from kafka_dt.client import (
     ConnectionLost,
     InvalidArgument,
     RequestRefused,
+    RequestTimedOut,
     TokenClient,
     TokenExpired,
     UnsupportedByServer,
@@ -20,7 +21,7 @@ from protocol.registry import ApiKey
 from protocol.responses import element_type, response_type
 from protocol.times import from_duration
 from tests.support.scripted_server import CLOSE, ScriptedServer
-from tests.unit.client.conftest import TOKEN, created, expiry
+from tests.unit.client.conftest import TOKEN, created, expiry, properties
 
 
 def client_of(server: ScriptedServer) -> TokenClient:
@@ -190,10 +191,29 @@ async def test_a_repeatable_request_is_sent_again_after_a_loss_and_a_create_is_n
 async def test_a_fresh_connection_that_breaks_is_not_tried_for_ever(server: ScriptedServer) -> None:
     server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda _header, _request: CLOSE
     client = client_of(server)
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ConnectionLost, match="does that listener want a login by SASL"):
         await client.describe()
     assert server.connections == 1
     await client.close()
+
+
+async def test_hanging_up_on_a_token_is_explained(server: ScriptedServer) -> None:
+    """As a broker does when the token has expired but was not purged yet: the login succeeds, nothing after it."""
+    server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda _header, _request: CLOSE
+    server.users[TOKEN.token_id] = TOKEN.hmac_base64
+    server.tokens = frozenset({TOKEN.token_id})
+    as_token = properties(server, "SCRAM-SHA-256", TOKEN.token_id, TOKEN.hmac_base64, token=True)
+    with pytest.raises(ConnectionLost, match="has the token expired"):
+        await TokenClient.from_config(as_token).describe()
+    with pytest.raises(ConnectionLost, match=r"instead of answering$"):
+        await TokenClient.from_config(properties(server)).describe()
+
+
+async def test_a_slow_answer_is_told_as_it_is(server: ScriptedServer) -> None:
+    server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda _header, _request: b""
+    impatient = {"bootstrap.servers": server.address, "request.timeout.ms": "50"}
+    with pytest.raises(RequestTimedOut, match=r"no answer within 50 ms \(request.timeout.ms\)$"):
+        await TokenClient.from_config(impatient).describe()
 
 
 async def test_calls_of_several_tasks_take_turns(server: ScriptedServer) -> None:
