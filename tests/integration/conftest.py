@@ -1,16 +1,38 @@
-"""Fixtures of the tests that need a real ZooKeeper; every test of this folder gets the marker `integration`."""
+"""Fixtures of the tests that need a real ZooKeeper or server; every test of this folder gets the marker `integration`.
+
+Both are child processes of the run, or those whose addresses are in the environment, as in docker-compose.yml:
+
+    KAFKA_DT_TEST_ZOOKEEPER    host:port of a ZooKeeper; the tests work in chroots of their own
+    KAFKA_DT_TEST_BOOTSTRAP    host:port of a SASL_PLAINTEXT listener of a kafka-dt that uses the root of this
+                               ZooKeeper, with the users and the secret key of tests/support/broker.py
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.server import KafkaDt, server_properties
 from tests.support.zookeeper import make_chroot, running_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+BOOTSTRAP_VARIABLE = "KAFKA_DT_TEST_BOOTSTRAP"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a server and its ZooKeeper are."""
+
+    bootstrap: str
+    """`host:port` of its SASL_PLAINTEXT listener."""
+    zookeeper_connect: str
+    """What its `zookeeper.connect` leads to, seen from here."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,3 +54,14 @@ def zookeeper_connect(zookeeper_address: str, request: pytest.FixtureRequest) ->
     """`host:port/chroot` with an empty chroot that is this test's own."""
     name = "".join(character if character.isalnum() else "-" for character in request.node.name)
     return make_chroot(zookeeper_address, name[:40])
+
+
+@pytest.fixture(scope="session")
+def addresses(zookeeper_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
+    """The server that the whole run shares: the one that the environment names, or a child process."""
+    if given := os.environ.get(BOOTSTRAP_VARIABLE):
+        yield Addresses(given, zookeeper_address)
+        return
+    connect = make_chroot(zookeeper_address, "server")
+    with KafkaDt(tmp_path_factory.mktemp("server"), server_properties(connect)) as server:
+        yield Addresses(server.sasl, connect)

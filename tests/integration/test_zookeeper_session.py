@@ -1,0 +1,246 @@
+"""Connections and sessions lost and found again: nothing acknowledged is lost, nothing comes back, no restart."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_dt.tokens.errors import StoreUnavailable
+from kafka_dt.zookeeper.errors import ConnectionLost
+from tests.integration.zookeeper_nodes import client_of, eventually, node_of, settings
+from tests.support.tcp_gate import TcpGate
+from tests.support.token_store_contract import new_token
+from tests.support.zookeeper import child_zookeeper
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+    from tests.integration.zookeeper_nodes import Node
+
+SHORT_SESSION_MS = 1000
+
+
+@pytest.fixture
+async def gate(zookeeper_connect: str) -> AsyncIterator[TcpGate]:
+    host, _, port = zookeeper_connect.partition("/")[0].rpartition(":")
+    async with TcpGate(host, int(port)) as gate:
+        yield gate
+
+
+def _through(gate: TcpGate, connect: str) -> str:
+    return f"127.0.0.1:{gate.port}/{connect.partition('/')[2]}"
+
+
+async def _session_ended(client: ZooKeeperClient, session_id: int | None) -> None:
+    """Wait until the server has given a session up: its ephemeral mark, made below, is gone."""
+    await eventually(lambda: session_id is not None)
+    deadline = time.monotonic() + 60
+    while await client.exists("/mark") is not None:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+async def _mark(client: ZooKeeperClient) -> None:
+    kazoo = client._session.kazoo
+    kazoo.create_async(client._full("/mark"), b"", ephemeral=True)
+    assert await client.exists("/mark") is not None
+
+
+async def test_while_cut_off_requests_fail_at_once_and_staleness_grows(zookeeper_connect: str, gate: TcpGate) -> None:
+    async with node_of(settings(_through(gate, zookeeper_connect))) as node:
+        assert node.store.staleness_ms() == 0
+        gate.shut()
+        await eventually(lambda: not node.store.connected)
+        begun = time.monotonic()
+        for request in (node.store.create(new_token()), node.store.read("a"), node.store.catch_up()):
+            with pytest.raises(StoreUnavailable):
+                await request
+        assert time.monotonic() - begun < 0.5
+        first = node.store.staleness_ms()
+        assert first > 0
+        await eventually(lambda: node.store.staleness_ms() > first + 100)
+        gate.open()
+        await eventually(lambda: node.store.staleness_ms() == 0)
+        token = new_token()
+        await node.store.create(token)
+        assert node.token(token.token_id) == token
+
+
+async def test_a_session_that_is_found_again_reads_what_it_has_missed_and_no_more(
+    zookeeper_connect: str, gate: TcpGate
+) -> None:
+    async with (
+        node_of(settings(_through(gate, zookeeper_connect), 10_000)) as node,
+        node_of(settings(zookeeper_connect)) as other,
+    ):
+        tokens = [new_token() for _ in range(50)]
+        for token in tokens:
+            await other.store.create(token)
+        await eventually(lambda: len(node.states) == 50)
+        session_id, reports = node.client.session_id, node.reports
+        gate.shut()
+        await eventually(lambda: not node.store.connected)
+        changed = tokens[0].expiring_at(1)
+        await other.store.update(changed, 0)
+        await other.store.delete(tokens[1].token_id, 0)
+        gate.open()
+        await eventually(lambda: node.store.staleness_ms() == 0)
+        assert node.client.session_id == session_id
+        assert node.token(changed.token_id) == changed
+        assert node.states[tokens[1].token_id] is None
+        assert node.reports == reports + 2
+        later = new_token()
+        await other.store.create(later)
+        assert await eventually(lambda: node.token(later.token_id) == later) < 1
+
+
+async def test_an_expired_session_is_replaced_and_everything_compared(zookeeper_connect: str, gate: TcpGate) -> None:
+    async with (
+        node_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS)) as node,
+        node_of(settings(zookeeper_connect)) as other,
+    ):
+        kept, gone, made = new_token(), new_token(), new_token()
+        await other.store.create(kept)
+        await node.store.create(gone)
+        await other.store.catch_up()
+        await eventually(lambda: node.token(kept.token_id) == kept)
+        await _mark(node.client)
+        session_id = node.client.session_id
+        gate.shut()
+        await eventually(lambda: not node.store.connected)
+        await other.store.update(kept.expiring_at(1), 0)
+        await other.store.delete(gone.token_id, 0)
+        await other.store.create(made)
+        await _session_ended(other.client, session_id)
+        gate.open()
+        await eventually(lambda: node.store.staleness_ms() == 0)
+        assert node.client.session_id != session_id
+        assert node.token(kept.token_id) == kept.expiring_at(1)
+        assert node.states[gone.token_id] is None
+        assert node.token(made.token_id) == made
+        await node.store.create(new_token())
+        later = new_token()
+        await other.store.create(later)
+        assert await eventually(lambda: node.token(later.token_id) == later) < 1
+
+
+async def test_a_change_under_way_when_the_connection_breaks_has_an_unknown_outcome_and_is_heard_of(
+    zookeeper_connect: str, gate: TcpGate
+) -> None:
+    async with (
+        node_of(settings(_through(gate, zookeeper_connect))) as node,
+        client_of(settings(zookeeper_connect)) as direct,
+    ):
+        token = new_token()
+        gate.mute()
+        creating = asyncio.ensure_future(node.store.create(token))
+        deadline = time.monotonic() + 20
+        while await direct.exists(f"/delegation_token/tokens/{token.token_id}") is None:
+            assert time.monotonic() < deadline
+        assert node.token(token.token_id) is None
+        gate.shut()
+        with pytest.raises(StoreUnavailable) as caught:
+            await creating
+        assert isinstance(caught.value.__cause__, ConnectionLost)
+        assert caught.value.__cause__.sent
+        gate.open()
+        await eventually(lambda: node.token(token.token_id) == token)
+        # A second try, guarded by the version, does not do it twice.
+        read = await node.store.read(token.token_id)
+        assert read is not None
+        assert read.version == 0
+
+
+async def test_silence_is_noticed_and_counts_from_the_last_sign_of_life(zookeeper_connect: str, gate: TcpGate) -> None:
+    async with node_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS)) as node:
+        await node.store.catch_up()
+        silent = time.monotonic()
+        gate.mute()
+        await eventually(lambda: not node.store.connected)
+        noticed_ms = (time.monotonic() - silent) * 1000
+        assert node.store.staleness_ms() >= noticed_ms - 100
+        gate.shut()
+        gate.open()
+        await eventually(lambda: node.store.staleness_ms() == 0)
+
+
+async def test_a_client_that_has_ended_by_itself_is_started_again(zookeeper_connect: str) -> None:
+    async with node_of(settings(zookeeper_connect)) as node:
+        token = new_token()
+        await asyncio.to_thread(node.client._session.kazoo.stop)
+        await eventually(lambda: not node.store.connected)
+        await eventually(lambda: node.store.staleness_ms() == 0)
+        await node.store.create(token)
+        assert node.token(token.token_id) == token
+
+
+async def test_the_server_is_killed_and_restarted_under_load(tmp_path: Path) -> None:
+    with child_zookeeper(tmp_path) as server:
+        async with (
+            node_of(settings(f"{server.address}/k", 8000)) as node,
+            node_of(settings(f"{server.address}/k", 8000)) as other,
+        ):
+            acknowledged, deleted = await _work_while(node, server)
+            assert len(acknowledged) > 20
+            assert deleted
+            for some in (node, other):
+                await some.store.catch_up()
+                assert all(some.token(token_id) is not None for token_id in acknowledged - deleted)
+                assert not any(some.token(token_id) for token_id in deleted)
+
+
+async def test_a_server_that_hangs_longer_than_the_session_is_found_again(tmp_path: Path) -> None:
+    with child_zookeeper(tmp_path) as server:
+        async with node_of(settings(f"{server.address}/h", SHORT_SESSION_MS)) as node:
+            assert server.server_pid is not None
+            os.kill(server.server_pid, signal.SIGSTOP)
+            try:
+                await eventually(lambda: not node.store.connected)
+                await eventually(lambda: node.store.staleness_ms() > 2 * SHORT_SESSION_MS)
+            finally:
+                os.kill(server.server_pid, signal.SIGCONT)
+            await eventually(lambda: node.store.staleness_ms() == 0)
+            await node.store.create(new_token())
+
+
+async def _work_while(node: Node, server: EmbeddedZooKeeper) -> tuple[set[str], set[str]]:
+    """Create and delete tokens while the server is killed and started again.
+
+    Returns the ids whose creation was acknowledged (without those whose deletion is unclear), and those deleted.
+    """
+    made: set[str] = set()
+    deleted: set[str] = set()
+    unclear: set[str] = set()
+    done = asyncio.Event()
+
+    async def work() -> None:
+        while not done.is_set():
+            token = new_token()
+            try:
+                stored = await node.store.create(token)
+                made.add(token.token_id)
+                if len(made) % 3 == 0:
+                    unclear.add(token.token_id)
+                    await node.store.delete(token.token_id, stored.version)
+                    deleted.add(token.token_id)
+                    unclear.discard(token.token_id)
+            except StoreUnavailable:
+                await asyncio.sleep(0.02)
+
+    workers = [asyncio.ensure_future(work()) for _ in range(16)]
+    await eventually(lambda: len(made) > 100)
+    await asyncio.to_thread(server.kill)
+    before = len(made)
+    await asyncio.to_thread(server.start)
+    await eventually(lambda: len(made) > before + 100)
+    done.set()
+    await asyncio.gather(*workers)
+    return made - unclear, deleted
