@@ -22,12 +22,29 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
-_MILLISECONDS: Final = click.IntRange(-(2**63), 2**63 - 1)
 _EXPIRY_OUTPUTS: Final = (Output.TABLE, Output.JSON)
 _HMAC_HELP: Final = (
     "The token's HMAC, base64 as create shows it. Other users of this machine can see a command line: "
     f"--hmac-file, or the environment variable {_HMAC_VARIABLE}, keep it to yourself."
 )
+
+
+class _Milliseconds(click.ParamType[int]):
+    """A signed number of 64 bits; click's own range would print its 38 digits into every help."""
+
+    name = "milliseconds"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        if not -(2**63) <= number < 2**63:
+            self.fail(f"{value} does not fit 64 bits.", param, ctx)
+        return number
+
+
+_MILLISECONDS: Final = _Milliseconds()
 
 
 @click.group()

@@ -233,7 +233,7 @@ USAGE = [
     (["renew", "--hmac-file", "/nowhere/hmac"], "No such file"),
     (["renew", "--hmac", "YQ==", "--renew-time-period", "soon"], "is not a valid integer"),
     (["renew", "--hmac", "YQ==", "--output", "jaas"], "is not one of"),
-    (["create", "--max-life-time-period", str(2**63)], "is not in the range"),
+    (["create", "--max-life-time-period", str(2**63)], "does not fit 64 bits"),
     (["create", "--command-config", "/nowhere/client.properties"], "does not exist"),
     (["create", "--what"], "No such option"),
     (["revoke"], "No such command"),
