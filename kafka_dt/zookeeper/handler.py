@@ -10,22 +10,24 @@ Source: kazoo.interfaces.IHandler, kazoo.interfaces.IAsyncResult.
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.zookeeper.sockets import BufferedSocket, WakeUp, connect, wait_ready
 
 if TYPE_CHECKING:
     import asyncio
     import ssl
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
-    from kafka_dt.zookeeper.sockets import HasDescriptor
+    from kafka_dt.zookeeper.sockets import Waitable
 
 Call = tuple["Callable[..., object]", tuple[Any, ...]]
+_UNUSABLE_ADDRESS: Final = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.ENETUNREACH}
 
 
 class Inbox:
@@ -165,7 +167,9 @@ class LoopHandler:
         try:
             self._socket = connect(address, hostname, timeout, self._tls)
         except OSError as error:
-            self.last_error = error
+            # Of a name's addresses, one that this machine cannot use (IPv6 in a container) explains the least.
+            if self.last_error is None or error.errno not in _UNUSABLE_ADDRESS:
+                self.last_error = error
             raise
         return self._socket
 
@@ -176,11 +180,11 @@ class LoopHandler:
 
     def select(
         self,
-        readers: Iterable[HasDescriptor],
-        writers: Iterable[HasDescriptor],
+        readers: Sequence[Waitable],
+        writers: Sequence[Waitable],
         _: object,
         timeout: float | None = None,
-    ) -> tuple[list[HasDescriptor], list[HasDescriptor], list[HasDescriptor]]:
+    ) -> tuple[list[Waitable], list[Waitable], list[Waitable]]:
         """Wait for sockets."""
         return wait_ready(readers, writers, timeout)
 

@@ -38,7 +38,7 @@ kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 kazoo_log.setLevel(logging.ERROR)
 
 RESTART_DELAY_S = 1.0
-MAX_RECONNECT_DELAY_S = 1.0
+MAX_RECONNECT_DELAY_S = 0.5
 
 
 class ConnectionState(Enum):

@@ -1,39 +1,48 @@
-"""Sockets for kazoo's thread that cost fewer system calls, and take TLS from an SSLContext.
+"""Sockets for kazoo's thread that cost few system calls, and take TLS from an SSLContext.
 
-kazoo writes every request by itself, reads an answer in two parts with a wait before each, and makes a new selector for
-every wait; with hundreds of requests in flight that is most of its time. `BufferedSocket` reads whatever has arrived
-at once and keeps what is written until kazoo has nothing more to write and waits; `wait_ready` sees to that. The latter
-also mends TLS: several answers may come in one TLS record, and a wait on the bare socket would not see those that
-are decrypted already.
+kazoo writes every request by itself, reads an answer in two parts with a wait before each, makes a new selector for
+every wait, and is woken for every request by a byte on a socket pair. With hundreds of requests in flight that is most
+of its time, because each system call also hands Python's lock to the other thread and back. `BufferedSocket` reads
+whatever has arrived at once and keeps what is written; `WakeUp` counts in memory. `wait_ready` asks them first, and
+only when none has anything to do it sends what was written and makes a system call to wait.
 
-Linux only: `WakeUp` is an eventfd, because kazoo's socket pair blocks its writer (here the event loop) when some 280
-requests are queued.
+This also mends TLS (several answers may come in one record, and a wait on the bare socket would not see those that
+are decrypted already), and it never blocks the writer of a wake-up (the event loop), as kazoo's socket pair does
+when some 280 requests are queued. Linux only: a WakeUp is an eventfd.
 
-Source: kazoo.handlers.utils (create_tcp_connection, selector_select), eventfd(2).
+Source: kazoo.handlers.utils (create_tcp_connection, create_socket_pair, selector_select), eventfd(2).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
 import ssl
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 READ_BYTES = 65_536
 UNSENT_BYTES = 65_536
 SEND_TIMEOUT_S = 10.0
 
 
-class HasDescriptor(Protocol):
-    """Whatever a wait can wait for."""
+class Waitable(Protocol):
+    """Whatever kazoo waits for."""
 
     def fileno(self) -> int:
         """Return the file descriptor."""
+
+    def pending(self) -> int:
+        """Return how much can be had without waiting."""
+
+    def before_wait(self) -> None:
+        """Do what has to be done before a wait for the file descriptor."""
 
 
 class BufferedSocket:
@@ -70,13 +79,13 @@ class BufferedSocket:
         return part
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Take data to be written with the next `flush`; returns how many bytes were taken: all."""
+        """Take data to be written before the next wait; returns how many bytes were taken: all."""
         self._unsent += data
         if len(self._unsent) > UNSENT_BYTES:
-            self.flush()
+            self.before_wait()
         return len(data)
 
-    def flush(self) -> None:
+    def before_wait(self) -> None:
         """Write what was taken.
 
         Raises:
@@ -112,16 +121,22 @@ class BufferedSocket:
 
 
 class WakeUp:
-    """Both ends of the pipe by which kazoo's thread is told that a request is queued; writing never blocks."""
+    """Both ends of the pipe by which kazoo's thread is told that a request is queued."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_is_signalled", "_wake_ups")
 
     def __init__(self) -> None:
-        self._descriptor: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+        self._descriptor: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wake_ups: deque[None] = deque()
+        self._is_signalled = False
 
     def send(self, data: bytes) -> int:
         """Wake the reader once for each byte."""
-        os.eventfd_write(self.fileno(), len(data))
+        descriptor = self.fileno()
+        self._wake_ups.extend([None] * len(data))
+        if not self._is_signalled:
+            self._is_signalled = True
+            os.eventfd_write(descriptor, 1)
         return len(data)
 
     def recv(self, size: int) -> bytes:
@@ -130,8 +145,21 @@ class WakeUp:
         Raises:
             BlockingIOError: there is none.
         """
-        os.eventfd_read(self.fileno())
+        try:
+            self._wake_ups.popleft()
+        except IndexError:
+            raise BlockingIOError from None
         return b"\0"[:size]
+
+    def pending(self) -> int:
+        """Return how many wake-ups there are."""
+        return len(self._wake_ups)
+
+    def before_wait(self) -> None:
+        """Have the next wake-up signalled again; one that came just before is seen by `pending` after this."""
+        self._is_signalled = False
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.fileno())
 
     def fileno(self) -> int:
         """Return the file descriptor.
@@ -172,42 +200,35 @@ def connect(address: tuple[str, int], hostname: str, timeout_s: float, tls: ssl.
 
 
 def wait_ready(
-    readers: Iterable[HasDescriptor], writers: Iterable[HasDescriptor], timeout_s: float | None
-) -> tuple[list[HasDescriptor], list[HasDescriptor], list[HasDescriptor]]:
+    readers: Sequence[Waitable], writers: Sequence[Waitable], timeout_s: float | None
+) -> tuple[list[Waitable], list[Waitable], list[Waitable]]:
     """Wait like `select.select`, without its limit on descriptors, and aware of buffers.
 
     Args:
-        readers: what may become readable; one with buffered bytes is readable already.
-        writers: what may become writable.
+        readers: what may become readable; one with something pending is readable already.
+        writers: what may become writable: always at once, because it is only buffered.
         timeout_s: None = for ever.
 
     Returns:
         The readable, the writable, and an empty list in place of the exceptional ones.
+
+    Raises:
+        OSError: what was written cannot be sent.
     """
-    sockets = [reader for reader in readers if isinstance(reader, BufferedSocket)]
-    buffered: list[HasDescriptor] = [sock for sock in sockets if sock.pending()]
-    others = [reader for reader in readers if reader not in buffered]
-    ready = _poll(others, writers, 0)
-    if not (buffered or any(ready)):  # nothing to do at once: now is the time to send, and then to wait
-        for sock in sockets:
-            sock.flush()
-        ready = _poll(others, writers, timeout_s)
-    return buffered + ready[0], ready[1], []
+    ready = [reader for reader in readers if reader.pending()]
+    if ready or writers:
+        return ready, list(writers), []
+    for reader in readers:
+        reader.before_wait()
+    ready = [reader for reader in readers if reader.pending()]
+    return ready or _poll(readers, timeout_s), [], []
 
 
-def _poll(
-    readers: Iterable[HasDescriptor], writers: Iterable[HasDescriptor], timeout_s: float | None
-) -> tuple[list[HasDescriptor], list[HasDescriptor]]:
-    reading = {reader.fileno(): reader for reader in readers}
-    writing = {writer.fileno(): writer for writer in writers}
+def _poll(readers: Sequence[Waitable], timeout_s: float | None) -> list[Waitable]:
+    """Wait for descriptors; a broken one is readable, too: reading tells what is wrong."""
     poll = select.poll()
-    for descriptor in reading.keys() | writing.keys():
-        mask = (select.POLLIN if descriptor in reading else 0) | (select.POLLOUT if descriptor in writing else 0)
-        poll.register(descriptor, mask)
-    wait_ms = None if timeout_s is None else max(0, round(timeout_s * 1000))
-    events = poll.poll(wait_ms) if reading or writing else []
-    broken = select.POLLERR | select.POLLHUP | select.POLLNVAL  # the next read or write tells what it is
-    return (
-        [reading[fd] for fd, mask in events if fd in reading and mask & (select.POLLIN | broken)],
-        [writing[fd] for fd, mask in events if fd in writing and mask & (select.POLLOUT | broken)],
-    )
+    by_descriptor = {reader.fileno(): reader for reader in readers}
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    events = poll.poll(None if timeout_s is None else max(0, round(timeout_s * 1000)))
+    return [by_descriptor[descriptor] for descriptor, _ in events]

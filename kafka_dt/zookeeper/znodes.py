@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_NAME_LENGTH: Final = 1024
+MAX_REMEMBERED_LENGTH: Final = 128
 _SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 # What ZooKeeper refuses in a path, and the slash.
 _NOT_IN_A_NAME: Final = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
@@ -199,10 +201,18 @@ class ClusterIdZnode:
 
 
 def _principal(sanitized: str) -> Principal:
+    """Read a principal; the same few own most tokens, so short ones are remembered."""
+    return _remembered_principal(sanitized) if len(sanitized) <= MAX_REMEMBERED_LENGTH else _parsed(sanitized)
+
+
+def _parsed(sanitized: str) -> Principal:
     try:
         return Principal.parse(desanitize(sanitized))
     except InvalidPrincipal:
         raise InvalidZnode("a principal is not of the form Type:name") from None
+
+
+_remembered_principal = functools.lru_cache(maxsize=4096)(_parsed)
 
 
 def _credential_text(credential: ScramCredential) -> str:

@@ -191,6 +191,7 @@ async def test_the_server_is_killed_and_restarted_under_load(tmp_path: Path) -> 
             acknowledged, deleted = await _work_while(node, server)
             assert len(acknowledged) > 20
             assert deleted
+            await eventually(lambda: node.store.staleness_ms() == other.store.staleness_ms() == 0)
             for some in (node, other):
                 await some.store.catch_up()
                 assert all(some.token(token_id) is not None for token_id in acknowledged - deleted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,7 +53,7 @@ def test_what_is_written_is_sent_when_there_is_nothing_else_to_do(pair: tuple[Bu
     theirs.setblocking(False)
     wake_up.send(b"\0")
     assert ours.send(b"one") == 3
-    assert wait_ready([ours, wake_up], [], 0) == ([wake_up], [], [])
+    assert wait_ready([ours, wake_up], [], 5) == ([wake_up], [], [])
     with pytest.raises(BlockingIOError):
         theirs.recv(10)
     wake_up.recv(1)
@@ -90,6 +91,33 @@ def test_waking_never_blocks() -> None:
         assert wake_up.recv(1) == b"\0"
     with pytest.raises(BlockingIOError):
         wake_up.recv(1)
+    wake_up.close()
+
+
+def test_a_wake_up_ends_a_wait() -> None:
+    wake_up = WakeUp()
+    assert wait_ready([wake_up], [], 0) == ([], [], [])
+    threading.Timer(0.05, wake_up.send, (b"\0",)).start()
+    assert wait_ready([wake_up], [], 10) == ([wake_up], [], [])
+    wake_up.recv(1)
+    assert wait_ready([wake_up], [], 0) == ([], [], [])
+    wake_up.close()
+
+
+def test_no_wake_up_is_lost_between_threads() -> None:
+    wake_up = WakeUp()
+    count = 20_000
+
+    def write() -> None:
+        for _ in range(count):
+            wake_up.send(b"\0")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(count):
+        assert wait_ready([wake_up], [], 10) == ([wake_up], [], [])
+        wake_up.recv(1)
+    writer.join()
     wake_up.close()
 
 
