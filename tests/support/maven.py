@@ -162,16 +162,17 @@ def _run_ivy(bundle: Bundle, java: Java, folder: Path, listing: Path) -> None:
     except subprocess.TimeoutExpired:
         raise ResolutionFailed(bundle, f"no end after {TIMEOUT_SECONDS} s; see {log}") from None
     # Ivy may end with status 0 although an artifact is missing.
-    problems = _problems(log)
-    if done.returncode or problems:
-        raise ResolutionFailed(bundle, f"{problems or f'Ivy ended with status {done.returncode}'}; see {log}")
+    problem = _problem(log)
+    if done.returncode or problem:
+        raise ResolutionFailed(bundle, f"{problem or f'Ivy ended with status {done.returncode}'}; see {log}")
 
 
-def _problems(log: Path) -> str:
+def _problem(log: Path) -> str:
+    """What Ivy stumbled over first, empty when it did not."""
     marks = ("unresolved dependency:", "[FAILED     ]", "Server access error", "SERVER ERROR", "[NOT FOUND  ]")
     lines = [line.strip(" \t:") for line in log.read_text(errors="replace").splitlines()]
     found = [line for line in lines if any(mark in line for mark in marks)]
-    return "; ".join(dict.fromkeys(found[:4]))
+    return found[0] if found else ""
 
 
 def _read(listing: Path) -> Classpath:
