@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs lock clean
+.PHONY: help setup run test lint format docs generated lock clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv with everything that is needed
 
@@ -36,13 +36,19 @@ format: $(READY) ## Let ruff lay out the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(READY) ## Build the manual into docs/_build/html
+docs: generated ## Build the manual into docs/_build/html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
 
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header pyproject.toml \
 		--extra embedded --extra clients --group build --group lint --group test --group docs -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header pyproject.toml \
+		--constraint requirements.lock --group build -o requirements-server.lock
+
+generated: $(READY) ## Write the pages of the manual that are made of the code
+	$(BIN)/python -m docs.generators
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -18,9 +18,16 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 @click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where it keeps its data."
 )
-def zookeeper(port: int, data_dir: Path) -> None:
-    """Run a ZooKeeper server on 127.0.0.1 until SIGTERM or Ctrl-C."""
-    server = EmbeddedZooKeeper(data_dir, port=port)
+@click.option(
+    "--host",
+    type=click.Choice(["127.0.0.1", "0.0.0.0"]),  # noqa: S104 - for those who ask, such as a container
+    default="127.0.0.1",
+    show_default=True,
+    help="Where it listens. It asks nobody for a password: 0.0.0.0 is for a network that is its own.",
+)
+def zookeeper(port: int, data_dir: Path, host: str) -> None:
+    """Run a ZooKeeper server until SIGTERM or Ctrl-C."""
+    server = EmbeddedZooKeeper(data_dir, port=port, properties={"clientPortAddress": host})
     with one_line(EmbeddedZooKeeperError), server:
         click.echo(f"ZooKeeper is ready: {server.address}")
         asyncio.run(_until_told(server))

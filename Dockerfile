@@ -1,0 +1,52 @@
+# The images of kafka-dt.
+#
+#   docker build --tag kafka-dt .                         the server: kafka-dt serve
+#   docker build --tag kafka-dt-tests --target tests .    all of it: ZooKeeper, Java, the clients and the tests
+#
+# PYTHON_IMAGE is an image with Python 3.11 or newer and its venv; Debian with python3-venv does as well.
+ARG PYTHON_IMAGE=python:3.13-slim
+
+# Everything that requirements.lock holds, and this package from its source.
+FROM ${PYTHON_IMAGE} AS tests
+RUN useradd --create-home --uid 10001 kafka-dt
+COPY requirements.lock /src/
+RUN python3 -m venv /opt/kafka-dt \
+    && /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --require-hashes --requirement /src/requirements.lock
+COPY --chown=kafka-dt . /src/
+RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --no-deps --no-build-isolation --editable /src \
+    && install --directory --owner=kafka-dt /var/lib/kafka-dt \
+    && chown kafka-dt /src
+ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+WORKDIR /src
+USER 10001
+VOLUME /var/lib/kafka-dt
+CMD ["pytest", "tests/unit", "tests/integration"]
+
+# What the server needs and no more; the tools that build the package go again.
+FROM ${PYTHON_IMAGE} AS build
+COPY requirements-server.lock /src/
+RUN python3 -m venv /opt/kafka-dt \
+    && /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --require-hashes --requirement /src/requirements-server.lock
+COPY pyproject.toml README.md LICENSE /src/
+COPY protocol /src/protocol
+COPY kafka_dt /src/kafka_dt
+RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --no-deps --no-build-isolation /src \
+    && /opt/kafka-dt/bin/pip uninstall --yes --quiet \
+        editables hatchling packaging pathspec pluggy tomlkit trove-classifiers
+
+FROM ${PYTHON_IMAGE} AS server
+RUN useradd --create-home --uid 10001 kafka-dt
+COPY --from=build /opt/kafka-dt /opt/kafka-dt
+COPY docker/healthcheck.py /opt/kafka-dt/
+COPY docker/server.properties /etc/kafka-dt/
+ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONUNBUFFERED=1
+USER 10001
+EXPOSE 9092
+HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python3", "-I", "-S", "/opt/kafka-dt/healthcheck.py", "kafka", "localhost:9092"]
+ENTRYPOINT ["kafka-dt"]
+CMD ["serve", "--config", "/etc/kafka-dt/server.properties"]
