@@ -24,6 +24,8 @@ NO_TIMESTAMP: Final = to_timestamp(-1)
 """Issue, expiry and max timestamp of an answer that has none."""
 
 _ALREADY_LOGGED_IN: Final = "SaslAuthenticate request received after successful authentication"
+_ILLEGAL_STATE: Final = "Request is not valid given the current SASL state."
+_DURING_LOGIN: Final = "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."
 _ANONYMOUS: Final = ("User", "ANONYMOUS")
 
 
@@ -124,6 +126,11 @@ def _refused_versions(kind: Any, _body: Any, error: ErrorCode) -> Any:
     return build(kind, error_code=error, api_keys=())
 
 
+def _in_wrong_state(error: ErrorCode, message: str) -> str | None:
+    """Give the words that a broker has for this error alone."""
+    return message if error is ErrorCode.illegal_sasl_state else None
+
+
 def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
     return build(kind, error_code=error, expiry_timestamp=to_timestamp(0))
 
@@ -140,7 +147,9 @@ def _element_types(entity_type: Any) -> Mapping[str, Any]:
 
 _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
     ApiKey.METADATA: _refused_metadata,
-    ApiKey.FIND_COORDINATOR: lambda kind, body, error: refused_coordinators(kind, body, error, None),
+    ApiKey.FIND_COORDINATOR: lambda kind, body, error: refused_coordinators(
+        kind, body, error, _in_wrong_state(error, _ILLEGAL_STATE)
+    ),
     ApiKey.SASL_HANDSHAKE: lambda kind, _, error: build(kind, error_code=error, mechanisms=()),
     ApiKey.API_VERSIONS: _refused_versions,
     ApiKey.SASL_AUTHENTICATE: lambda kind, _, error: build(
@@ -153,7 +162,7 @@ _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: _refused_change,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda kind, _, error: build(kind, error_code=error, tokens=()),
     ApiKey.DESCRIBE_CLUSTER: lambda kind, _, error: build(
-        kind, error_code=error, error_message=None, cluster_id="", brokers=()
+        kind, error_code=error, error_message=_in_wrong_state(error, _DURING_LOGIN), cluster_id="", brokers=()
     ),
 }
 """How each API says an error and nothing else; a test checks that no API of the registry is missing."""

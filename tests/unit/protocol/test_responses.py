@@ -1,0 +1,70 @@
+"""Answers that say nothing but an error, for every API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from protocol import APIS, ApiKey, RequestHeader, refusal
+from protocol.encoding import encode
+from protocol.responses import build, element_type
+
+VERSIONS = [(key, version) for key, api in APIS.items() for version in api.request]
+ILLEGAL_STATE = "Request is not valid given the current SASL state."
+
+
+class Body:
+    """What refusals look at in a request, of whichever API."""
+
+    topics = ()
+    coordinator_keys = ("group",)
+
+
+def refused(key: ApiKey, version: int, error: ErrorCode, body: object = Body) -> Any:
+    return refusal(RequestHeader(key, version, 1, None), body, error)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.illegal_sasl_state, ErrorCode.unknown_server_error])
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_every_api_and_version_can_refuse(key: ApiKey, version: int, error: ErrorCode) -> None:
+    entity = refused(key, version, error)
+    assert encode(entity)
+    assert getattr(entity, "error_code", error) in {error, ErrorCode.none}
+
+
+def test_a_refused_metadata_says_the_error_of_each_topic_that_was_asked_for() -> None:
+    topic = element_type(APIS[ApiKey.METADATA].request[12], "topics")
+    body = Body()
+    body.topics = (build(topic, name="t", topic_id=None), build(topic, name=None, topic_id=None))  # type: ignore[assignment]
+    topics = refused(ApiKey.METADATA, 12, ErrorCode.illegal_sasl_state, body).topics
+    assert [(each.name, each.error_code) for each in topics] == [
+        ("t", ErrorCode.illegal_sasl_state),
+        ("", ErrorCode.illegal_sasl_state),
+    ]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_coordinator_asked_for_during_a_login_is_refused_in_a_brokers_words(version: int) -> None:
+    assert refused(ApiKey.FIND_COORDINATOR, version, ErrorCode.illegal_sasl_state).error_message == ILLEGAL_STATE
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_each_coordinator_asked_for_during_a_login_is_refused(version: int) -> None:
+    (answer,) = refused(ApiKey.FIND_COORDINATOR, version, ErrorCode.illegal_sasl_state).coordinators
+    assert (answer.key, answer.error_code, answer.error_message) == (
+        "group",
+        ErrorCode.illegal_sasl_state,
+        ILLEGAL_STATE,
+    )
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_cluster_asked_for_during_a_login_is_refused_in_a_brokers_words(version: int) -> None:
+    answer = refused(ApiKey.DESCRIBE_CLUSTER, version, ErrorCode.illegal_sasl_state)
+    assert answer.error_message == "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."
+
+
+def test_an_error_that_nobody_foresaw_has_no_words() -> None:
+    assert refused(ApiKey.DESCRIBE_CLUSTER, 1, ErrorCode.unknown_server_error).error_message is None
