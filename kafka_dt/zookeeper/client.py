@@ -28,9 +28,16 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafka_dt.zookeeper.errors import AccessDenied, CannotConnect, ConnectionLost, NodeExists, ZooKeeperError
+from kafka_dt.zookeeper.errors import (
+    AccessDenied,
+    CannotConnect,
+    ConnectionLost,
+    NodeExists,
+    RequestTooLarge,
+    ZooKeeperError,
+)
 from kafka_dt.zookeeper.handler import Inbox
-from kafka_dt.zookeeper.operations import ANY_VERSION, Stat, Znode
+from kafka_dt.zookeeper.operations import ANY_VERSION, Delete, Stat, Znode
 from kafka_dt.zookeeper.session import ConnectionState, Session
 from kafka_dt.zookeeper.translation import acl_of, add_to, error_of, multi_error, multi_results, stat_of, znode_of
 
@@ -45,6 +52,11 @@ if TYPE_CHECKING:
     Watch = Callable[[object], None]
 
 RETRY_DELAY_S = 0.1
+MAX_REQUEST_BYTES = 1_000_000
+"""A server closes the connection of who sends more than its `jute.maxbuffer` (1,048,575 bytes unless configured), and
+everybody's requests with it; so what is larger is not sent."""
+OPERATION_BYTES = 128
+"""What an operation needs besides its path and data: headers and ACLs."""
 
 
 class _Request:
@@ -197,8 +209,8 @@ class ZooKeeperClient:
         kazoo, full = self._session.kazoo, self._full(path)
         return self._send(lambda: kazoo.sync_async(full), lambda _: None, path, None)
 
-    def create(self, path: str, data: bytes) -> asyncio.Future[None]:
-        """Make a znode; NodeExists if it exists, NoNode if its parent does not."""
+    def create(self, path: str, data: bytes | None) -> asyncio.Future[None]:
+        """Make a znode; NodeExists if it exists, NoNode if its parent does not. ZooKeeper tells None from b""."""
         kazoo, full = self._session.kazoo, self._full(path)
         acl = acl_of(path, secure=self._settings.set_acl)
         return self._send(lambda: kazoo.create_async(full, data, acl=acl), lambda _: None, path, None)
@@ -212,6 +224,10 @@ class ZooKeeperClient:
         self, operations: Sequence[Operation], *, arrived: Arrived | None = None
     ) -> asyncio.Future[list[str | Stat | None]]:
         """Carry out all operations or none; MultiFailed tells which one was refused.
+
+        Args:
+            operations: what to do.
+            arrived: see the module.
 
         Returns:
             For each operation: the path it created (with the chroot), the new Stat of what it set, or None.
@@ -231,6 +247,8 @@ class ZooKeeperClient:
                 raise refused
             return multi_results(results)
 
+        if sum(_size(operation) for operation in operations) > MAX_REQUEST_BYTES:
+            return self._refused(RequestTooLarge(MAX_REQUEST_BYTES))
         return self._send(begin, convert, "multi", arrived)
 
     async def ensure_path(self, path: str) -> None:
@@ -242,7 +260,7 @@ class ZooKeeperClient:
     async def _ensure(self, path: str) -> None:
         if await self.exists(path) is None:
             try:
-                await self.create(path, b"")
+                await self.create(path, None)
             except NodeExists:
                 return  # somebody else was quicker
 
@@ -273,14 +291,21 @@ class ZooKeeperClient:
     def _send(
         self, begin: Callable[[], Answer], convert: Callable[[Any], Any], subject: str, arrived: Arrived | None
     ) -> asyncio.Future[Any]:
-        request = _Request(begin, convert, subject, arrived, self._loop.create_future())
         if not self.connected:
-            request.fail(ConnectionLost("there is no connection to ZooKeeper", sent=False))
-        elif len(self._under_way) < self._settings.max_in_flight:
+            return self._refused(ConnectionLost("there is no connection to ZooKeeper", sent=False))
+        request = _Request(begin, convert, subject, arrived, self._loop.create_future())
+        if len(self._under_way) < self._settings.max_in_flight:
             self._begin(request)
         else:
             self._waiting.append(request)
         return request.future
+
+    def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
+        """Return the outcome of a request that is not even sent; `arrived` has nothing to hear."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        future.set_exception(error)
+        future.exception()  # as in _Request.fail
+        return future
 
     def _begin(self, request: _Request) -> None:
         self._under_way.add(request)
@@ -309,3 +334,9 @@ class ZooKeeperClient:
             request.fail(ConnectionLost("the connection to ZooKeeper was lost", sent=True))
         for request in waiting:
             request.fail(ConnectionLost("the connection to ZooKeeper was lost", sent=False))
+
+
+def _size(operation: Operation) -> int:
+    """Return about how many bytes an operation takes on the wire."""
+    data = b"" if isinstance(operation, Delete) else operation.data
+    return len(data) + len(operation.path.encode()) + OPERATION_BYTES

@@ -129,6 +129,7 @@ class EmbeddedZooKeeper:
         """
         if self.running:
             return
+        self.stop()  # what is left of one that ended by itself
         java = self._java or find_java()
         class_path = server_class_path()
         self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -7,6 +7,7 @@ ZooKeeperError
   NodeExists            the znode exists already
   VersionMismatch       the znode has another version than the guard demanded
   RequestRefused        any other answer of the server
+  RequestTooLarge       it was not sent, because a server would close the connection
   MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
   CannotConnect         no connection within the time allowed at the start
   LoginUnusable         the login, or the lack of one, does not fit what is asked for
@@ -64,6 +65,18 @@ class VersionMismatch(ZooKeeperError):
 
 class RequestRefused(ZooKeeperError):
     """ZooKeeper answered with an error that has no type of its own here; the cause is chained."""
+
+
+class RequestTooLarge(ZooKeeperError):
+    """A request was not sent, because it is larger than a server takes.
+
+    Attributes:
+        limit: the most bytes that are sent.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"it is larger than the {limit} bytes that ZooKeeper takes")
+        self.limit = limit
 
 
 class MultiFailed(ZooKeeperError):

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import WriterNotClosedException
+from kazoo.exceptions import KazooException, WriterNotClosedException
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
@@ -141,9 +141,14 @@ class Session:
 
     async def _start_again(self) -> None:
         log.warning("the ZooKeeper client has ended, starting it again")
-        await asyncio.sleep(RESTART_DELAY_S)
-        self._restart = None
-        await asyncio.to_thread(self.kazoo.start_async)
+        while self._restart is not None:
+            await asyncio.sleep(RESTART_DELAY_S)
+            try:
+                await asyncio.to_thread(self.kazoo.start_async)
+            except KazooException:
+                log.exception("the ZooKeeper client could not be started, trying again")
+            else:
+                self._restart = None
 
 
 def _check(settings: ZooKeeperSettings) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.tokens.errors import StoreUnavailable
+from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.purge import PurgeLimits
@@ -280,3 +281,25 @@ async def test_a_closed_connection_refuses_at_once(zookeeper_connect: str) -> No
     for request in requests:
         with pytest.raises(StoreUnavailable):
             await asyncio.wait_for(request, 1)
+
+
+async def test_a_token_that_zookeeper_would_not_take_harms_nobody_else(zookeeper_connect: str) -> None:
+    async with node_of(settings(zookeeper_connect)) as node:
+        large = new_token(renewers=(Principal.user("r" * 1000),) * 600)
+        too_large = new_token(renewers=(Principal.user("r" * 1000),) * 1200)
+        others = [asyncio.ensure_future(node.store.create(new_token())) for _ in range(20)]
+        with pytest.raises(StoreUnavailable, match="larger"):
+            await node.store.create(too_large)
+        await asyncio.gather(*others)
+        await node.store.create(large)
+        assert node.token(large.token_id) == large
+        assert node.token(too_large.token_id) is None
+
+
+async def test_parents_are_made_without_data_as_a_broker_does(zookeeper_connect: str) -> None:
+    async with node_of(settings(zookeeper_connect)) as node:
+        kazoo = node.client._session.kazoo
+        for path in ("/delegation_token", CHANGES, TokenZnode.PARENT):
+            answer = kazoo.get_async(node.client._full(path))
+            await eventually(answer.ready)
+            assert answer.get()[0] is None
