@@ -1,7 +1,7 @@
 """The server's side of one connection: bytes in, events out; answers in the order of the requests; bytes out.
 
-The caller feeds `receive_data` (and `receive_eof`), then asks `next_event` until it gives None. Each event says what
-the caller must do before it asks again:
+The caller feeds `receive_data` (and `receive_eof`), then asks `next_event` until it gives None; where `has_more` says
+so it writes, lets others have their turn, and asks again. Each event says what the caller must do before it asks again:
 
 - `RequestReceived`: serve it and call `respond`.
 - `MechanismChosen`: make a new SASL mechanism; nothing is to be answered, the handshake was.
@@ -37,6 +37,9 @@ from protocol.times import to_duration
 
 REAUTHENTICATION_INTERVAL_MS: Final = 1_000
 """A session logs in again at most this often (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS)."""
+
+ANSWERS_IN_A_ROW: Final = 64
+"""How many requests are answered here before the caller gets its turn to write."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511: what a client may call itself."""
@@ -113,6 +116,8 @@ class ServerConnection:
         self._mechanism: str | None = None
         self._mechanism_changed = False
         self._session_end_ms: int | None = None
+        self._cut_ms: int | None = None
+        self._has_more = False
         self._reauthenticated_ms: int | None = None
 
     @property
@@ -133,7 +138,14 @@ class ServerConnection:
     @property
     def session_end_ms(self) -> int | None:
         """When the session ends, in milliseconds since the epoch; None if it has no end."""
-        return self._session_end_ms
+        if self._session_end_ms is None or self._cut_ms is None:
+            return self._session_end_ms
+        return min(self._session_end_ms, self._cut_ms)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last `next_event` gave None only to let the caller write what has been answered."""
+        return self._has_more
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the peer; call `next_event` next, unless an answer is owed."""
@@ -144,7 +156,7 @@ class ServerConnection:
         self._eof = True
 
     def next_event(self, now_ms: int) -> Event | None:
-        """Give the next event, or None until more data arrives.
+        """Give the next event, or None until more data arrives or, with `has_more`, until its answers are written.
 
         Args:
             now_ms: milliseconds since the epoch.
@@ -154,7 +166,12 @@ class ServerConnection:
         """
         if self._awaits_answer:
             raise LocalProtocolError("the request before has not been answered")
+        self._has_more = False
+        answered = 0
         while self._state is not State.CLOSING:
+            if answered == ANSWERS_IN_A_ROW:
+                self._has_more = True
+                return None
             try:
                 content = self._frames.next_frame()
                 if content is None:
@@ -166,6 +183,7 @@ class ServerConnection:
                 return self._close(str(error), delayed=isinstance(error, UnknownApi) and not self._state.logged_in)
             if event is not None:
                 return event
+            answered += 1
         return None
 
     def data_to_send(self) -> bytes:
@@ -197,6 +215,7 @@ class ServerConnection:
         """
         self._answer_token(message, session_lifetime_ms or 0)
         self._session_end_ms = None if session_lifetime_ms is None else now_ms + session_lifetime_ms
+        self._cut_ms = None
         self._state = State.READY
         self._frames.max_bytes = self._limits.after_login_bytes
 
@@ -216,9 +235,11 @@ class ServerConnection:
         return self._close("the login failed", delayed=True)
 
     def end_session_at(self, when_ms: int) -> None:
-        """Let the session end earlier than its lifetime said: its token is valid for less long now."""
-        if self._session_end_ms is None or when_ms < self._session_end_ms:
-            self._session_end_ms = when_ms
+        """Let a session that has an end have an earlier one: its token ends before its lifetime does.
+
+        The last call counts, so that a token that is renewed again gives back what it took. A new login forgets it.
+        """
+        self._cut_ms = when_ms
 
     @property
     def reauthenticating(self) -> bool:
@@ -318,7 +339,8 @@ class ServerConnection:
         return before is None or now_ms - before >= REAUTHENTICATION_INTERVAL_MS
 
     def _session_ended(self, now_ms: int) -> bool:
-        return self._session_end_ms is not None and now_ms > self._session_end_ms
+        end_ms = self.session_end_ms
+        return end_ms is not None and now_ms > end_ms
 
     def _await(self, header: RequestHeader) -> None:
         self._pending = header

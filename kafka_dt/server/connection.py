@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from kio.schema.errors import ErrorCode
@@ -101,7 +101,7 @@ class ClientConnection(asyncio.Protocol):
         self.last_received = self._loop.time()
         self._machine.receive_data(data)
         self._pump()
-        if self._machine.buffered > READ_AHEAD_BYTES and self._held_up():
+        if self._machine.buffered > READ_AHEAD_BYTES and (self._held_up() or self._pump_scheduled):
             self._pause_reading()
 
     def eof_received(self) -> bool:
@@ -137,8 +137,13 @@ class ClientConnection(asyncio.Protocol):
             self.close()
 
     def end_session_at(self, when_ms: int) -> None:
-        """Let the session end at an instant, milliseconds since the epoch, if it would last longer."""
+        """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
         self._machine.end_session_at(when_ms)
+
+    @property
+    def closing(self) -> bool:
+        """Whether it is closed but for what the client has not read yet."""
+        return self._closing
 
     @property
     def busy(self) -> bool:
@@ -167,7 +172,14 @@ class ClientConnection(asyncio.Protocol):
     # Events
 
     def _pump(self) -> None:
-        """Do what the events say until one must be waited for."""
+        """Do what the events say until one must be waited for; what nobody foresaw ends this connection alone."""
+        try:
+            self._do_events()
+        except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
+            _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
+            self.abort()
+
+    def _do_events(self) -> None:
         for _ in range(EVENTS_IN_A_ROW):
             if self._closing or self._held_up():
                 return
@@ -175,7 +187,11 @@ class ClientConnection(asyncio.Protocol):
                 self.close()
                 return
             event = self._machine.next_event(self._services.now_ms())
-            self._flush()
+            if not (isinstance(event, ConnectionClosed) and event.delayed):
+                # The answer to a failed login waits with the closing: guessing takes its time.
+                self._flush()
+            if self._machine.has_more:
+                break
             if event is None:
                 self._resume_reading()
                 return
@@ -211,10 +227,11 @@ class ClientConnection(asyncio.Protocol):
         try:
             known = await outcome
         except Exception:  # noqa: BLE001 - as above
-            _LOG.exception("A login failed for a reason of our own")
-            self._end(self._machine.fail("Authentication failed due to an error of the server"))
+            _LOG.exception("A login of %s failed for a reason of our own", self._peer)
+            self._fail_login("Authentication failed due to an error of the server", "an error of the server")
         else:
-            self._conclude(known)
+            if not self._closing:  # else the client has gone, and its session ends before it begins
+                self._conclude(known)
 
     def _conclude(self, outcome: LoginOutcome) -> None:
         match outcome:
@@ -224,13 +241,11 @@ class ClientConnection(asyncio.Protocol):
                 self._machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
                 self._join_session(outcome.identity.token_id)
             case Refused():
-                _LOG.info(
-                    "Failed authentication of %s on listener %s: %s",
-                    self._peer,
-                    self._services.listener.name,
-                    outcome.detail,
-                )
-                self._end(self._machine.fail(outcome.message))
+                self._fail_login(outcome.message, outcome.detail)
+
+    def _fail_login(self, message: str, detail: str) -> None:
+        event = self._machine.fail(message)
+        self._end(replace(event, reason=f"failed authentication, {detail}"))
 
     def _end(self, event: ConnectionClosed) -> None:
         self._closing = True
@@ -288,9 +303,12 @@ class ClientConnection(asyncio.Protocol):
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        if not task.cancelled():
-            task.result()
-        self._pump()
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _LOG.error("The connection of %s is closed for a reason of our own", self._peer, exc_info=error)
+            self.abort()
+        else:
+            self._pump()
 
     def _held_up(self) -> bool:
         return self._machine.awaits_answer or self._task is not None or not self._writable

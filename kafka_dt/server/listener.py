@@ -117,6 +117,11 @@ class OpenListener:
     def _sweep(self) -> None:
         oldest = asyncio.get_running_loop().time() - self._max_idle_seconds
         for connection in tuple(self._connections):
-            if connection.last_received < oldest and not connection.busy:
+            if connection.last_received >= oldest or connection.busy:
+                continue
+            if connection.closing:
+                # It was closed before and is still here: its client does not read what is left for it.
+                connection.abort()
+            else:
                 connection.close()
         self._sweep_later()

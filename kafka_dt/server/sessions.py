@@ -1,8 +1,8 @@
 """Which connections hang on which token, and what a change of the token does to them.
 
 A token that is deleted, or expired by a request, ends the sessions that logged in with it; one whose expiry was moved
-earlier ends them then. A token that just reaches its expiry does not: as at a broker an idle connection stays, and its
-next request closes it, unless it logs in again.
+earlier ends them then, unless it is renewed in between. A token that just reaches its expiry does not: as at a broker
+an idle connection stays, and its next request closes it, unless it logs in again.
 
 Source: DESIGN.md, "Revocation is bounded".
 """
@@ -23,7 +23,7 @@ class Session(Protocol):
         """Close the connection: its token is no more."""
 
     def end_session_at(self, when_ms: int) -> None:
-        """Let the session end at an instant, milliseconds since the epoch, if it would last longer."""
+        """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
 
 
 class Sessions:
@@ -53,24 +53,36 @@ class Sessions:
 
     def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
         """Do to the sessions what a change of their token says; the cache calls this."""
-        if token_id not in self._by_token or not (after is None or ends_sooner(before, after)):
+        if token_id not in self._by_token:
             return
         if after is None or after.is_expired(self._now_ms()):
             self._revoke(token_id)
             return
-        end_ms = min(after.expiry_timestamp_ms, after.max_timestamp_ms)
+        end_ms = _end_ms(after)
         for session in self._by_token[token_id]:
             session.end_session_at(end_ms)
-        # A millisecond later, for in that of its end a token has not ended.
-        delay = (end_ms + 1 - self._now_ms()) / 1000
-        asyncio.get_running_loop().call_later(delay, self._revoke_if_ended, token_id)
+        if not ends_sooner(before, after):
+            return
+        self._end_later(token_id, end_ms)
 
-    def _revoke_if_ended(self, token_id: str) -> None:
+    def _end_later(self, token_id: str, end_ms: int) -> None:
+        # A millisecond later, for in that of its end a token has not ended.
+        delay = max(1, end_ms + 1 - self._now_ms()) / 1000
+        asyncio.get_running_loop().call_later(delay, self._end_if_due, token_id, end_ms)
+
+    def _end_if_due(self, token_id: str, end_ms: int) -> None:
         """End the sessions, unless the token was renewed in the meantime."""
         token = self._find(token_id)
         if token is None or token.is_expired(self._now_ms()):
             self._revoke(token_id)
+        elif token_id in self._by_token and _end_ms(token) == end_ms:
+            # The loop's clock and the wall's do not run alike.
+            self._end_later(token_id, end_ms)
 
     def _revoke(self, token_id: str) -> None:
         for session in self._by_token.pop(token_id, set()):
             session.revoke()
+
+
+def _end_ms(token: Token) -> int:
+    return min(token.expiry_timestamp_ms, token.max_timestamp_ms)

@@ -31,6 +31,7 @@ from protocol import (
     refusal,
     response_type,
 )
+from protocol.connection import ANSWERS_IN_A_ROW
 from protocol.times import from_duration, from_timestamp, to_duration
 
 NOW = 1_700_000_000_000
@@ -452,6 +453,27 @@ def test_a_session_can_be_made_to_end_earlier_but_not_later() -> None:
     assert client.connection.session_end_ms == NOW + 1000
     client.connection.end_session_at(NOW + 500)
     assert client.connection.session_end_ms == NOW + 500
+    client.connection.end_session_at(NOW + 700)
+    assert client.connection.session_end_ms == NOW + 700
+
+
+def test_a_session_without_end_is_not_given_one() -> None:
+    client = Conversation()
+    client.log_in()
+    client.connection.end_session_at(NOW + 500)
+    assert client.connection.session_end_ms is None
+
+
+def test_many_requests_that_are_answered_here_let_the_caller_write_in_between() -> None:
+    client = Conversation(mechanisms=())
+    for _ in range(ANSWERS_IN_A_ROW + 1):
+        client.ask(ApiKey.API_VERSIONS, 0)
+    assert client.event() is None
+    assert client.connection.has_more
+    assert len(client.frames()) == ANSWERS_IN_A_ROW
+    assert client.event() is None
+    assert not client.connection.has_more
+    assert len(client.frames()) == 1
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -1,0 +1,167 @@
+"""A transport without a socket: what the server's end of a connection writes, and how it is told to wait.
+
+    shell = Shell(handler)
+    shell.send(frame(request))
+    shell.transport.written
+
+`Shell` is one `ClientConnection` on such a transport, on a listener with or without SASL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, cast
+
+from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
+from kafka_dt.security.login import Login
+from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.handlers import Handler
+from kafka_dt.server.sessions import Sessions
+from protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
+
+NOW = 1_700_000_000_000
+FAILED_LOGIN_DELAY_MS = 50
+
+
+class FakeTransport:
+    """Collects what is written; `high_water` bytes that nobody reads make the protocol wait."""
+
+    def __init__(self, protocol: asyncio.Protocol, high_water: int) -> None:
+        self.protocol = protocol
+        self.written = bytearray()
+        self.reading = True
+        self.closed = False
+        self.aborted = False
+        self.high_water = high_water
+        self._unread = 0
+        self._loop = asyncio.get_running_loop()
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed, "written after the end"
+        self.written += data
+        self._unread += len(data)
+        if self._unread > self.high_water:
+            self.protocol.pause_writing()
+
+    def read_by_client(self) -> None:
+        """The client has read everything."""
+        waited, self._unread = self._unread > self.high_water, 0
+        if waited:
+            self.protocol.resume_writing()
+
+    def pause_reading(self) -> None:
+        assert self.reading, "paused twice"
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading, "resumed twice"
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._loop.call_soon(self.protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        self.aborted = True
+        self.close()
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": ("192.0.2.1", 50000), "sockname": ("192.0.2.2", 9092)}[name]
+
+
+def listener(
+    security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT, advertised: Endpoint | None = None
+) -> Listener:
+    """A listener; one with SASL offers PLAIN to alice."""
+    name = security_protocol.value
+    return Listener(
+        bind=Endpoint(name, "", 0),
+        advertised=advertised or Endpoint(name, "", 0),
+        security_protocol=security_protocol,
+        mechanisms=(Mechanism.PLAIN,) if security_protocol.sasl else (),
+        plain_users=MappingProxyType({"alice": "alice's"}),
+    )
+
+
+async def unused(_context: Any, _body: Any) -> Any:
+    """A handler that must not be called."""
+    raise AssertionError("a request came through")
+
+
+@dataclass
+class Shell:
+    """One connection of a client, seen from the client's side."""
+
+    handler: Handler = unused
+    listener: Listener = field(default_factory=listener)
+    new_login: Callable[[Listener], Any] | None = None
+    high_water: int = 64 * 1024
+    now_ms: Callable[[], int] = lambda: NOW
+
+    def __post_init__(self) -> None:
+        self.sessions = Sessions(lambda _: None, self.now_ms)
+        self.opened: list[ClientConnection] = []
+        self.connection = ClientConnection(self._services())
+        self.transport = FakeTransport(self.connection, self.high_water)
+        self.connection.connection_made(cast("asyncio.Transport", self.transport))
+        self._asked: list[tuple[ApiKey, int]] = []
+        self._read = 0
+
+    def request(self, api: ApiKey, version: int, **values: Any) -> bytes:
+        """Return a request as it is sent, and remember that its answer is due."""
+        self._asked.append((api, version))
+        header = RequestHeader(api, version, len(self._asked), "test")
+        return frame(encode_request(header, build(APIS[api].request[version], **values)))
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        self.connection.data_received(data)
+
+    def ask(self, api: ApiKey, version: int, **values: Any) -> None:
+        """Send a request."""
+        self.send(self.request(api, version, **values))
+
+    def answers(self) -> list[Any]:
+        """Give the answers since the last call, which must be in the order of the requests."""
+        found = []
+        written = self.transport.written
+        while self._read < len(written):
+            (length,) = struct.unpack_from(">i", written, self._read)
+            content = bytes(written[self._read + 4 : self._read + 4 + length])
+            self._read += 4 + length
+            correlation_id = int.from_bytes(content[:4], "big", signed=True)
+            api, version = self._asked[correlation_id - 1]
+            found.append((correlation_id, decode_response(api, version, content)[1]))
+        numbers = [number for number, _ in found]
+        assert numbers == sorted(numbers), "out of order"
+        return [answer for _, answer in found]
+
+    def _services(self) -> ConnectionServices:
+        return ConnectionServices(
+            listener=self.listener,
+            limits=Limits(before_login_bytes=512 * 1024, after_login_bytes=1024 * 1024),
+            handler=self.handler,
+            sessions=self.sessions,
+            new_login=self.new_login or self._login,
+            now_ms=self.now_ms,
+            failed_login_delay_ms=FAILED_LOGIN_DELAY_MS,
+            opened=self.opened.append,
+            closed=self.opened.remove,
+        )
+
+    def _login(self, of: Listener) -> Login:
+        return Login(of, cast("Any", None), self.now_ms, lambda: "nonce")
+
+
+async def turns(count: int = 10) -> None:
+    """Let the loop run what is due."""
+    for _ in range(count):
+        await asyncio.sleep(0)

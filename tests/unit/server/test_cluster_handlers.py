@@ -1,0 +1,95 @@
+"""What clients learn about the cluster: one node, no topics, no coordinators."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from kafka_dt.config import Endpoint, SecurityProtocol
+from kafka_dt.server.handlers import RequestContext, dispatcher
+from kafka_dt.server.handlers.cluster import ClusterHandlers
+from kafka_dt.tokens import Principal
+from protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
+
+NOTHING_MORE = dict.fromkeys(
+    (
+        "allow_auto_topic_creation",
+        "include_cluster_authorized_operations",
+        "include_topic_authorized_operations",
+        "include_fenced_brokers",
+    ),
+    False,
+)
+METADATA, DESCRIBE_CLUSTER, FIND_COORDINATOR = ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR
+
+
+async def ask(api: ApiKey, version: int, **values: Any) -> Any:
+    """Ask, and see that the answer can be written."""
+    context = RequestContext(
+        header=RequestHeader(api, version, 1, None),
+        principal=Principal.user("alice"),
+        token_login=False,
+        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+        endpoint=Endpoint("SASL_PLAINTEXT", "tokens.example", 9094),
+    )
+    handler = dispatcher(ClusterHandlers(7, "cluster-id").handlers())
+    answer = await handler(context, build(APIS[api].request[version], **NOTHING_MORE, **values))
+    assert encode_response(api, version, 1, answer)
+    return answer
+
+
+def versions(api: ApiKey) -> range:
+    return range(APIS[api].min_version, APIS[api].max_version + 1)
+
+
+@pytest.mark.parametrize("version", versions(METADATA))
+async def test_metadata_names_this_node_where_the_client_has_reached_it(version: int) -> None:
+    answer = await ask(METADATA, version, topics=())
+    (broker,) = answer.brokers
+    assert (broker.node_id, broker.host, broker.port) == (7, "tokens.example", 9094)
+    assert answer.topics == ()
+    assert getattr(answer, "cluster_id", "cluster-id") == "cluster-id"
+    assert getattr(answer, "controller_id", 7) == 7
+
+
+@pytest.mark.parametrize("version", versions(METADATA))
+async def test_a_topic_that_is_asked_for_does_not_exist(version: int) -> None:
+    element = element_type(APIS[METADATA].request[version], "topics")
+    answer = await ask(METADATA, version, topics=(build(element, name="orders", topic_id=None),))
+    assert [(each.name, each.error_code.value) for each in answer.topics] == [("orders", 3)]
+
+
+async def test_a_topic_that_is_asked_for_by_id_is_unknown_by_id() -> None:
+    element = element_type(APIS[METADATA].request[13], "topics")
+    topic_id = uuid.uuid4()
+    answer = await ask(METADATA, 13, topics=(build(element, name=None, topic_id=topic_id),))
+    assert [(each.topic_id, each.error_code.value) for each in answer.topics] == [(topic_id, 100)]
+
+
+@pytest.mark.parametrize("version", versions(METADATA))
+async def test_all_topics_are_none(version: int) -> None:
+    # Version 0 has no null: there an empty list asks for all.
+    assert (await ask(METADATA, version, topics=None if version else ())).topics == ()
+
+
+@pytest.mark.parametrize("version", versions(DESCRIBE_CLUSTER))
+async def test_the_cluster_is_this_node(version: int) -> None:
+    answer = await ask(DESCRIBE_CLUSTER, version, endpoint_type=1)
+    (broker,) = answer.brokers
+    assert (answer.error_code.value, answer.cluster_id, answer.controller_id) == (0, "cluster-id", 7)
+    assert (broker.broker_id, broker.host, broker.port) == (7, "tokens.example", 9094)
+
+
+async def test_controllers_are_not_here() -> None:
+    answer = await ask(DESCRIBE_CLUSTER, 2, endpoint_type=2)
+    assert (answer.error_code.value, answer.brokers) == (114, ())
+
+
+@pytest.mark.parametrize("version", versions(FIND_COORDINATOR))
+async def test_there_is_no_coordinator(version: int) -> None:
+    answer = await ask(FIND_COORDINATOR, version, key="group", key_type=0, coordinator_keys=("group", "other"))
+    found = getattr(answer, "coordinators", None) or (answer,)
+    assert {each.error_code.value for each in found} == {42}
+    assert {each.port for each in found} == {-1}

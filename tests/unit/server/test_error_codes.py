@@ -1,0 +1,58 @@
+"""Every error of the domain has one of Kafka's codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.server.errors import CODES, error_code
+from kafka_dt.tokens import (
+    Principal,
+    StoreUnavailable,
+    TokenAuthorizationFailed,
+    TokenError,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokenRequestNotAllowed,
+    TokensDisabled,
+)
+
+ALICE, BOB = Principal.user("alice"), Principal.user("bob")
+
+
+def kinds(base: type[TokenError]) -> Iterator[type[TokenError]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from kinds(kind)
+
+
+def test_every_error_of_the_domain_has_a_row() -> None:
+    assert set(kinds(TokenError)) == set(CODES)
+
+
+def test_no_two_errors_share_a_code() -> None:
+    assert len(set(CODES.values())) == len(CODES)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TokensDisabled(), 61),
+        (TokenNotFound(), 62),
+        (TokenOwnerMismatch(ALICE), 63),
+        (TokenRequestNotAllowed("by token"), 64),
+        (TokenAuthorizationFailed(ALICE, BOB), 65),
+        (TokenExpired("id"), 66),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_codes_are_those_of_kafka(error: TokenError, code: int) -> None:
+    assert error_code(error).value == code
+
+
+def test_what_cannot_be_done_now_is_retriable() -> None:
+    assert error_code(StoreUnavailable("cut off")) is ErrorCode.request_timed_out
+    assert ErrorCode.request_timed_out.retriable
