@@ -40,6 +40,7 @@ from kafka_dt.zookeeper.acls import acls_present
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
+from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.scram_users import ScramUsers
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
@@ -153,7 +154,7 @@ class Node:
         handler = dispatcher(handlers.handlers(), TokenHandlers(self._tokens, self._authorizer).handlers())
         for listener in self._listeners:
             await self._open_listener(listener, handler)
-        self._background = [asyncio.create_task(_repeat(self._look_for_acls, ACL_CHECK_SECONDS))]
+        self._background = [asyncio.create_task(_repeat(self._look_for_acls_again, ACL_CHECK_SECONDS))]
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
             self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))
@@ -193,6 +194,10 @@ class Node:
             removed = await self._tokens.remove_expired()
             if removed:
                 _LOG.info("Removed %d expired delegation tokens", removed)
+
+    async def _look_for_acls_again(self) -> None:
+        with suppress(ZooKeeperError):  # cut off: what was seen last counts, and the log has a line about it
+            await self._look_for_acls()
 
     async def _look_for_acls(self) -> None:
         self._authorizer.acls_present = await acls_present(self._zookeeper)

@@ -1,15 +1,17 @@
 """The main program of a worker process: `python -m kafka_dt.worker`, started by the supervisor.
 
 It reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output, and
-stops at SIGTERM or when its standard input closes.
+stops at SIGTERM or when its standard input closes, also while it is still starting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 from kafka_dt import app
@@ -29,18 +31,28 @@ async def work(brief: dict[str, Any]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    loop.add_reader(sys.stdin.fileno(), stopping.set)
+
+    def supervisor_gone() -> None:
+        loop.remove_reader(sys.stdin.fileno())  # a closed pipe stays readable
+        stopping.set()
+
+    loop.add_reader(sys.stdin.fileno(), supervisor_gone)
     node = app.Node(
         from_properties(brief["properties"]).settings,
         ports=brief["ports"],
         salt_secret=bytes.fromhex(brief["salt_secret"]),
         number=brief["number"],
     )
+    starting = asyncio.create_task(node.start())
+    stopped = asyncio.create_task(stopping.wait())
     try:
-        await node.start()
-        _say(READY)
-        await stopping.wait()
+        await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            _say(READY)
+            await stopped
     finally:
+        await _cancel(starting, stopped)
         await node.stop()
 
 
@@ -48,6 +60,7 @@ def main() -> int:
     """Run a worker; returns its exit status."""
     brief = json.loads(sys.stdin.readline())
     set_up_logging(f"worker {brief['number']}")
+    _allow_many_connections()
     try:
         app.run(work(brief))
     except (ConfigError, ZooKeeperError, StoreUnavailable, OSError) as error:
@@ -56,9 +69,24 @@ def main() -> int:
     return 0
 
 
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _allow_many_connections() -> None:
+    """Open as many files as the system lets us, as Java does: the usual limit of 1024 is soon reached."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # "unlimited" may be more than the kernel takes
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    # A supervisor that is gone hears nothing; that its pipe is closed stops us soon.
+    with suppress(BrokenPipeError):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -85,8 +85,10 @@ class Supervisor:
         finally:
             self._stopping.set()
             await asyncio.wait(keepers)
-        for task in keepers:
-            task.result()
+        # All are looked at: asyncio would log a second failure with a traceback.
+        failures = [error for error in (task.exception() for task in keepers) if error is not None]
+        if failures:
+            raise failures[0]
 
     async def _keep(self, number: int) -> None:
         """Run a worker, and another one whenever it dies."""

@@ -1,0 +1,192 @@
+"""One open port of one worker, on real sockets of this machine: accepting, idling, draining, binding."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from kafka_dt.config import Endpoint
+from kafka_dt.server.connection import ClientConnection
+from kafka_dt.server.listener import OpenListener, bind
+
+HOST = "127.0.0.1"
+TIMEOUT_S = 10
+
+
+class RecordedConnection(asyncio.Protocol):
+    """What a listener asks of a connection, and what it did to it."""
+
+    last_received = 0.0
+    busy = False
+    closing = False
+
+    def __init__(self, listener: OpenListener) -> None:
+        self._listener = listener
+        self.transport: asyncio.Transport | None = None
+        self.done: list[str] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.last_received = asyncio.get_running_loop().time()
+        self._listener.opened(cast("ClientConnection", self))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._listener.closed(cast("ClientConnection", self))
+
+    def finish(self) -> None:
+        self.done.append("finish")
+        if not self.busy:
+            self.close()
+
+    def close(self) -> None:
+        self.done.append("close")
+        self.closing = True
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        self.done.append("abort")
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Unread(RecordedConnection):
+    """Its client does not read what is left, so that closing alone does not end it."""
+
+    def close(self) -> None:
+        self.done.append("close")
+        self.closing = True
+
+
+class World:
+    def __init__(self, max_idle_ms: int, kind: type[RecordedConnection]) -> None:
+        with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
+            self.port = int(probe.getsockname()[1])
+        self.listener = OpenListener(Endpoint("PLAINTEXT", HOST, self.port), backlog=10, max_idle_ms=max_idle_ms)
+        self.connections: list[RecordedConnection] = []
+        self._kind = kind
+
+    def connection(self) -> Any:
+        made = self._kind(self.listener)
+        self.connections.append(made)
+        return made
+
+    async def client(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        count = len(self.listener)
+        streams = await asyncio.open_connection(HOST, self.port)
+        while len(self.listener) == count:  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+        return streams
+
+
+@asynccontextmanager
+async def opened(max_idle_ms: int = -1, kind: type[RecordedConnection] = RecordedConnection) -> AsyncIterator[World]:
+    world = World(max_idle_ms, kind)
+    await world.listener.open(world.connection)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            yield world
+    finally:
+        await world.listener.drain(0.1)
+
+
+async def ended(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    reader, writer = streams
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_an_idle_connection_is_closed_and_one_that_speaks_is_not() -> None:
+    async with opened(max_idle_ms=200) as world:
+        idle, speaking = await world.client(), await world.client()
+        world.connections[1].last_received += 3600
+        await ended(idle)
+        assert len(world.listener) == 1
+        await world.listener.drain(1)
+        await ended(speaking)
+
+
+async def test_a_negative_idle_time_keeps_connections() -> None:
+    async with opened(max_idle_ms=-1) as world:
+        client = await world.client()
+        assert world.listener._sweeper is None
+        await world.listener.drain(1)
+        await ended(client)
+
+
+async def test_a_connection_with_a_request_under_way_is_not_idle() -> None:
+    async with opened(max_idle_ms=20) as world:
+        busy = await world.client()
+        world.connections[0].busy = True
+        await ended_after_a_sweep(world)
+        assert world.connections[0].done == []
+        world.connections[0].busy = False
+        await ended(busy)
+
+
+async def ended_after_a_sweep(world: World) -> None:
+    """Wait until another connection has been found idle."""
+    await ended(await world.client())
+
+
+async def test_an_idle_client_that_does_not_read_what_is_left_for_it_is_cut_off() -> None:
+    async with opened(max_idle_ms=20, kind=Unread) as world:
+        reader, writer = await world.client()
+        assert await reader.read() == b""
+        assert world.connections[0].done == ["close", "abort"]
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_draining_closes_the_port_and_the_idle_and_waits_for_the_busy() -> None:
+    async with opened() as world:
+        idle, busy = await world.client(), await world.client()
+        world.connections[1].busy = True
+        draining = asyncio.create_task(world.listener.drain(TIMEOUT_S))
+        await ended(idle)
+        assert not draining.done()
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, world.port)
+        world.connections[1].close()
+        await draining
+        await ended(busy)
+
+
+async def test_draining_cuts_off_what_takes_longer_than_its_grace() -> None:
+    async with opened() as world:
+        busy = await world.client()
+        world.connections[0].busy = True
+        await world.listener.drain(0.01)
+        await ended(busy)
+        assert world.connections[0].done == ["finish", "abort"]
+
+
+def test_a_shared_port_can_be_bound_again_and_an_unshared_one_cannot() -> None:
+    with bind(Endpoint("A", HOST, 0)) as first:
+        endpoint = Endpoint("A", HOST, int(first.getsockname()[1]))
+        with bind(endpoint):
+            pass
+        first.listen()
+        with pytest.raises(OSError, match="in use"):
+            bind(endpoint, shared=False)
+
+
+def test_an_empty_host_is_every_address_of_both_families() -> None:
+    with bind(Endpoint("A", "", 0)) as every:
+        every.listen()
+        port = int(every.getsockname()[1])
+        socket.create_connection((HOST, port), timeout=TIMEOUT_S).close()
+        if every.family is socket.AF_INET6:
+            socket.create_connection(("::1", port), timeout=TIMEOUT_S).close()
+
+
+def test_an_address_of_somebody_else_cannot_be_bound() -> None:
+    with pytest.raises(OSError, match="assign"):
+        bind(Endpoint("A", "192.0.2.1", 0))

@@ -1,0 +1,234 @@
+"""The supervisor of a node, with real processes that do nothing but live and die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.server import workers
+from kafka_dt.server.workers import Supervisor, WorkerFailed
+from tests.support import worker_script
+from tests.support.waiting import eventually
+
+TIMEOUT_S = 30
+ENDPOINTS = (Endpoint("PLAINTEXT", "127.0.0.1", 0), Endpoint("SASL", "127.0.0.1", 0))
+
+
+class Node:
+    """A supervisor and what its workers left behind."""
+
+    def __init__(self, folder: Path, count: int = 2, **brief: Any) -> None:
+        self.folder = folder
+        self.ports: dict[str, int] = {}
+        self.ready = asyncio.Event()
+        self.supervisor = Supervisor(
+            command=[sys.executable, worker_script.__file__],
+            brief={"folder": str(folder), "secret": "the secret", **brief},
+            endpoints=ENDPOINTS,
+            count=count,
+            on_ready=self._on_ready,
+        )
+
+    def pids(self, number: int | None = None) -> list[int]:
+        """Give the processes that were started, for one worker or for all."""
+        started = self.folder.glob("[0-9]*.*" if number is None else f"{number}.*")
+        return [int(path.suffix[1:]) for path in started]
+
+    def briefs(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in self.folder.glob("[0-9]*.*")]
+
+    def drained(self) -> set[int]:
+        return {int(path.suffix[1:]) for path in self.folder.glob("drained.*")}
+
+    def _on_ready(self, ports: Any) -> None:
+        assert not self.ready.is_set(), "announced twice"
+        self.ports = dict(ports)
+        self.ready.set()
+
+
+@asynccontextmanager
+async def running(node: Node) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(node.supervisor.run())
+    readiness = asyncio.create_task(node.ready.wait())
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            await asyncio.wait([task, readiness], return_when=asyncio.FIRST_COMPLETED)
+            yield task
+    finally:
+        readiness.cancel()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():  # noqa: ASYNC110 - files and processes send no events
+            await asyncio.sleep(0.01)
+
+
+def seen_by_others(pid: int) -> bytes:
+    return b"".join(Path(f"/proc/{pid}/{what}").read_bytes() for what in ("cmdline", "environ"))
+
+
+def alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+async def test_all_workers_serve_the_same_ports_before_the_node_is_ready(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    async with running(node):
+        assert node.ready.is_set()
+        briefs = node.briefs()
+        assert sorted(brief["number"] for brief in briefs) == [0, 1]
+        assert all(brief["ports"] == node.ports for brief in briefs)
+        assert set(node.ports) == {"PLAINTEXT", "SASL"}
+        assert len(set(node.ports.values())) == 2
+    assert node.drained() == set(node.pids())
+
+
+async def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    async with running(node):
+        for pid in node.pids():
+            assert b"the secret" not in seen_by_others(pid)
+
+
+async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path)
+    async with running(node) as task:
+        (first,), (other,) = node.pids(0), node.pids(1)
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: len(node.pids(0)) == 2)
+        assert node.pids(1) == [other]
+        assert not task.done()
+        assert "Worker 0: it ended with status -9" in caplog.text
+        await until(lambda: all(brief["ports"] == node.ports for brief in node.briefs()))
+
+
+async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path, count=1)
+    async with running(node):
+        for deaths in range(1, 5):
+            await until(lambda: len(node.pids()) == deaths)  # noqa: B023 - awaited at once
+            (last,) = (pid for pid in node.pids() if alive(pid))
+            os.kill(last, signal.SIGKILL)
+            await until(lambda: len(caplog.records) == deaths)  # noqa: B023
+    pauses = [float(record.getMessage().split()[-2]) for record in caplog.records]
+    assert pauses == sorted(pauses)
+
+
+async def test_a_node_whose_workers_cannot_start_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    node = Node(tmp_path, refuse="there is no ZooKeeper")
+    with pytest.raises(WorkerFailed, match=r"^there is no ZooKeeper$"):
+        await node.supervisor.run()
+    assert not node.ready.is_set()
+    assert not any(alive(pid) for pid in node.pids())
+    assert caplog.records == []
+
+
+async def test_a_worker_program_that_does_not_run_is_an_error(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.supervisor.command = [sys.executable, "-c", "raise SystemExit(7)"]
+    with pytest.raises(WorkerFailed, match="it ended with status 7"):
+        await node.supervisor.run()
+
+
+async def test_a_port_that_somebody_listens_on_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        node = Node(tmp_path)
+        node.supervisor.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", taken.getsockname()[1])]
+        with pytest.raises(ConfigError, match=r"listeners.*PLAINTEXT://127\.0\.0\.1.*in use"):
+            await node.supervisor.run()
+    assert node.pids() == []
+
+
+async def test_a_port_of_another_node_is_not_shared_with_it(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        node = Node(tmp_path)
+        node.supervisor.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", other.getsockname()[1])]
+        with pytest.raises(ConfigError, match="in use"):
+            await node.supervisor.run()
+
+
+async def test_the_ports_stay_taken_while_no_worker_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 60)
+    node = Node(tmp_path, count=1)
+    async with running(node):
+        os.kill(node.pids()[0], signal.SIGKILL)
+        await until(lambda: not alive(node.pids()[0]))
+        with socket.socket() as thief, pytest.raises(OSError, match="in use"):
+            thief.bind(("127.0.0.1", node.ports["PLAINTEXT"]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_drains_the_workers(tmp_path: Path, number: signal.Signals) -> None:
+    node = Node(tmp_path)
+    async with running(node) as task:
+        os.kill(os.getpid(), number)
+        await task
+    assert node.drained() == set(node.pids())
+
+
+async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "GRACE_SECONDS", 0.1)
+    node = Node(tmp_path, count=1, stubborn=True)
+    async with running(node):
+        os.kill(node.pids()[0], signal.SIGSTOP)
+    assert not alive(node.pids()[0])
+
+
+async def test_a_cancelled_supervisor_takes_its_workers_along(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    async with running(node) as task:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not any(alive(pid) for pid in node.pids())
+
+
+_KILLED = """
+import asyncio, sys
+from kafka_dt.config import Endpoint
+from kafka_dt.server.workers import Supervisor
+brief = {"folder": sys.argv[2]}
+ready = lambda ports: print("up", flush=True)
+asyncio.run(Supervisor([sys.executable, sys.argv[1]], brief, [Endpoint("A", "127.0.0.1", 0)], 2, ready).run())
+"""
+
+
+def test_workers_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _KILLED, worker_script.__file__, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == b"up\n"
+        pids = [int(path.suffix[1:]) for path in tmp_path.glob("[0-9]*.*")]
+        assert len(pids) == 2
+        supervisor.kill()
+    eventually(lambda: not any(alive(pid) for pid in pids), TIMEOUT_S)
