@@ -24,8 +24,6 @@ Source: org.apache.zookeeper.ZooKeeper, kafka.zookeeper.ZooKeeperClient.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka_dt.zookeeper.errors import (
@@ -38,17 +36,18 @@ from kafka_dt.zookeeper.errors import (
 )
 from kafka_dt.zookeeper.handler import Inbox
 from kafka_dt.zookeeper.operations import ANY_VERSION, Delete, Stat, Znode
+from kafka_dt.zookeeper.requests import Requests, fail
 from kafka_dt.zookeeper.session import ConnectionState, Session
-from kafka_dt.zookeeper.translation import acl_of, add_to, error_of, multi_error, multi_results, stat_of, znode_of
+from kafka_dt.zookeeper.translation import acl_of, add_to, multi_error, multi_results, stat_of, znode_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafka_dt.zookeeper.handler import Answer
     from kafka_dt.zookeeper.operations import Operation
+    from kafka_dt.zookeeper.requests import Arrived
     from kafka_dt.zookeeper.settings import ZooKeeperSettings
 
-    Arrived = Callable[[Any, ZooKeeperError | None], Any]
     Watch = Callable[[object], None]
 
 RETRY_DELAY_S = 0.1
@@ -57,53 +56,6 @@ MAX_REQUEST_BYTES = 1_000_000
 everybody's requests with it; so what is larger is not sent."""
 OPERATION_BYTES = 128
 """What an operation needs besides its path and data: headers and ACLs."""
-
-
-class _Request:
-    """One request, from the call to the answer."""
-
-    __slots__ = ("arrived", "begin", "convert", "future", "subject")
-
-    def __init__(
-        self,
-        begin: Callable[[], Answer],
-        convert: Callable[[Any], Any],
-        subject: str,
-        arrived: Arrived | None,
-        future: asyncio.Future[Any],
-    ) -> None:
-        self.begin = begin
-        self.convert = convert
-        self.subject = subject
-        self.arrived = arrived
-        self.future = future
-
-    def finish(self, answer: Answer) -> None:
-        """Tell the outcome: first `arrived`, then whoever awaits the future."""
-        value, error = None, None
-        try:
-            if answer.exception is not None:
-                error = error_of(answer.exception, self.subject)
-            else:
-                value = self.convert(answer.value)
-        except ZooKeeperError as refused:
-            error = refused
-        try:
-            if self.arrived is not None:
-                value, error = self.arrived(value, error), None
-        except Exception as outcome:  # noqa: BLE001 - whatever it is, it belongs to the caller
-            self.fail(outcome)
-            return
-        if error is not None:
-            self.fail(error)
-        elif not self.future.done():
-            self.future.set_result(value)
-
-    def fail(self, error: Exception) -> None:
-        """Tell whoever awaits the future, unless it was told already."""
-        if not self.future.done():
-            self.future.set_exception(error)
-            self.future.exception()  # who has lost interest is not reminded by asyncio's log
 
 
 class ZooKeeperClient:
@@ -124,10 +76,8 @@ class ZooKeeperClient:
         self._inbox = Inbox(self._loop)
         self._session = Session(settings, self._inbox, self._state_changed)
         self._listeners: list[Callable[[ConnectionState], None]] = []
-        self._under_way: set[_Request] = set()
-        self._waiting: deque[_Request] = deque()
+        self._requests = Requests(self._loop, self._inbox, lambda: self._session.connected, settings.max_in_flight)
         self._connected = asyncio.Event()
-        self._disconnected_s: float | None = None
 
     @property
     def connected(self) -> bool:
@@ -170,7 +120,7 @@ class ZooKeeperClient:
     async def close(self) -> None:
         """End the session; requests under way fail."""
         await self._session.close()
-        self._fail_all()
+        self._requests.fail_all()
 
     def get(self, path: str, *, watch: Watch | None = None, arrived: Arrived | None = None) -> asyncio.Future[Znode]:
         """Read a znode; NoNode if it does not exist.
@@ -293,47 +243,22 @@ class ZooKeeperClient:
     ) -> asyncio.Future[Any]:
         if not self.connected:
             return self._refused(ConnectionLost("there is no connection to ZooKeeper", sent=False))
-        request = _Request(begin, convert, subject, arrived, self._loop.create_future())
-        if len(self._under_way) < self._settings.max_in_flight:
-            self._begin(request)
-        else:
-            self._waiting.append(request)
-        return request.future
+        return self._requests.send(begin, convert, subject, arrived)
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
         """Return the outcome of a request that is not even sent; `arrived` has nothing to hear."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        future.set_exception(error)
-        future.exception()  # as in _Request.fail
+        fail(future, error)
         return future
-
-    def _begin(self, request: _Request) -> None:
-        self._under_way.add(request)
-        request.begin().rawlink(partial(self._inbox.post, self._finish, request))
-
-    def _finish(self, request: _Request, answer: Answer) -> None:
-        self._under_way.discard(request)
-        request.finish(answer)
-        while self._waiting and len(self._under_way) < self._settings.max_in_flight:
-            self._begin(self._waiting.popleft())
 
     def _state_changed(self, state: ConnectionState) -> None:
         if state is ConnectionState.CONNECTED:
             self._connected.set()
         else:
             self._connected.clear()
-            self._fail_all()
+            self._requests.fail_all()
         for listener in self._listeners:
             listener(state)
-
-    def _fail_all(self) -> None:
-        """Fail what kazoo may have forgotten: a request queued in the very moment of the loss is never answered."""
-        under_way, self._under_way = self._under_way, set()
-        waiting, self._waiting = self._waiting, deque()
-        for request in under_way:
-            request.fail(ConnectionLost("the connection to ZooKeeper was lost", sent=True))
-        for request in waiting:
-            request.fail(ConnectionLost("the connection to ZooKeeper was lost", sent=False))
 
 
 def _size(operation: Operation) -> int:

@@ -3,13 +3,11 @@
 One class a znode, with its path, `encode` and `decode` and nothing else. `decode` raises InvalidZnode, whose text never
 repeats the content.
 
-Source: kafka.zk.ZkData, kafka.server.DelegationTokenManagerZk, ScramCredentialUtils.
+Source: kafka.zk.ZkData, kafka.server.DelegationTokenManagerZk.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import functools
 import re
 from typing import TYPE_CHECKING, Final
@@ -20,6 +18,7 @@ from kafka_dt.tokens.token import Token
 from kafka_dt.zookeeper import documents
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.sanitizer import desanitize, sanitize
+from kafka_dt.zookeeper.scram_credentials import credential_from_text, credential_to_text
 from protocol.sasl.scram import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class UserZnode:
     @classmethod
     def encode(cls, credentials: Mapping[ScramMechanism, ScramCredential]) -> bytes:
         """Write a user's credentials."""
-        config = {mechanism.value: _credential_text(credential) for mechanism, credential in credentials.items()}
+        config = {mechanism.value: credential_to_text(credential) for mechanism, credential in credentials.items()}
         return documents.write({"version": cls.VERSION, "config": config})
 
     @classmethod
@@ -145,7 +144,7 @@ class UserZnode:
         if not isinstance(config, dict):
             return {}
         return {
-            mechanism: _credential(documents.text(config, mechanism.value))
+            mechanism: credential_from_text(documents.text(config, mechanism.value))
             for mechanism in ScramMechanism
             if mechanism.value in config
         }
@@ -213,46 +212,3 @@ def _parsed(sanitized: str) -> Principal:
 
 
 _remembered_principal = functools.lru_cache(maxsize=4096)(_parsed)
-
-
-def _credential_text(credential: ScramCredential) -> str:
-    parts = {
-        "salt": _base64(credential.salt),
-        "stored_key": _base64(credential.stored_key),
-        "server_key": _base64(credential.server_key),
-        "iterations": str(credential.iterations),
-    }
-    return ",".join(f"{name}={value}" for name, value in parts.items())
-
-
-def _credential(text: str) -> ScramCredential:
-    parts = dict(_credential_part(part) for part in text.rstrip(",").split(","))
-    if parts.keys() != {"salt", "stored_key", "server_key", "iterations"}:
-        raise InvalidZnode("a SCRAM credential has other parts than salt, stored_key, server_key and iterations")
-    try:
-        credential = ScramCredential(
-            salt=_unbase64(parts["salt"]),
-            stored_key=_unbase64(parts["stored_key"]),
-            server_key=_unbase64(parts["server_key"]),
-            iterations=int(parts["iterations"]),
-        )
-    except (binascii.Error, ValueError):
-        raise InvalidZnode("a SCRAM credential has a part that is not readable") from None
-    if credential.iterations < 1:
-        raise InvalidZnode("a SCRAM credential has no iterations")
-    return credential
-
-
-def _credential_part(part: str) -> tuple[str, str]:
-    name, equals, value = part.partition("=")
-    if not name or not equals:
-        raise InvalidZnode("a SCRAM credential is not of the form name=value,...")
-    return name, value
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _unbase64(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
