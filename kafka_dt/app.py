@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import mmap
 import os
 import secrets
-import string
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import Login
+from kafka_dt.security.revocations import Board, Revocations
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
@@ -52,9 +54,8 @@ DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 DRAIN_SECONDS: Final = 10.0
 ACL_CHECK_SECONDS: Final = 30.0
-NONCE_CHARACTERS: Final = string.ascii_letters + string.digits
-NONCE_LENGTH: Final = 24
-"""142 bits, more than the 130 of Kafka's."""
+NONCE_BYTES: Final = 18
+"""144 bits, more than the 130 of Kafka's."""
 
 
 def now_ms() -> int:
@@ -82,14 +83,21 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) 
     made = listeners(settings)
     Authorizer.from_settings(settings)
     zookeeper_settings(settings)
-    supervisor = Supervisor(
-        command=[sys.executable, "-m", "kafka_dt.worker"],
-        brief={"properties": dict(loaded.properties), "salt_secret": _salt_secret(settings).hex()},
-        endpoints=[listener.bind for listener in made],
-        count=settings.workers or os.cpu_count() or 1,
-        on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
-    )
-    await supervisor.run()
+    with tempfile.TemporaryFile() as board:
+        board.truncate(mmap.PAGESIZE)
+        supervisor = Supervisor(
+            command=[sys.executable, "-m", "kafka_dt.worker"],
+            brief={
+                "properties": dict(loaded.properties),
+                "salt_secret": _salt_secret(settings).hex(),
+                "board": board.fileno(),
+            },
+            endpoints=[listener.bind for listener in made],
+            count=settings.workers or os.cpu_count() or 1,
+            inherited=[board.fileno()],
+            on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
+        )
+        await supervisor.run()
 
 
 class Node:
@@ -99,10 +107,13 @@ class Node:
         settings: of the node.
         ports: the port of each listener, by name.
         salt_secret: what the salts of tokens and decoys are made with, the same on all workers.
+        board: where the workers of the node count revocations.
         number: which worker this is; the first one does what once a node is enough.
     """
 
-    def __init__(self, settings: Settings, ports: Mapping[str, int], salt_secret: bytes, number: int) -> None:
+    def __init__(
+        self, settings: Settings, *, ports: Mapping[str, int], salt_secret: bytes, board: Board, number: int
+    ) -> None:
         self._settings = settings
         self._number = number
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
@@ -125,12 +136,15 @@ class Node:
         self._authorizer = Authorizer.from_settings(settings)
         self._sessions = Sessions(self._token, now_ms)
         self._cache.on_change(self._sessions.token_changed)
+        revocations = Revocations(board, self._tokens.refresh)
+        self._cache.on_change(revocations.token_changed)
         salts = Salts(salt_secret)
         self._subjects = ScramSubjects(
             self._users,
             self._tokens,
             TokenCredentials(salts, self._executor),
             salts,
+            revocations,
             without_extension=settings.auth_without_extension,
             now_ms=now_ms,
         )
@@ -240,4 +254,4 @@ def _salt_secret(settings: Settings) -> bytes:
 
 
 def _nonce() -> str:
-    return "".join(secrets.choice(NONCE_CHARACTERS) for _ in range(NONCE_LENGTH))
+    return secrets.token_urlsafe(NONCE_BYTES)

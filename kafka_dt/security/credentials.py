@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
 from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from protocol.sasl import ScramCredential, ScramMechanism
 
@@ -61,6 +63,7 @@ class ScramSubjects:
         tokens: the tokens.
         credentials: the credentials of tokens.
         salts: where decoys come from.
+        revocations: whether this worker has heard of every revocation on its node.
         without_extension: whether a user name may be a token id although the client did not say so.
         now_ms: the clock, milliseconds since the epoch.
     """
@@ -71,6 +74,7 @@ class ScramSubjects:
         tokens: TokenManager,
         credentials: TokenCredentials,
         salts: Salts,
+        revocations: Revocations,
         *,
         without_extension: bool,
         now_ms: Callable[[], int],
@@ -79,6 +83,7 @@ class ScramSubjects:
         self._tokens = tokens
         self._credentials = credentials
         self._salts = salts
+        self._revocations = revocations
         self._without_extension = without_extension
         self._now_ms = now_ms
 
@@ -114,6 +119,16 @@ class ScramSubjects:
             return self._nobody(mechanism, name)
         credential = await self._credentials.derive(mechanism, token)
         return Subject(credential, token.token.owner, token.token)
+
+    @property
+    def revocations_heard(self) -> bool:
+        """Whether `live_token` can be believed; if not, `hear_revocations` comes first."""
+        return self._revocations.all_heard
+
+    async def hear_revocations(self) -> None:
+        """Hear of every revocation on this node; where the store cannot be asked, `live_token` decides."""
+        with suppress(StoreUnavailable):
+            await self._revocations.hear()
 
     def live_token(self, token_id: str) -> Token | None:
         """Give a token if it is (still) there and has not expired: asked again when a login completes."""

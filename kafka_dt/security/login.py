@@ -114,7 +114,7 @@ class Login:
         """
         outcome = self._running().step(message)
         if not isinstance(outcome, CredentialRequest):
-            return self._conclude(outcome)
+            return self._conclude_when_sure(outcome)
         if self._mechanism is Mechanism.PLAIN:
             return self._check_password(outcome.name)
         mechanism = _SCRAM[self._mechanism]
@@ -122,6 +122,16 @@ class Login:
         if subject is None:
             return self._look_up(mechanism, outcome.name)
         return self._check_proof(subject)
+
+    def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
+        by_token = self._subject is not None and self._subject.token is not None
+        if isinstance(outcome, Success) and by_token and not self._subjects.revocations_heard:
+            return self._conclude_later(outcome)
+        return self._conclude(outcome)
+
+    async def _conclude_later(self, success: Success) -> LoginOutcome:
+        await self._subjects.hear_revocations()
+        return self._conclude(success)
 
     async def _look_up(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
         return self._check_proof(await self._subjects.lookup(mechanism, name))

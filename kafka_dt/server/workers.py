@@ -53,6 +53,8 @@ class Supervisor:
     """What the listeners bind."""
     count: int
     """How many workers."""
+    inherited: Sequence[int]
+    """File descriptors that every worker shares, under the same numbers."""
     on_ready: Callable[[Mapping[str, int]], None]
     """Called once, with the port of each listener, when every worker serves."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -113,6 +115,7 @@ class Supervisor:
             *self.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            pass_fds=self.inherited,
             # Ctrl-C in a terminal reaches the supervisor alone, which then tells the workers.
             start_new_session=True,
         )

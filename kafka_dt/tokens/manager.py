@@ -208,7 +208,7 @@ class TokenManager:
         self._require_keyring()
         if owners is not None and not owners:
             return []
-        await self._refresh()
+        await self.refresh()
         return [
             delegation
             async for delegations in in_turns(self._cache.concerning(owners))
@@ -240,6 +240,19 @@ class TokenManager:
             found = await self._read_through.lookup(token_id)
         return found
 
+    async def refresh(self) -> None:
+        """Hear of every change acknowledged anywhere before the call, or make sure that what is known is fresh enough.
+
+        Raises:
+            StoreUnavailable: the store cannot be asked, and what is known is older than `max_staleness_ms`.
+        """
+        if not self.enabled:
+            return
+        try:
+            await self._catch_up.join()
+        except StoreUnavailable:
+            self._require_freshness()
+
     async def remove_expired(self) -> int:
         """Delete every expired token; other nodes may do the same at the same time.
 
@@ -257,13 +270,6 @@ class TokenManager:
         if len(hmac) != keyring.hmac_bytes:
             raise TokenNotFound
         return await self._changes.change(hmac, rule)
-
-    async def _refresh(self) -> None:
-        """Hear all news if they can be had, else make sure that what is known is fresh enough."""
-        try:
-            await self._catch_up.join()
-        except StoreUnavailable:
-            self._require_freshness()
 
     def _new_token(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], max_lifetime_ms: int

@@ -15,6 +15,7 @@ from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
+from kafka_dt.security.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from protocol.sasl import (
     Challenge,
@@ -74,6 +75,17 @@ class KnownUsers:
         return self.users.get((user, mechanism))
 
 
+@dataclass
+class CountedBoard:
+    counted: int = 0
+
+    def count(self) -> None:
+        self.counted += 1
+
+    def read(self) -> bytes:
+        return self.counted.to_bytes(8)
+
+
 class World:
     """Everything that a login needs, and a client to log in with."""
 
@@ -89,7 +101,15 @@ class World:
         self.without_extension = True
         self.max_reauth_ms: dict[Mechanism, int] = {}
         self._salts = Salts(b"secret")
+        self.board = CountedBoard()
+        self.news: list[str] = []
+        self._revocations = Revocations(self.board, self._hear)
         self._credentials = TokenCredentials(self._salts, executor)
+
+    async def _hear(self) -> None:
+        for token_id in self.news:
+            self.tokens.cached.pop(token_id, None)
+        self.news.clear()
 
     def login(self) -> Login:
         listener = Listener(
@@ -105,6 +125,7 @@ class World:
             _as_manager(self.tokens),
             self._credentials,
             self._salts,
+            self._revocations,
             without_extension=self.without_extension,
             now_ms=lambda: self.now,
         )
@@ -238,6 +259,24 @@ async def test_a_token_that_ends_during_the_login_does_not_complete_it(world: Wo
     else:
         world.now += 2 * HOUR
     assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+
+
+async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(world: World) -> None:
+    login = world.login()
+    login.begin(Mechanism.SCRAM_SHA_256)
+    client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce", token=True)
+    first = await evaluated(login, client.first())
+    assert isinstance(first, Challenge)
+    world.news.append(TOKEN_ID)
+    world.board.count()
+    assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+
+
+async def test_a_login_after_all_news_were_heard_asks_for_no_more(world: World) -> None:
+    world.board.count()
+    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
+    world.news.append(TOKEN_ID)
+    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
 async def test_a_renewal_during_the_login_counts_for_the_session(world: World) -> None:
