@@ -1,0 +1,87 @@
+"""The APIs that are spoken, as a page: made of the registry by which requests are judged.
+
+Source: protocol/registry.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_dt.config.settings import options
+from protocol.registry import APIS, Api, ApiKey
+
+_HEAD: Final = """\
+# Wire protocol
+
+kafka-dt speaks Kafka's own protocol, so every client that exists works with it. A client is told what is spoken by
+ApiVersions; that answer and this page are made of the same table, `protocol/registry.py`. A request for another API,
+or in another version, closes its connection, as at a broker (but a version of ApiVersions that is too new is answered
+in version 0 with error 35, so that the client can ask again).
+
+"""
+
+_NOTES: Final = {
+    ApiKey.METADATA: "One broker: the node itself, under the address by which the client came. There are no topics.",
+    ApiKey.FIND_COORDINATOR: "Refused with an error that clients do not retry: there are no groups or transactions.",
+    ApiKey.SASL_HANDSHAKE: "After version 0 the tokens of the mechanism travel as bare frames, after 1 as below.",
+    ApiKey.API_VERSIONS: "The same before and after login. Its response header never has tagged fields (KIP-511).",
+    ApiKey.SASL_AUTHENTICATE: "The session's lifetime is in the answer from version 1 on (KIP-368).",
+    ApiKey.CREATE_DELEGATION_TOKEN: "An owner other than the caller can be named in version 3 (KIP-373).",
+    ApiKey.RENEW_DELEGATION_TOKEN: "By the owner and the renewers, never beyond the maximum lifetime.",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "A negative period deletes the token at once.",
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: "Owners null: all that the caller may see; empty: none. "
+    "The requester is in the answer from version 3 on.",
+    ApiKey.DESCRIBE_CLUSTER: "As Metadata, without topics (KIP-700).",
+}
+"""What is worth knowing about an API; each has a row."""
+
+_TAIL: Final = """\
+
+Version 0 of the four token APIs, which Kafka 4.0 removed for its age, has the layout of version 1.
+
+## Limits
+
+Everything that a client can make the server allocate is bounded before it is believed.
+
+| what | limit |
+|---|---|
+| a frame before login | `sasl.server.max.receive.size`, {before_login} bytes by default |
+| a frame after login | `socket.request.max.bytes`, {after_login} bytes by default |
+| an array or a string | no longer than the bytes that are there; all arrays of a request together 100,000 elements |
+| requests under way | one for each connection, answered in the order of their arrival |
+
+A frame that is too long, cut short or does not decode closes its connection with one line in the log, and touches no
+other connection.
+
+## Errors of the token APIs
+
+| code | Kafka's name | when |
+|---|---|---|
+| 61 | DELEGATION_TOKEN_AUTH_DISABLED | no `delegation.token.secret.key` is set |
+| 62 | DELEGATION_TOKEN_NOT_FOUND | no token has this HMAC |
+| 63 | DELEGATION_TOKEN_OWNER_MISMATCH | the caller is neither the owner nor a renewer |
+| 64 | DELEGATION_TOKEN_REQUEST_NOT_ALLOWED | the listener is PLAINTEXT, or the caller logged in with a token |
+| 65 | DELEGATION_TOKEN_AUTHORIZATION_FAILED | the caller may not make tokens for this owner |
+| 66 | DELEGATION_TOKEN_EXPIRED | the expiry or the maximum lifetime has passed |
+| 67 | INVALID_PRINCIPAL_TYPE | a renewer is not a `User` |
+
+They are looked for in this order: 64; for create 65, then 67; 61; 62; 63; 66.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    table = "| key | API | versions | |\n|---|---|---|---|\n" + "".join(_row(api) for api in APIS.values())
+    defaults = {declared.key: declared.default for _, declared in options()}
+    return (
+        _HEAD
+        + table
+        + _TAIL.format(
+            before_login=defaults["sasl.server.max.receive.size"], after_login=defaults["socket.request.max.bytes"]
+        )
+    )
+
+
+def _row(api: Api) -> str:
+    name = api.key.name.title().replace("_", "")
+    return f"| {api.key.value} | {name} | {api.min_version}-{api.max_version} | {_NOTES[api.key]} |\n"
