@@ -1,0 +1,42 @@
+"""The Python of the README and the manual runs, against a real server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_dt.client import DelegationToken, TokenClient
+from tests.support.broker import USERS
+from tests.support.client_config import plain
+from tests.support.documents import Block, blocks, documents
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Addresses
+
+SNIPPETS = [block for page in documents() for block in blocks(page, "python")]
+
+
+@pytest.fixture
+async def token(addresses: Addresses) -> DelegationToken:
+    async with TokenClient.from_config(
+        {**plain("alice", USERS["alice"]), "bootstrap.servers": addresses.bootstrap}
+    ) as alice:
+        return await alice.create(max_lifetime_ms=60_000)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=str)
+def test_a_snippet_runs(snippet: Block, addresses: Addresses, token: DelegationToken) -> None:
+    text = (
+        snippet.text.replace("127.0.0.1:9092", addresses.bootstrap)
+        .replace('"TOKEN_ID"', repr(token.token_id))
+        .replace('"HMAC"', repr(token.hmac_base64))
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Kafka's error code is" not in done.stdout, done.stdout
+    assert done.stdout

@@ -1,0 +1,92 @@
+"""What the README and the manual tell people to type exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from itertools import pairwise
+
+import click
+import pytest
+
+from kafka_dt.cli import main
+from kafka_dt.config.settings import options
+from tests.support.documents import ROOT, Block, blocks, documents, read
+
+PAGES = documents()
+CLIENT_KEYS = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.(mechanism|jaas\.config|username|password)")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+
+
+def of_all_pages(language: str) -> list[Block]:
+    return [block for page in PAGES for block in blocks(page, language)]
+
+
+def commands() -> list[list[str]]:
+    """The commands of all shell blocks, without variables before and redirections behind them."""
+    lines = [line for block in of_all_pages("sh") for line in block.text.replace("\\\n", " ").splitlines()]
+    words = [shlex.split(line, comments=True) for line in lines if line.strip()]
+    return [words for words in words if words and "=" not in words[0]]
+
+
+def ours() -> list[list[str]]:
+    return [words[1:] for words in commands() if words[0].removeprefix(".venv/bin/") == "kafka-dt"]
+
+
+def test_the_readme_leads_with_the_two_commands() -> None:
+    first = blocks("README.md", "sh")[0]
+    assert [line.split("#")[0].strip() for line in first.text.splitlines()] == ["make run", "make test"]
+    assert first.line < 5
+
+
+@pytest.mark.parametrize("target", sorted({words[1] for words in commands() if words[0] == "make"}))
+def test_make_targets_exist(target: str) -> None:
+    assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", ours(), ids=" ".join)
+def test_our_commands_and_their_options_exist(words: list[str]) -> None:
+    command: click.Command | None = main
+    context = click.Context(main)
+    while isinstance(command, click.Group):
+        command = command.get_command(context, words[0])
+        words = words[1:]
+    assert command is not None
+    known = {name: parameter for parameter in command.params for name in parameter.opts}
+    for word in words:
+        if word.startswith("--"):
+            assert word.split("=")[0] in known
+    settings = {declared.key for _, declared in options()}
+    for flag, value in pairwise(words):
+        if flag == "--override":
+            assert value.partition("=")[0] in settings
+
+
+def test_the_services_of_docker_compose_exist() -> None:
+    named = [words[-1] for words in commands() if words[:3] == ["docker", "compose", "run"]]
+    assert named
+    for service in named:
+        assert re.search(rf"^  {service}:$", COMPOSE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("block", of_all_pages("properties"), ids=str)
+def test_settings_exist(block: Block) -> None:
+    known = {declared.key for _, declared in options()}
+    keys = re.findall(r"^([a-z][\w.\-]*)=", block.text, re.MULTILINE)
+    assert keys
+    for key in keys:
+        assert key in known or CLIENT_KEYS.fullmatch(key)
+
+
+@pytest.mark.parametrize("block", of_all_pages("python"), ids=str)
+def test_python_compiles(block: Block) -> None:
+    compile(block.text, str(block), "exec")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    folder = (ROOT / page).parent
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)]*)?\)", read(page))
+    missing = [target for target in targets if not (folder / target).exists()]
+    assert not missing
