@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.nodes import Node, node_properties
 from tests.support.server import KafkaDt, server_properties
 from tests.support.zookeeper import make_chroot, running_zookeeper
 
@@ -65,3 +66,22 @@ def addresses(zookeeper_address: str, tmp_path_factory: pytest.TempPathFactory) 
     connect = make_chroot(zookeeper_address, "server")
     with KafkaDt(tmp_path_factory.mktemp("server"), server_properties(connect)) as server:
         yield Addresses(server.sasl, connect)
+
+
+@pytest.fixture(scope="session")
+def node(zookeeper_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node of two workers that tests share and look behind; its log must stay free of tracebacks and secrets."""
+    connect = make_chroot(zookeeper_address, "node")
+    with Node(tmp_path_factory.mktemp("node"), node_properties(connect)) as node:
+        node.zookeeper = connect
+        yield node
+    node.check_log()
+
+
+@pytest.fixture(scope="session")
+def other_node(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A second node on the same ZooKeeper."""
+    with Node(tmp_path_factory.mktemp("other-node"), node_properties(node.zookeeper), "other-node") as other:
+        other.zookeeper = node.zookeeper
+        yield other
+    other.check_log()
