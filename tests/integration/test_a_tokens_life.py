@@ -125,13 +125,12 @@ async def logs_in(client: TokenClient) -> bool:
         return False
 
 
-async def test_a_deleted_token_logs_in_no_more_within_a_second(alice: TokenClient, addresses: Addresses) -> None:
-    made = await alice.create()
-    assert await logs_in(java_client_of(made, addresses))
-    await alice.expire(made.hmac)
-    deadline = time.monotonic() + 1.0
-    while await logs_in(java_client_of(made, addresses)):
-        assert time.monotonic() < deadline
+async def test_a_deleted_token_logs_in_no_more_at_any_worker(alice: TokenClient, addresses: Addresses) -> None:
+    for _ in range(10):
+        made = await alice.create()
+        assert await logs_in(java_client_of(made, addresses))
+        await alice.expire(made.hmac)
+        assert not await logs_in(java_client_of(made, addresses))
 
 
 async def test_only_owner_and_renewers_change_a_token(alice: TokenClient, bob: TokenClient) -> None:
