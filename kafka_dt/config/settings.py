@@ -282,6 +282,16 @@ class Settings:
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
     )
+    zookeeper_jaas_config: Secret | None = option(
+        "kafka.dt.zookeeper.sasl.jaas.config",
+        Kind.PASSWORD,
+        None,
+        "The login module that a broker has in the section `Client` of its JAAS file, for SASL DIGEST-MD5: "
+        '`org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="...";`. '
+        "Needed beside brokers that own their znodes by SASL (`zookeeper.set.acl`).",
+        section=Section.ZOOKEEPER,
+        source=Source.KAFKA_DT,
+    )
     zookeeper_max_staleness_ms: int = option(
         "kafka.dt.zookeeper.max.staleness.ms",
         Kind.LONG,
