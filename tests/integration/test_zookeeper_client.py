@@ -227,7 +227,6 @@ async def test_no_secret_reaches_a_log(zookeeper_connect: str, caplog: pytest.Lo
 
 
 async def test_a_sasl_login_opens_what_a_broker_has_closed(tmp_path: Path) -> None:
-    pytest.importorskip("puresasl", reason="the package pure-sasl is not installed")
     jaas = tmp_path / "server.jaas"
     jaas.write_text(
         'Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_kafka="secret";\n};\n'
