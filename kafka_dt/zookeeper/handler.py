@@ -173,6 +173,11 @@ class LoopHandler:
             raise
         return self._socket
 
+    def hang_up(self) -> None:
+        """End the connection under kazoo's hands: whatever it waits for, it notices at once."""
+        if self._socket is not None:
+            self._socket.hang_up()
+
     def create_socket_pair(self) -> tuple[WakeUp, WakeUp]:
         """Return the ends by which requests are announced."""
         wake_up = WakeUp()

@@ -10,6 +10,7 @@ Source: kafka.zookeeper.ZooKeeperClient (reinitialize), kafka.server.KafkaServer
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
 from enum import Enum
@@ -38,6 +39,7 @@ kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 kazoo_log.setLevel(logging.ERROR)
 
 RESTART_DELAY_S = 1.0
+CLOSE_TIMEOUT_S = 2.0
 MAX_RECONNECT_DELAY_S = 0.5
 
 
@@ -110,18 +112,34 @@ class Session:
         await asyncio.to_thread(self.kazoo.start_async)
 
     async def close(self) -> None:
-        """End the session and the thread."""
+        """End the session and the thread; a server that is silent is not waited for longer than a few seconds."""
         self._wanted = False
         if self._restart is not None:
             self._restart.cancel()
-        await asyncio.to_thread(self._close)
+        loop, closed = asyncio.get_running_loop(), asyncio.Event()
+
+        def close() -> None:
+            self._close()
+            with contextlib.suppress(RuntimeError):  # the loop has not waited for us
+                loop.call_soon_threadsafe(closed.set)
+
+        # A thread of its own and no executor's: those are waited for at the end of the process.
+        self.handler.spawn(close)
+        for hang_up in (self.handler.hang_up, self._give_up):
+            try:
+                await asyncio.wait_for(closed.wait(), CLOSE_TIMEOUT_S)
+            except TimeoutError:
+                hang_up()
+            else:
+                return
 
     def _close(self) -> None:
-        try:
+        with contextlib.suppress(WriterNotClosedException):
             self.kazoo.stop()
             self.kazoo.close()
-        except WriterNotClosedException:
-            log.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")
+
+    def _give_up(self) -> None:
+        log.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")
 
     def _heard(self, state: str) -> None:
         """Take a state from kazoo's thread; whether kazoo has given up is decided now, it may change any moment."""

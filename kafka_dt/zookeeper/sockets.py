@@ -115,6 +115,11 @@ class BufferedSocket:
         """Return the file descriptor."""
         return self._socket.fileno()
 
+    def hang_up(self) -> None:
+        """End the connection, from any thread; the descriptor stays the owner's to close."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
