@@ -40,6 +40,15 @@ def test_the_readme_leads_with_the_two_commands() -> None:
     assert first.line < 5
 
 
+def test_the_readme_shows_what_run_prints() -> None:
+    program = (ROOT / "kafka_dt/cli/run.py").read_text(encoding="utf-8")
+    shown = blocks("README.md", "text")[0].text
+    labels = re.findall(r"^([A-Z][A-Za-z]*(?: [a-z]+)*)  ", shown, re.MULTILINE)
+    assert labels == ["Kafka clients", "ZooKeeper", "User", "Its settings", "Token"]
+    for label in labels:
+        assert f'"{label}"' in program
+
+
 @pytest.mark.parametrize("target", sorted({words[1] for words in commands() if words[0] == "make"}))
 def test_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE)
