@@ -61,8 +61,12 @@ def test_a_token_is_written_with_the_keys_of_a_broker() -> None:
     assert json.loads(TokenZnode.encode(TOKEN)) == DOCUMENT
 
 
-def test_a_token_is_written_without_blanks() -> None:
-    assert b" " not in TokenZnode.encode(TOKEN)
+def test_a_token_is_written_to_the_byte_as_by_a_broker() -> None:
+    assert TokenZnode.encode(TOKEN).decode() == (
+        '{"issueTimestamp":1700000000000,"renewers":["User%3Abob","User%3A","User%3Abob"],'
+        '"tokenRequester":"User%3Aalice","tokenId":"dGhpcyBpcyBhIHRva2VuIQ","owner":"User%3Aa%20b%2Ac%7E",'
+        '"expiryTimestamp":1700086400000,"maxTimestamp":1700604800000,"version":3}'
+    )
 
 
 def test_a_token_is_read() -> None:
