@@ -15,6 +15,7 @@ import base64
 import contextlib
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,10 @@ def node_properties(zookeeper: str, **overrides: object) -> dict[str, object]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
+SPREAD_S = 20.0
+"""Within this time every worker serves, one that has just been replaced too, and gets a connection."""
+
+
 class Node(KafkaDt):
     """One node."""
 
@@ -104,7 +109,8 @@ class Node(KafkaDt):
         """Give one connection to each worker; the kernel chooses, so more are made and those to spare closed."""
         with contextlib.ExitStack() as stack:
             found: dict[int, RawConnection] = {}
-            for _ in range(60):
+            deadline = time.monotonic() + SPREAD_S
+            while time.monotonic() < deadline:
                 connection = connect()
                 worker = self.worker_of(local_port(connection))
                 if worker in found:
