@@ -28,7 +28,7 @@ from kio.schema.errors import ErrorCode
 
 from protocol.authentication import Action, Request, State, next_step
 from protocol.decoding import decode
-from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnknownApi
+from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from protocol.frames import FrameSplitter, frame
 from protocol.headers import RequestHeader, encode_response, parse_request_header
 from protocol.registry import APIS, ApiKey, api_versions_response
@@ -174,13 +174,14 @@ class ServerConnection:
                 return None
             try:
                 content = self._frames.next_frame()
-                if content is None:
-                    return self._close("the client closed the connection", error=False) if self._eof else None
-                event = self._take(content, now_ms)
             except InvalidFrameLength as error:
                 return self._close(str(error), delayed=not self._state.logged_in)
+            if content is None:
+                return self._close("the client closed the connection", error=False) if self._eof else None
+            try:
+                event = self._take(content, now_ms)
             except RemoteProtocolError as error:
-                return self._close(str(error), delayed=isinstance(error, UnknownApi) and not self._state.logged_in)
+                return self._close(str(error), delayed=self._state is State.INITIAL and not _has_header(content))
             if event is not None:
                 return event
             answered += 1
@@ -381,6 +382,17 @@ def _kind(header: RequestHeader) -> Request:
         case ApiKey.SASL_AUTHENTICATE:
             return Request.TOKEN
     return Request.OTHER
+
+
+def _has_header(content: bytes) -> bool:
+    """Say whether a broken first request is a request at all: what is none counts as one of the wrong kind."""
+    try:
+        parse_request_header(content)
+    except UnsupportedVersion as error:
+        return error.api_key == ApiKey.SASL_HANDSHAKE
+    except RemoteProtocolError:
+        return False
+    return True
 
 
 def _names_itself(body: Any) -> bool:

@@ -192,6 +192,43 @@ def test_a_first_request_other_than_versions_and_handshake_closes_without_an_ans
     assert client.frames() == []
 
 
+BAD_HEADERS = {
+    "empty": b"",
+    "short": b"\0\x26\0",
+    "unknown API": struct.pack(">hhih", 999, 0, 1, -1),
+    "GSSAPI": b"\x60\x82" * 20,
+    "no such version": struct.pack(">hhih", ApiKey.SASL_AUTHENTICATE, 9, 1, -1),
+}
+
+
+@pytest.mark.parametrize("content", BAD_HEADERS.values(), ids=BAD_HEADERS)
+def test_a_first_frame_without_a_usable_header_is_a_failed_login(content: bytes) -> None:
+    client = Conversation()
+    client.connection.receive_data(frame(content))
+    closed = client.event()
+    assert isinstance(closed, ConnectionClosed)
+    assert closed.delayed
+
+
+@pytest.mark.parametrize("content", BAD_HEADERS.values(), ids=BAD_HEADERS)
+def test_a_later_frame_without_a_usable_header_closes_at_once(content: bytes) -> None:
+    client = Conversation()
+    client.ask(ApiKey.API_VERSIONS, 0)
+    client.connection.receive_data(frame(content))
+    closed = client.event()
+    assert isinstance(closed, ConnectionClosed)
+    assert not closed.delayed
+
+
+@pytest.mark.parametrize("version", [2, -1])
+def test_a_handshake_of_no_version_closes_at_once(version: int) -> None:
+    client = Conversation()
+    client.connection.receive_data(frame(struct.pack(">hhih", ApiKey.SASL_HANDSHAKE, version, 1, -1)))
+    closed = client.event()
+    assert isinstance(closed, ConnectionClosed)
+    assert not closed.delayed
+
+
 # The exchange
 
 
