@@ -136,7 +136,10 @@ class Session:
     def _close(self) -> None:
         with contextlib.suppress(WriterNotClosedException):
             self.kazoo.stop()
-            self.kazoo.close()
+            # After a start that failed, kazoo has stopped already, but its thread may not have ended, and close() wants
+            # that; nothing public waits for it.
+            if self.kazoo._connection.stop(CLOSE_TIMEOUT_S):  # noqa: SLF001
+                self.kazoo.close()
 
     def _give_up(self) -> None:
         log.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")

@@ -38,6 +38,7 @@ class Node:
             brief={"folder": str(folder), "secret": "the secret", **brief},
             endpoints=ENDPOINTS,
             count=count,
+            inherited=[],
             on_ready=self._on_ready,
         )
 
@@ -219,7 +220,7 @@ from kafka_dt.config import Endpoint
 from kafka_dt.server.workers import Supervisor
 brief = {"folder": sys.argv[2]}
 ready = lambda ports: print("up", flush=True)
-asyncio.run(Supervisor([sys.executable, sys.argv[1]], brief, [Endpoint("A", "127.0.0.1", 0)], 2, ready).run())
+asyncio.run(Supervisor([sys.executable, sys.argv[1]], brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], ready).run())
 """
 
 
