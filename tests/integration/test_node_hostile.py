@@ -88,12 +88,12 @@ def rows(cases: dict[str, bytes]) -> pytest.MarkDecorator:
 
 def costs_only_itself(node: Node, connection: RawConnection, hostile: bytes) -> str:
     """Send it; see that the connection ends, without an answer, and give the one line about it."""
-    port = local_port(connection)
+    port, before = local_port(connection), len(node.log())
     with contextlib.suppress(ConnectionError):  # it may be closed before everything is sent
         connection.send(hostile)
     assert connection.closed(CLOSED_WITHIN_S)
-    eventually(lambda: bool(node.lines_about(port)), LOGGED_WITHIN_S)
-    (line,) = node.lines_about(port)
+    eventually(lambda: bool(node.lines_about(port, before)), LOGGED_WITHIN_S)
+    (line,) = node.lines_about(port, before)
     assert " INFO " in line
     return line
 
@@ -144,13 +144,13 @@ def test_a_good_request_before_a_bad_one_is_answered(node: Node) -> None:
 
 
 def test_clients_that_leave_in_the_middle_write_no_line(node: Node, neighbour: dict[int, RawConnection]) -> None:
-    ports = []
+    ports, before = [], len(node.log())
     for sent in (b"", b"\0\0", b"\0\0\0\x20half a frame"):
         with node.connect() as connection:
             ports.append(local_port(connection))
             connection.send(sent)
     assert serves(neighbour)
-    assert [line for port in ports for line in node.lines_about(port)] == []
+    assert [line for port in ports for line in node.lines_about(port, before)] == []
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,14 @@ def test_clients_that_leave_in_the_middle_write_no_line(node: Node, neighbour: d
     ],
 )
 def test_a_failed_login_is_one_line_too(node: Node, login: Callable[[RawConnection], object]) -> None:
+    before = len(node.log())
     with node.connect() as connection:
         with pytest.raises(Exception, match="58: Authentication failed"):
             login(connection)
         assert connection.closed(CLOSED_WITHIN_S)
         port = local_port(connection)
-        eventually(lambda: bool(node.lines_about(port)), LOGGED_WITHIN_S)
-        (line,) = node.lines_about(port)
+        eventually(lambda: bool(node.lines_about(port, before)), LOGGED_WITHIN_S)
+        (line,) = node.lines_about(port, before)
         assert "failed authentication" in line
 
 

@@ -149,12 +149,13 @@ async def test_our_client_logs_in_again_by_itself(node: Node) -> None:
 
 
 def test_a_session_that_does_not_log_in_again_is_closed_at_its_next_request(node: Node) -> None:
+    before = len(node.log())
     with node.connect("REAUTH", "alice") as connection:
         begun = time.monotonic()
         assert served(connection)
         eventually(lambda: time.monotonic() - begun > REAUTH_MS / 1000 + 0.05, within_s=30)
         assert not served(connection)
-        (line,) = node.lines_about(local_port(connection))
+        (line,) = node.lines_about(local_port(connection), before)
         assert "the session has ended" in line
 
 

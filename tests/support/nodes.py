@@ -143,9 +143,14 @@ class Node(KafkaDt):
         """What the node has written so far."""
         return self.process.output()
 
-    def lines_about(self, port: int) -> list[str]:
-        """The lines of the log that name the client with that local port."""
-        return [line for line in self.log().splitlines() if re.search(rf"127\.0\.0\.1:{port}\b", line)]
+    def lines_about(self, port: int, since: int) -> list[str]:
+        """The lines of the log that name the client with that local port.
+
+        Args:
+            port: another client may have had it before.
+            since: how long the log was when this one came.
+        """
+        return [line for line in self.log()[since:].splitlines() if re.search(rf"127\.0\.0\.1:{port}\b", line)]
 
     def check_log(self) -> None:
         """See that nothing was unforeseen, and that nothing secret was written."""
