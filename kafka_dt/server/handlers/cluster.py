@@ -15,10 +15,13 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.server.handlers import Handler, RequestContext
-from protocol import ApiKey, build, element_type, refused_coordinators, response_type
+from protocol import ApiKey, build, element_type, refusal, refused_coordinators, response_type
 
 BROKER_ENDPOINTS: Final = 1
 """KIP-919: the endpoint type that asks for brokers rather than controllers."""
+
+TOPIC_ID_VERSION: Final = 12
+"""The first version of Metadata that takes topic ids; 10 and 11 have the field and refuse its use."""
 
 _NO_COORDINATORS: Final = "kafka-dt keeps delegation tokens; it has no consumer groups and no transactions"
 
@@ -45,6 +48,8 @@ class ClusterHandlers:
 
     async def metadata(self, context: RequestContext, body: Any) -> Any:
         """Answer a Metadata."""
+        if context.header.api_version < TOPIC_ID_VERSION and any(map(_is_by_id, body.topics or ())):
+            return refusal(context.header, body, ErrorCode.invalid_request)
         kind = response_type(context.header)
         broker = build(
             element_type(kind, "brokers"),
@@ -97,6 +102,10 @@ class ClusterHandlers:
     async def find_coordinator(self, context: RequestContext, body: Any) -> Any:
         """Answer a FindCoordinator: there is none."""
         return refused_coordinators(response_type(context.header), body, ErrorCode.invalid_request, _NO_COORDINATORS)
+
+
+def _is_by_id(asked: Any) -> bool:
+    return asked.name is None or getattr(asked, "topic_id", None) is not None
 
 
 def _missing(topic: type[Any], asked: Any) -> Any:

@@ -68,6 +68,17 @@ async def test_a_topic_that_is_asked_for_by_id_is_unknown_by_id() -> None:
     assert [(each.topic_id, each.error_code.value) for each in answer.topics] == [(topic_id, 100)]
 
 
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize(("name", "topic_id"), [(None, None), (None, uuid.uuid4()), ("orders", uuid.uuid4())])
+async def test_versions_that_have_topic_ids_and_do_not_take_them_refuse_the_request(
+    version: int, name: str | None, topic_id: uuid.UUID | None
+) -> None:
+    element = element_type(APIS[METADATA].request[version], "topics")
+    answer = await ask(METADATA, version, topics=(build(element, name=name, topic_id=topic_id),))
+    assert [(each.name, each.error_code.value) for each in answer.topics] == [(name or "", 42)]
+    assert answer.brokers == ()
+
+
 @pytest.mark.parametrize("version", versions(METADATA))
 async def test_all_topics_are_none(version: int) -> None:
     # Version 0 has no null: there an empty list asks for all.
