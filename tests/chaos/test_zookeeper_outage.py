@@ -17,9 +17,10 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import DelegationToken
 from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
-from tests.support.nodes import Node, node_properties
+from tests.support.nodes import WORKERS, Node, local_port, node_properties
 from tests.support.raw import DESCRIBE
 from tests.support.token_load import TokenLoad, logs_in
+from tests.support.waiting import eventually
 from tests.support.zookeeper import child_zookeeper
 
 _LOG = logging.getLogger(__name__)
@@ -153,6 +154,56 @@ async def test_a_node_that_is_killed_under_load_loses_nothing_that_it_acknowledg
         await asyncio.to_thread(victim.start)
         assert await logs_in(victim, kept[2])
         assert not await logs_in(victim, kept[1])
+
+
+@contextlib.contextmanager
+def one_node(folder: Path, connect: str, **settings: object) -> Iterator[Node]:
+    with Node(folder / "node", node_properties(connect, **settings)) as node:
+        yield node
+    node.check_log()
+
+
+async def test_a_worker_that_dies_during_an_outage_is_back_when_zookeeper_is(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    with one_node(tmp_path, zookeeper.address, zookeeper_connection_timeout_ms=1_000) as node:
+        veteran = await known_everywhere([node])
+        zookeeper.kill()
+        victim, survivor = node.workers()
+        os.kill(victim, signal.SIGKILL)
+        # Its successor cannot start either; the other worker goes on alone.
+        await asyncio.to_thread(node.process.wait_for, r"Worker \d: .*ZooKeeper.*; it is replaced in", TIMEOUT_S)
+        assert survivor in node.workers()
+        await asyncio.to_thread(zookeeper.start)
+        assert await logs_in(node, veteran)
+        await asyncio.to_thread(eventually, lambda: _all_serve(node, veteran), TIMEOUT_S)
+        async with node.client() as client:
+            await client.expire(veteran.hmac)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["gone", "silent"])
+def test_a_node_stops_without_zookeeper(zookeeper: EmbeddedZooKeeper, tmp_path: Path, how: signal.Signals) -> None:
+    with one_node(tmp_path, zookeeper.address) as node:
+        workers = node.workers()
+        assert zookeeper.server_pid is not None
+        os.kill(zookeeper.server_pid, how)
+        try:
+            assert node.stop() == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(zookeeper.server_pid, signal.SIGCONT)
+        assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+
+
+def _all_serve(node: Node, token: DelegationToken) -> bool:
+    """Whether both workers are there and take a login."""
+    if len(node.workers()) < WORKERS:
+        return False
+    found = set()
+    for _ in range(20):
+        with node.connect_by_token(token) as connection:
+            found.add(node.worker_of(local_port(connection)))
+    return len(found) == WORKERS
 
 
 def _check_answers(load: TokenLoad) -> None:
