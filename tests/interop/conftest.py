@@ -24,6 +24,8 @@ from tests.support.server import KafkaDt, server_properties
 from tests.support.zookeeper import make_chroot, running_zookeeper
 
 BUNDLES = (KAFKA_39, KAFKA_4X)
+IMPATIENT = {"connection.failed.authentication.delay.ms": 0}
+"""A failed login waits for 100 ms (a broker: up to 300), which adds up; `cases/delays.py` holds the waiting."""
 TIMEOUT_S = 900
 """The first test may wait for a download."""
 
@@ -143,6 +145,7 @@ def broker(kafka_39: KafkaTools, zookeeper_connect: str, tmp_path_factory: pytes
         zookeeper=zookeeper_connect,
         java=kafka_39.java,
         classpath=kafka_39.classpath,
+        overrides=IMPATIENT,
     ) as running:
         yield running
 
@@ -150,7 +153,8 @@ def broker(kafka_39: KafkaTools, zookeeper_connect: str, tmp_path_factory: pytes
 @pytest.fixture(scope="session")
 def server(zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaDt]:
     """kafka-dt on the ZooKeeper and with the key of `broker`."""
-    with KafkaDt(tmp_path_factory.mktemp("kafka-dt"), server_properties(zookeeper_connect)) as running:
+    properties = {**server_properties(zookeeper_connect), **IMPATIENT}
+    with KafkaDt(tmp_path_factory.mktemp("kafka-dt"), properties) as running:
         yield running
 
 
