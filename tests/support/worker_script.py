@@ -1,7 +1,8 @@
 """A worker of the supervisor's tests: as small as can be, and told by its brief how to behave.
 
 The brief's `folder` receives one file for each start, named by worker number and process id, that holds the brief.
-`refuse` is a reason not to start; a `stubborn` worker does not drain.
+`refuse` is a reason not to start, `write_to` a file descriptor that receives the worker's number; a `stubborn` worker
+does not hear SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ def main() -> None:
     folder = Path(brief["folder"])
     (folder / f"unfinished.{os.getpid()}").write_text(json.dumps(brief))
     (folder / f"unfinished.{os.getpid()}").rename(folder / f"{brief['number']}.{os.getpid()}")
+    if "write_to" in brief:
+        os.write(brief["write_to"], bytes([brief["number"]]))
     if brief.get("refuse"):
         sys.stdout.write(brief["refuse"] + "\n")
         sys.exit(1)
@@ -29,8 +32,7 @@ def main() -> None:
         (folder / f"drained.{os.getpid()}").touch()
         sys.exit(0)
 
-    if not brief.get("stubborn"):
-        signal.signal(signal.SIGTERM, drain)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if brief.get("stubborn") else drain)
     sys.stdout.write(READY + "\n")
     sys.stdout.flush()
     sys.stdin.read()

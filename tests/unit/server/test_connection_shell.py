@@ -18,6 +18,7 @@ from kafka_dt.server.connection import EVENTS_IN_A_ROW, READ_AHEAD_BYTES
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import ApiKey, build, frame, refused_coordinators, response_type
+from protocol.sasl import Challenge
 from tests.support.fake_transport import NOW, Shell, listener, turns
 
 FIND = ApiKey.FIND_COORDINATOR
@@ -92,6 +93,14 @@ async def test_a_request_knows_who_asks_and_where_the_client_has_connected_to() 
     assert context.security_protocol is SecurityProtocol.PLAINTEXT
     assert (context.endpoint.host, context.endpoint.port) == ("192.0.2.2", 9092)
     assert body.key == "group"
+
+
+async def test_an_advertised_address_is_told_as_it_is() -> None:
+    gate = Gate()
+    shell = Shell(gate, listener(advertised=Endpoint("PLAINTEXT", "tokens.example", 443)))
+    shell.send(find(shell, "group"))
+    await turns()
+    assert gate.asked[0][0].endpoint == Endpoint("PLAINTEXT", "tokens.example", 443)
 
 
 async def test_an_advertised_address_is_told_instead_and_its_port_may_be_the_bound_one() -> None:
@@ -272,7 +281,31 @@ async def test_a_clock_that_fails_closes_the_connection(caplog: pytest.LogCaptur
     assert "no time" in caplog.text
 
 
+async def test_a_refusal_that_fails_as_well_closes_the_connection(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> Any:
+        raise RuntimeError("no refusal either")
+
+    monkeypatch.setattr("kafka_dt.server.connection.refusal", failing)
+    shell = Shell(failing)
+    shell.send(find(shell, "group"))
+    await until(lambda: not shell.opened)
+    assert shell.transport.aborted
+    assert "no refusal either" in caplog.text
+
+
 # Logins
+
+
+@pytest.mark.parametrize("later", [True, False])
+async def test_a_login_takes_as_many_steps_as_its_mechanism(later: bool) -> None:
+    shell = Shell(at_once, SASL, lambda _: StubLogin(Challenge(b"and then?"), later))
+    log_in(shell)
+    shell.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"more")
+    _, first, second = await answered(shell, 3)
+    assert (first.error_code, first.auth_bytes) == (ErrorCode.none, b"and then?")
+    assert second.auth_bytes == b"and then?"
 
 
 async def test_a_login_that_fails_is_answered_and_closed_after_the_delay(caplog: pytest.LogCaptureFixture) -> None:

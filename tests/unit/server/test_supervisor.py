@@ -201,8 +201,17 @@ async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch
     monkeypatch.setattr(workers, "GRACE_SECONDS", 0.1)
     node = Node(tmp_path, count=1, stubborn=True)
     async with running(node):
-        os.kill(node.pids()[0], signal.SIGSTOP)
+        assert alive(node.pids()[0])
     assert not alive(node.pids()[0])
+
+
+async def test_workers_share_what_the_node_gives_them(tmp_path: Path) -> None:
+    with (tmp_path / "shared").open("w+b") as shared:
+        node = Node(tmp_path, write_to=shared.fileno())
+        node.supervisor.inherited = [shared.fileno()]
+        async with running(node):
+            shared.seek(0)
+            assert sorted(shared.read()) == [0, 1]
 
 
 async def test_a_cancelled_supervisor_takes_its_workers_along(tmp_path: Path) -> None:
