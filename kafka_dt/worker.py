@@ -21,6 +21,7 @@ from kafka_dt.security.revocations import SharedBoard
 from kafka_dt.server.workers import READY
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.errors import ZooKeeperError
+from protocol.registry import load_entities
 
 
 async def work(brief: dict[str, Any]) -> None:
@@ -64,6 +65,7 @@ def main() -> int:
     brief = json.loads(sys.stdin.readline())
     set_up_logging(f"worker {brief['number']}")
     _allow_many_connections()
+    load_entities()
     try:
         app.run(work(brief))
     except (ConfigError, ZooKeeperError, StoreUnavailable, OSError) as error:

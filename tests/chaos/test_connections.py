@@ -16,11 +16,12 @@ import pytest
 from kazoo.client import KazooClient
 
 from protocol.sasl import ScramClient, ScramMechanism
-from tests.support.nodes import SHA_256, Node
+from tests.support.nodes import SHA_256, Node, node_properties
 from tests.support.raw import (
     API_VERSIONS,
     CREATE,
     DESCRIBE,
+    DESCRIBE_CLUSTER,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     ConnectionClosed,
@@ -32,6 +33,7 @@ from tests.support.waiting import eventually
 SETTLED_WITHIN_S = 20.0
 MANY = 1_000
 DAWDLERS = 100
+FEW_FILES = 80
 LOGINS_MEANWHILE = 20
 FLOOD_BYTES = 256 * 1024 * 1024
 HELD_UP_S = 1.0
@@ -294,6 +296,28 @@ def test_connections_that_come_and_go_leave_nothing(node: Node) -> None:
         with node.connect() as connection, contextlib.suppress(ConnectionClosed):
             if number % 3:
                 connection.send(b"\0\0\0\1" if number % 2 else b"\0")
+
+
+def test_a_node_that_runs_out_of_files_serves_whom_it_has_and_recovers(node: Node, tmp_path: Path) -> None:
+    """More connections are closed at once; those that are there are served, also for the first time of an API."""
+    scarce = Node(tmp_path, node_properties(node.zookeeper, kafka_dt_workers=1))
+    shell = f'ulimit -n {FEW_FILES}; exec "$0" "$@"'
+    scarce.process._command = ["bash", "-c", shell, *scarce.process._command]
+    with scarce:
+        served = 0
+        with contextlib.ExitStack() as stack:
+            connections = [stack.enter_context(scarce.connect()) for _ in range(2 * FEW_FILES)]
+            for each in connections:
+                with contextlib.suppress(ConnectionClosed, ConnectionError):
+                    each.login_plain("alice", "alice-secret")
+                    create(each)
+                    assert each.ask(DESCRIBE_CLUSTER, 0, include_cluster_authorized_operations=False)
+                    served += 1
+        assert FEW_FILES / 3 < served < FEW_FILES
+        eventually(lambda: open_files(scarce.workers()[0]) < FEW_FILES / 2, SETTLED_WITHIN_S)
+        with scarce.connect(user="alice") as connection:
+            create(connection)
+    scarce.check_log()
 
 
 _CREATION = {

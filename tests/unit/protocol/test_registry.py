@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -22,6 +25,20 @@ TOKEN_APIS = (38, 39, 40, 41)
 
 def test_the_versions_are_those_of_a_broker() -> None:
     assert {int(key): (api.min_version, api.max_version) for key, api in APIS.items()} == RANGES
+
+
+def test_all_entities_can_be_imported_at_once() -> None:
+    code = """
+import sys
+from protocol.registry import load_entities, APIS
+load_entities()
+before = set(sys.modules)
+for api in APIS.values():
+    for version in api.request:
+        api.request[version], api.response[version]
+assert set(sys.modules) == before
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("key", RANGES)
