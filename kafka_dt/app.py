@@ -136,7 +136,7 @@ class Node:
         self._authorizer = Authorizer.from_settings(settings)
         self._sessions = Sessions(self._token, now_ms)
         self._cache.on_change(self._sessions.token_changed)
-        revocations = Revocations(board, self._tokens.refresh)
+        revocations = Revocations(board, self._tokens.catch_up)
         self._cache.on_change(revocations.token_changed)
         salts = Salts(salt_secret)
         self._subjects = ScramSubjects(

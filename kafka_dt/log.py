@@ -1,9 +1,25 @@
-"""Logging: one line an event, to standard error."""
+"""Logging: one line an event, to standard error.
+
+Names of users, clients and tokens come from strangers. Whatever they hold, an event stays one line: control characters
+are escaped here, once for all. Tracebacks keep their lines.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+
+
+class OneLineFormatter(logging.Formatter):
+    """Writes a message as one line, whatever is in it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Format the message, without the traceback that may follow."""
+        record.message = "".join(
+            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+            for character in record.message
+        )
+        return super().formatMessage(record)
 
 
 def set_up_logging(process: str) -> None:
@@ -12,8 +28,6 @@ def set_up_logging(process: str) -> None:
     Args:
         process: what this process is in the node, for every line.
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format=f"%(asctime)s %(levelname)s [{process}] %(message)s",
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLineFormatter(f"%(asctime)s %(levelname)s [{process}] %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)

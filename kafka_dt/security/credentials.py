@@ -12,15 +12,14 @@ Source: KIP-48, KIP-84; Kafka's ScramServerCallbackHandler; DESIGN.md, "Tokens f
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.revocations import Revocations
-from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
+from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager, has_token_id_form
 from protocol.sasl import ScramCredential, ScramMechanism
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +30,9 @@ class ScramUsers(Protocol):
 
     def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """Give the credential of a user; None if there is no such user or none for that mechanism."""
+
+    def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
+        """Give the counts of iterations that users have with a mechanism, each once, in ascending order."""
 
 
 class Claim(Enum):
@@ -86,6 +88,7 @@ class ScramSubjects:
         self._revocations = revocations
         self._without_extension = without_extension
         self._now_ms = now_ms
+        self._refusing = False
 
     def find(self, mechanism: ScramMechanism, name: str, claim: Claim) -> Subject | None:
         """Give the subject if memory has all that it takes; None if `lookup` is needed.
@@ -101,10 +104,13 @@ class ScramSubjects:
                 return Subject(user, Principal.user(name))
             if claim is Claim.USER or not self._without_extension:
                 return self._nobody(mechanism, name)
+        if not has_token_id_form(name):
+            return self._nobody(mechanism, name)
         try:
             token = self._tokens.find(name)
         except StoreUnavailable as error:
             return self._refuse_for_now(mechanism, name, error)
+        self._refusing = False
         if token is None:
             return None
         return self._subject(mechanism, token, self._credentials.find(mechanism, token))
@@ -125,10 +131,9 @@ class ScramSubjects:
         """Whether `live_token` can be believed; if not, `hear_revocations` comes first."""
         return self._revocations.all_heard
 
-    async def hear_revocations(self) -> None:
-        """Hear of every revocation on this node; where the store cannot be asked, `live_token` decides."""
-        with suppress(StoreUnavailable):
-            await self._revocations.hear()
+    async def hear_revocations(self) -> bool:
+        """Hear of every revocation on this node; False if that cannot be had now."""
+        return await self._revocations.hear()
 
     def live_token(self, token_id: str) -> Token | None:
         """Give a token if it is (still) there and has not expired: asked again when a login completes."""
@@ -146,8 +151,12 @@ class ScramSubjects:
         return None if credential is None else Subject(credential, token.token.owner, token.token)
 
     def _nobody(self, mechanism: ScramMechanism, name: str) -> Subject:
-        return Subject(self._salts.decoy(mechanism, name), None)
+        """Give the subject of a name that nobody has; it looks like a token if it could be one, else like a user."""
+        counts = () if has_token_id_form(name) else self._users.iterations(mechanism)
+        return Subject(self._salts.decoy(mechanism, name, counts), None)
 
     def _refuse_for_now(self, mechanism: ScramMechanism, name: str, error: StoreUnavailable) -> Subject:
-        _LOG.warning("A login by token is refused. %s", error)
+        if not self._refusing:
+            self._refusing = True
+            _LOG.warning("Logins by token are refused until the store of tokens can be asked again. %s", error)
         return self._nobody(mechanism, name)

@@ -6,7 +6,7 @@ first logs in with a mechanism, off the event loop. Whoever logs in at the same 
 Salts are derived from the name, for tokens and for names that nobody has alike. A stranger who tries an id sees the
 same salt each time, on every worker and node, whether the id is a token's or not.
 
-Source: KIP-48 (password = base64 of the HMAC, 4096 iterations); DESIGN.md, "No oracle".
+Source: KIP-48 (password = base64 of the HMAC, 4096 iterations); Kafka's ScramFormatter; DESIGN.md, "No oracle".
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import hmac
+import string
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
@@ -23,8 +24,12 @@ from kafka_dt.tokens import DelegationToken
 from protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 
 ITERATIONS: Final = 4096
+SALT_BITS: Final = 130
+"""As many as `ScramFormatter.secureRandomString` of Kafka draws."""
 MAX_DERIVED: Final = 50_000
 """How many credentials are kept; about 400 bytes each."""
+
+_DIGITS: Final = string.digits + string.ascii_lowercase
 
 
 class Salts:
@@ -38,21 +43,37 @@ class Salts:
         self._secret = secret
 
     def salt(self, mechanism: ScramMechanism, name: str) -> bytes:
-        """Give the salt of a name, 16 bytes, as long as those that Kafka's tools make."""
-        return self._derive(b"salt", mechanism, name)[:16]
+        """Give the salt of a name, in the form of those that Kafka's tools give to users: 130 bits as base 36 text."""
+        number = int.from_bytes(self._derive(b"salt", mechanism, name)) % 2**SALT_BITS
+        return _base36(number).encode("ascii")
 
-    def decoy(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
-        """Give a credential for a name that nobody has: it looks like a token's, and no proof fits it."""
+    def decoy(self, mechanism: ScramMechanism, name: str, counts: Sequence[int] = ()) -> ScramCredential:
+        """Give a credential for a name that nobody has: it looks like somebody's, and no proof fits it.
+
+        Args:
+            mechanism: of the login.
+            name: the name.
+            counts: the iterations that users have; the name decides which it is. None of them stands for a token's.
+        """
+        choice = int.from_bytes(self._derive(b"iterations", mechanism, name))
         return ScramCredential(
             salt=self.salt(mechanism, name),
             stored_key=self._derive(b"stored", mechanism, name)[: mechanism.hash_bytes],
             server_key=self._derive(b"server", mechanism, name)[: mechanism.hash_bytes],
-            iterations=ITERATIONS,
+            iterations=counts[choice % len(counts)] if counts else ITERATIONS,
         )
 
     def _derive(self, purpose: bytes, mechanism: ScramMechanism, name: str) -> bytes:
         text = b"\0".join((purpose, mechanism.encode(), name.encode("utf-8", "surrogatepass")))
         return hmac.digest(self._secret, text, "sha512")
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or _DIGITS[0]
 
 
 class TokenCredentials:

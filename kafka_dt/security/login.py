@@ -68,6 +68,9 @@ class Refused:
     """What the client is told; nothing that a guesser could use."""
     detail: str
     """What the log is told; no secret either."""
+    name: str
+    """Who the client says it is, a user name or a token id, for the log; empty if it has not said it."""
+    mechanism: Mechanism
 
 
 LoginOutcome = Challenge | LoggedIn | Refused
@@ -96,11 +99,13 @@ class Login:
         self._mechanism = Mechanism.PLAIN
         self._machine: ServerMechanism[Any] | None = None
         self._subject: Subject | None = None
+        self._name = ""
 
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
         self._mechanism = Mechanism(mechanism)
         self._subject = None
+        self._name = ""
         if self._mechanism is Mechanism.PLAIN:
             self._machine = PlainServer()
         else:
@@ -115,6 +120,7 @@ class Login:
         outcome = self._running().step(message)
         if not isinstance(outcome, CredentialRequest):
             return self._conclude_when_sure(outcome)
+        self._name = outcome.name
         if self._mechanism is Mechanism.PLAIN:
             return self._check_password(outcome.name)
         mechanism = _SCRAM[self._mechanism]
@@ -130,7 +136,8 @@ class Login:
         return self._conclude(outcome)
 
     async def _conclude_later(self, success: Success) -> LoginOutcome:
-        await self._subjects.hear_revocations()
+        if not await self._subjects.hear_revocations():
+            return self._refused("a token was revoked, and the store does not tell which")
         return self._conclude(success)
 
     async def _look_up(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
@@ -150,7 +157,7 @@ class Login:
             case Success():
                 return self._complete(outcome)
             case Failure():
-                return Refused(outcome.message or self._generic(), outcome.detail)
+                return self._refused(outcome.detail, outcome.message)
             case CredentialRequest():
                 raise LocalProtocolError("a mechanism asked for a credential twice")
 
@@ -158,12 +165,12 @@ class Login:
         if self._subject is None:
             return self._establish(success.message, Identity(Principal.user(success.identity), self._mechanism), None)
         if self._subject.principal is None:
-            return Refused(self._generic(), "a decoy was matched")
+            return self._refused("a decoy was matched")
         if self._subject.token is None:
             return self._establish(success.message, Identity(self._subject.principal, self._mechanism), None)
         token = self._subjects.live_token(self._subject.token.token_id)
         if token is None:
-            return Refused(self._generic(), "the token ended during the login")
+            return self._refused("the token ended during the login")
         identity = Identity(self._subject.principal, self._mechanism, token.token_id)
         return self._establish(success.message, identity, token)
 
@@ -172,11 +179,14 @@ class Login:
         if before is not None and before.principal != identity.principal:
             changed = f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
             text = f"Cannot change principals during re-authentication from {changed}"
-            return Refused(text, text)
+            return self._refused("the principal is another one than before", text)
         lifetime = session_lifetime_ms(token, self._max_reauth_ms(), self._now_ms())
         self.identity = identity
         self._machine = None
         return LoggedIn(message, identity, lifetime)
+
+    def _refused(self, detail: str, message: str | None = None) -> Refused:
+        return Refused(message or self._generic(), detail, self._name, self._mechanism)
 
     def _max_reauth_ms(self) -> int:
         configured: Mapping[Mechanism, int] = self._listener.max_reauth_ms

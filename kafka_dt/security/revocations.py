@@ -10,12 +10,15 @@ Source: DESIGN.md, "Revocation is bounded".
 
 from __future__ import annotations
 
+import asyncio
 import mmap
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from kafka_dt.tokens import Token, ends_sooner
+from kafka_dt.tokens import StoreUnavailable, Token, ends_sooner
 
+HEAR_SECONDS: Final = 1.0
+"""How long a login waits for the news before it is refused."""
 MAX_WORKERS: Final = mmap.PAGESIZE // 8
 """How many counters the board has."""
 
@@ -57,7 +60,8 @@ class Revocations:
 
     Args:
         board: shared by the workers.
-        hear_all: returns when every change acknowledged before the call is known here.
+        hear_all: returns when every change acknowledged before the call is known here; raises StoreUnavailable if that
+            cannot be had.
     """
 
     def __init__(self, board: Board, hear_all: Callable[[], Awaitable[None]]) -> None:
@@ -75,12 +79,13 @@ class Revocations:
         """Whether nothing was counted since this worker heard all news."""
         return self._board.read() == self._heard
 
-    async def hear(self) -> None:
-        """Hear all news.
-
-        Raises:
-            StoreUnavailable: the store cannot be asked, and what is known is too old.
-        """
+    async def hear(self) -> bool:
+        """Hear all news; False if they cannot be had now: a token may be revoked that is taken for live here."""
         counted = self._board.read()
-        await self._hear_all()
+        try:
+            async with asyncio.timeout(HEAR_SECONDS):
+                await self._hear_all()
+        except (TimeoutError, StoreUnavailable):
+            return False
         self._heard = counted
+        return True

@@ -40,6 +40,8 @@ _LOG = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES: Final = 64 * 1024
 """How much may wait behind a request that is under way before reading stops."""
+LONGEST_NAME: Final = 200
+"""How much of a name that somebody claims is logged, in characters."""
 EVENTS_IN_A_ROW: Final = 64
 """How many requests of one connection are served before the others get their turn."""
 
@@ -241,7 +243,8 @@ class ClientConnection(asyncio.Protocol):
                 self._machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
                 self._join_session(outcome.identity.token_id)
             case Refused():
-                self._fail_login(outcome.message, outcome.detail)
+                who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
+                self._fail_login(outcome.message, f"{who}{outcome.detail}")
 
     def _fail_login(self, message: str, detail: str) -> None:
         event = self._machine.fail(message)

@@ -22,6 +22,7 @@ from kafka_dt.tokens.errors import (
     VersionConflict,
 )
 from kafka_dt.tokens.keyring import HmacAlgorithm, Keyring
+from kafka_dt.tokens.lookup import has_token_id_form
 from kafka_dt.tokens.manager import TokenLimits, TokenManager
 from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, Principal
 from kafka_dt.tokens.store import ChangeListener, StoredToken, TokenStore
@@ -55,4 +56,5 @@ __all__ = [
     "TokensDisabled",
     "VersionConflict",
     "ends_sooner",
+    "has_token_id_form",
 ]

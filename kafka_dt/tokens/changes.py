@@ -14,6 +14,7 @@ setOrCreateDelegationToken)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Rule = Callable[[Token, int], Token | None]
 """Given a token and the time: what is to become of it, None to delete it; raises a TokenError to refuse."""
+
+_LOG = logging.getLogger(__name__)
 
 MAX_ATTEMPTS: Final = 10
 """How often a change is decided anew because others change the same token; nobody fights that long by accident."""
@@ -95,6 +98,8 @@ class GuardedChanges:
         changed = rule(held.token, now_ms)
         if changed is None:
             await self._store.delete(token_id, held.version)
+            _LOG.info("Deleted delegation token %s of %s", token_id, held.token.owner)
             return now_ms
         stored = await self._store.update(changed, held.version)
+        _LOG.info("Delegation token %s of %s ends at %d", token_id, changed.owner, changed.expiry_timestamp_ms)
         return stored.token.expiry_timestamp_ms

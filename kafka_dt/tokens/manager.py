@@ -17,6 +17,7 @@ Source: KIP-48, KIP-373; kafka.server.DelegationTokenManagerZk, kafka.server.Kaf
 
 from __future__ import annotations
 
+import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.store import TokenStore
+
+_LOG = logging.getLogger(__name__)
 
 MAX_IDS: Final = 10
 """How many ids are drawn for a new token before the random generator is given up."""
@@ -134,6 +137,7 @@ class TokenManager:
                 stored = await self._store.create(token)
             except VersionConflict:
                 continue  # the id is taken: a miracle, or a broken random generator
+            _LOG.info("Created delegation token %s of %s, asked for by %s", token.token_id, owner, requester)
             return DelegationToken(stored.token, keyring.hmac(token.token_id))
         raise StoreUnavailable("every new token id was taken")
 
@@ -208,7 +212,7 @@ class TokenManager:
         self._require_keyring()
         if owners is not None and not owners:
             return []
-        await self.refresh()
+        await self._refresh()
         return [
             delegation
             async for delegations in in_turns(self._cache.concerning(owners))
@@ -240,18 +244,14 @@ class TokenManager:
             found = await self._read_through.lookup(token_id)
         return found
 
-    async def refresh(self) -> None:
-        """Hear of every change acknowledged anywhere before the call, or make sure that what is known is fresh enough.
+    async def catch_up(self) -> None:
+        """Hear of every change acknowledged anywhere before the call.
 
         Raises:
-            StoreUnavailable: the store cannot be asked, and what is known is older than `max_staleness_ms`.
+            StoreUnavailable: the store cannot be asked.
         """
-        if not self.enabled:
-            return
-        try:
+        if self.enabled:
             await self._catch_up.join()
-        except StoreUnavailable:
-            self._require_freshness()
 
     async def remove_expired(self) -> int:
         """Delete every expired token; other nodes may do the same at the same time.
@@ -270,6 +270,13 @@ class TokenManager:
         if len(hmac) != keyring.hmac_bytes:
             raise TokenNotFound
         return await self._changes.change(hmac, rule)
+
+    async def _refresh(self) -> None:
+        """Hear all news if they can be had, else make sure that what is known is fresh enough."""
+        try:
+            await self._catch_up.join()
+        except StoreUnavailable:
+            self._require_freshness()
 
     def _new_token(
         self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], max_lifetime_ms: int

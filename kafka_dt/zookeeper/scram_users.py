@@ -20,7 +20,7 @@ from kafka_dt.zookeeper.sanitizer import desanitize
 from kafka_dt.zookeeper.znodes import ConfigChangeZnode, UserZnode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Znode
@@ -45,6 +45,7 @@ class ScramUsers:
     ) -> None:
         self._client = client
         self._credentials: dict[str, Credentials] = {}
+        self._iterations: dict[ScramMechanism, Sequence[int]] = {}
         self._purger = ChangePurger(client, ConfigChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
         self._changes = ChangeFollower(
             client,
@@ -82,6 +83,13 @@ class ScramUsers:
         """
         return self._credentials.get(user, {}).get(mechanism)
 
+    def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
+        """Return the counts of iterations that users have with a mechanism, each once, in ascending order."""
+        if mechanism not in self._iterations:
+            held = {found[mechanism].iterations for found in self._credentials.values() if mechanism in found}
+            self._iterations[mechanism] = sorted(held)
+        return self._iterations[mechanism]
+
     def __len__(self) -> int:
         """Return how many users have credentials."""
         return len(self._credentials)
@@ -109,6 +117,7 @@ class ScramUsers:
         present = {_name(user) for user in users}
         for gone in self._credentials.keys() - present:
             del self._credentials[gone]
+        self._iterations.clear()
         await asyncio.gather(*(self._read(user) for user in users if user != UserZnode.DEFAULT))
         log.info("%d SCRAM users read", len(self._credentials))
 
@@ -124,6 +133,7 @@ class ScramUsers:
         if user is None:
             return
         credentials = {} if znode is None else _readable(sanitized_user, znode)
+        self._iterations.clear()
         if credentials:
             self._credentials[user] = credentials
         else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -74,6 +75,9 @@ class KnownUsers:
     def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         return self.users.get((user, mechanism))
 
+    def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
+        return sorted({credential.iterations for (_, known), credential in self.users.items() if known is mechanism})
+
 
 @dataclass
 class CountedBoard:
@@ -103,10 +107,13 @@ class World:
         self._salts = Salts(b"secret")
         self.board = CountedBoard()
         self.news: list[str] = []
+        self.cut_off = False
         self._revocations = Revocations(self.board, self._hear)
         self._credentials = TokenCredentials(self._salts, executor)
 
     async def _hear(self) -> None:
+        if self.cut_off:
+            raise StoreUnavailable("cut off")
         for token_id in self.news:
             self.tokens.cached.pop(token_id, None)
         self.news.clear()
@@ -240,6 +247,36 @@ async def test_the_salt_of_a_name_that_nobody_has_stays_the_same(world: World) -
     assert len(challenges) == 1
 
 
+def server_first(world: World, name: str) -> dict[str, str]:
+    """Give the attributes of the first challenge, which must come without waiting."""
+    login = world.login()
+    login.begin(Mechanism.SCRAM_SHA_256)
+    outcome = login.evaluate(ScramClient(ScramMechanism.SHA_256, name, "x", "clientnonce").first())
+    assert isinstance(outcome, Challenge)
+    return {part[0]: part[2:] for part in outcome.message.decode().split(",")}
+
+
+def test_a_name_that_nobody_has_is_challenged_like_a_user_of_kafkas_tools(world: World) -> None:
+    known, unknown = server_first(world, "carol"), server_first(world, "nobody")
+    assert unknown["i"] == known["i"] == "8192"
+    salt = base64.b64decode(unknown["s"]).decode("ascii")
+    assert re.fullmatch(r"[0-9a-z]{22,26}", salt)
+    assert unknown.keys() == known.keys()
+
+
+async def test_an_id_that_no_token_has_is_challenged_like_a_token(world: World) -> None:
+    await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD)
+    live = server_first(world, TOKEN_ID)
+    login = world.login()
+    login.begin(Mechanism.SCRAM_SHA_256)
+    other = "AAAAAAAAAAAAAAAAAAAAAA"
+    outcome = await evaluated(login, ScramClient(ScramMechanism.SHA_256, other, "x", "clientnonce").first())
+    assert isinstance(outcome, Challenge)
+    attributes = {part[0]: part[2:] for part in outcome.message.decode().split(",")}
+    assert attributes["i"] == live["i"] == "4096"
+    assert abs(len(attributes["s"]) - len(live["s"])) <= 4
+
+
 async def test_an_expired_token_is_refused_like_one_that_nobody_has(world: World) -> None:
     world.tokens.cached[TOKEN_ID] = token(expiry_timestamp_ms=NOW - 1)
     outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
@@ -270,6 +307,17 @@ async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(wor
     world.news.append(TOKEN_ID)
     world.board.count()
     assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+
+
+async def test_while_a_revocation_cannot_be_heard_no_token_logs_in(world: World) -> None:
+    world.board.count()
+    world.cut_off = True
+    for _ in range(2):
+        outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD)
+        assert isinstance(outcome, Refused)
+        assert outcome.message == GENERIC + "SCRAM-SHA-256"
+    world.cut_off = False
+    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
 async def test_a_login_after_all_news_were_heard_asks_for_no_more(world: World) -> None:

@@ -1,11 +1,13 @@
+import asyncio
 import mmap
 import tempfile
 from collections.abc import Iterator
 
 import pytest
 
+from kafka_dt.security import revocations
 from kafka_dt.security.revocations import Revocations, SharedBoard
-from kafka_dt.tokens import Principal, Token
+from kafka_dt.tokens import Principal, StoreUnavailable, Token
 
 TOKEN = Token(
     token_id="qe9NVyTyRGKwPVvXpmXvyQ",
@@ -63,5 +65,22 @@ async def test_what_is_counted_while_the_news_are_heard_has_to_be_heard_again(de
         board.count()
 
     worker = Revocations(board, overtaken)
-    await worker.hear()
+    assert await worker.hear()
+    assert not worker.all_heard
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["no answer", "an error"])
+async def test_what_cannot_be_heard_is_not_taken_as_heard(
+    descriptor: int, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    monkeypatch.setattr(revocations, "HEAR_SECONDS", 0.01)
+
+    async def cut_off() -> None:
+        if silent:
+            await asyncio.Event().wait()
+        raise StoreUnavailable("cut off")
+
+    worker = Revocations(SharedBoard(descriptor, 0), cut_off)
+    worker.token_changed(TOKEN.token_id, TOKEN, None)
+    assert not await worker.hear()
     assert not worker.all_heard
