@@ -250,4 +250,4 @@ def _scram(value: str | bytes) -> str | None:
     if not isinstance(value, bytes) or value[:2] not in {b"r=", b"v=", b"e="}:
         return None
     parts = value.decode().split(",")
-    return "<" + ",".join(part if part[0] in "ie" else part[:2] for part in parts) + ">"
+    return "<" + ",".join(part if part[0] == "e" else part[:2] for part in parts) + ">"

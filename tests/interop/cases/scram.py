@@ -26,7 +26,7 @@ SHA_256: Final = ScramMechanism.SHA_256
 SHA_512: Final = ScramMechanism.SHA_512
 
 GENERIC: Final = "Authentication failed during {}authentication due to invalid credentials with SASL mechanism {}"
-CHALLENGED: Final = "SaslAuthenticate v2: error_code=0 error_message='' auth_bytes=<r=,s=,i=4096> session_lifetime=0"
+CHALLENGED: Final = "SaslAuthenticate v2: error_code=0 error_message='' auth_bytes=<r=,s=,i=> session_lifetime=0"
 WELCOME: Final = "SaslAuthenticate v2: error_code=0 error_message='' auth_bytes=<v=> session_lifetime=86400"
 LET_IN: Final = (CHALLENGED, WELCOME, "works")
 WRONG_AUTHZID: Final = "Authentication failed: Client requested an authorization id that is different from username"
@@ -293,7 +293,9 @@ def proving(proof: bytes) -> MakeFinal:
 def lives() -> Iterator[Case]:
     yield Case("by SaslAuthenticate v0", by_version(0), tuple(_without_lifetime(line) for line in LET_IN))
     yield Case("by SaslAuthenticate v1", by_version(1), tuple(line.replace("v2", "v1") for line in LET_IN))
-    yield Case("by bare messages", by_bare_messages, ("bare <r=,s=,i=4096>", "bare <v=>", "works"))
+    for mechanism in ScramMechanism:
+        yield Case(f"the iterations of a token, {mechanism}", iterations(mechanism), ["i=4096"])
+    yield Case("by bare messages", by_bare_messages, ("bare <r=,s=,i=>", "bare <v=>", "works"))
     yield Case("after a renewal", after_a_renewal, (CHALLENGED, WELCOME.replace("86400", "3600"), "works"))
     yield Case("a token of another user", of_another_user, (*LET_IN, token_login("User")))
     yield Case(
@@ -321,6 +323,16 @@ def by_version(version: int) -> Callable[[Stage], None]:
     def talk(stage: Stage) -> None:
         token = stage.token()
         log_in(chosen(stage, SHA_256), SHA_256, token.password, first_of(token), version=version)
+
+    return talk
+
+
+def iterations(mechanism: ScramMechanism) -> Callable[[Stage], None]:
+    def talk(stage: Stage) -> None:
+        wire = chosen(stage, mechanism)
+        with unrecorded(wire):
+            challenge = wire.authenticate(first_of(stage.token())).auth_bytes
+        stage.note(challenge.decode().split(",")[2])
 
     return talk
 

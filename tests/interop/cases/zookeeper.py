@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, Final
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from tests.interop.cases import scram
 from tests.interop.cases.sasl import chosen
@@ -104,7 +105,10 @@ def note_changes(stage: Stage, token: MadeToken) -> None:
     """Note the number and form of the change nodes of a token."""
     forms = Counter[str]()
     for name in stage.zookeeper.get_children(CHANGES):
-        data, stat = stage.zookeeper.get(f"{CHANGES}/{name}")
+        try:
+            data, stat = stage.zookeeper.get(f"{CHANGES}/{name}")
+        except NoNodeError:  # old ones are purged meanwhile
+            continue
         if data == token.token_id.encode():
             forms[f"{re.sub('[0-9]', '9', name)} of session {stat.ephemeralOwner}"] += 1
     stage.note(", ".join(f"{count} x {form}" for form, count in forms.items()))
