@@ -120,15 +120,17 @@ class LoopHandler:
     Args:
         inbox: brings watches to the loop.
         tls: for the connections to ZooKeeper; None = plain.
+        on_end: called in the event loop when kazoo's thread has ended, whatever has ended it.
     """
 
     name = "kafka_dt_loop_handler"
     timeout_exception = TimeoutError
     sleep_func = staticmethod(time.sleep)
 
-    def __init__(self, inbox: Inbox, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, inbox: Inbox, tls: ssl.SSLContext | None, on_end: Callable[[], object]) -> None:
         self._inbox = inbox
         self._tls = tls
+        self._on_end = on_end
         self._lock = threading.Lock()
         self._socket: BufferedSocket | None = None
         self.running = False
@@ -150,7 +152,14 @@ class LoopHandler:
 
     def spawn(self, function: Callable[..., object], *args: object, **kwargs: object) -> threading.Thread:
         """Run the connection's loop in a thread of its own."""
-        thread = threading.Thread(target=function, args=args, kwargs=kwargs, name="zookeeper", daemon=True)
+
+        def run() -> None:
+            try:
+                function(*args, **kwargs)
+            finally:
+                self._inbox.post(self._on_end)
+
+        thread = threading.Thread(target=run, name="zookeeper", daemon=True)
         thread.start()
         return thread
 

@@ -2,7 +2,8 @@
 
 kazoo itself finds a lost connection again, and opens a new session when the old one has expired. It gives up after
 a refused login, and its thread ends on an error it did not foresee; then it is started again here after a
-second, as a broker does. `zookeeper.set.acl`, the login and TLS are checked before the first connection.
+second, as a broker does. That its thread has ended is the sign: of an end that follows another without a connection
+in between, kazoo tells no new state. `zookeeper.set.acl`, the login and TLS are checked before the first connection.
 
 Source: kafka.zookeeper.ZooKeeperClient (reinitialize), kafka.server.KafkaServer.initZkClient.
 """
@@ -13,12 +14,13 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
+import threading
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, WriterNotClosedException
-from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.exceptions import WriterNotClosedException
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from kafka_dt.zookeeper.errors import LoginUnusable
@@ -78,8 +80,9 @@ class Session:
         self._inbox = inbox
         self._on_state = on_state
         self._wanted = False
-        self._restart: asyncio.Task[None] | None = None
-        self.handler = LoopHandler(inbox, settings.tls)
+        self._ended = asyncio.Event()
+        self._restarts: asyncio.Task[None] | None = None
+        self.handler = LoopHandler(inbox, settings.tls, self._ended.set)
         self.kazoo: Any = KazooClient(
             hosts=settings.connect.partition("/")[0],
             timeout=settings.session_timeout_ms / 1000,
@@ -109,13 +112,14 @@ class Session:
     async def start(self) -> None:
         """Begin to connect, and go on trying until `close`."""
         self._wanted = True
+        self._restarts = asyncio.create_task(self._start_again_and_again())
         await asyncio.to_thread(self.kazoo.start_async)
 
     async def close(self) -> None:
         """End the session and the thread; a server that is silent is not waited for longer than a few seconds."""
         self._wanted = False
-        if self._restart is not None:
-            self._restart.cancel()
+        if self._restarts is not None:
+            self._restarts.cancel()
         loop, closed = asyncio.get_running_loop(), asyncio.Event()
 
         def close() -> None:
@@ -124,7 +128,7 @@ class Session:
                 loop.call_soon_threadsafe(closed.set)
 
         # A thread of its own and no executor's: those are waited for at the end of the process.
-        self.handler.spawn(close)
+        threading.Thread(target=close, name="zookeeper-close", daemon=True).start()
         for hang_up in (self.handler.hang_up, self._give_up):
             try:
                 await asyncio.wait_for(closed.wait(), CLOSE_TIMEOUT_S)
@@ -145,31 +149,30 @@ class Session:
         log.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")
 
     def _heard(self, state: str) -> None:
-        """Take a state from kazoo's thread; whether kazoo has given up is decided now, it may change any moment."""
-        ended = self.kazoo.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
-        self._inbox.post(self._changed, _STATES[state], ended)
+        """Take a state from kazoo's thread."""
+        self._inbox.post(self._changed, _STATES[state])
 
-    def _changed(self, state: ConnectionState, ended: bool) -> None:
+    def _changed(self, state: ConnectionState) -> None:
         if not self._wanted:
             return
         if state is ConnectionState.CONNECTED:
             log.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
         else:
             log.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
-        if ended and self._restart is None:
-            self._restart = asyncio.create_task(self._start_again())
         self._on_state(state)
 
-    async def _start_again(self) -> None:
-        log.warning("the ZooKeeper client has ended, starting it again")
-        while self._restart is not None:
+    async def _start_again_and_again(self) -> None:
+        """Start kazoo after each end, also after one that comes before its start is known to have worked."""
+        while True:
+            await self._ended.wait()
+            self._ended.clear()
+            log.warning("the ZooKeeper client has ended, starting it again")
             await asyncio.sleep(RESTART_DELAY_S)
             try:
                 await asyncio.to_thread(self.kazoo.start_async)
-            except KazooException:
+            except Exception:  # whatever it is: without a client this node is of no use
                 log.exception("the ZooKeeper client could not be started, trying again")
-            else:
-                self._restart = None
+                self._ended.set()
 
 
 def _check(settings: ZooKeeperSettings) -> None:
