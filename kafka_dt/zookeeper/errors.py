@@ -64,7 +64,7 @@ class VersionMismatch(ZooKeeperError):
 
 
 class RequestRefused(ZooKeeperError):
-    """ZooKeeper answered with an error that has no type of its own here; the cause is chained."""
+    """ZooKeeper, or kazoo before it, refused with an error that has no type of its own here; the cause is chained."""
 
 
 class RequestTooLarge(ZooKeeperError):

@@ -113,8 +113,14 @@ class Requests:
             fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=False))
 
     def _begin(self, request: Request) -> None:
+        """Hand a request to kazoo; one that it does not even take has failed, and needs no place."""
+        try:
+            answer = request.begin()
+        except Exception as refused:  # noqa: BLE001 - whatever it is, it belongs to the caller
+            fail(request.future, error_of(refused, request.subject))
+            return
         self._under_way.add(request)
-        request.begin().rawlink(partial(self._inbox.post, self._finish, request))
+        answer.rawlink(partial(self._inbox.post, self._finish, request))
 
     def _finish(self, request: Request, answer: Answer) -> None:
         self._under_way.discard(request)
