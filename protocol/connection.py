@@ -267,7 +267,8 @@ class ServerConnection:
             )
         if kind is Request.API_VERSIONS and header.api_version not in APIS[ApiKey.API_VERSIONS].request:
             return self._refuse_version(header, action)
-        body, _ = decode(APIS[ApiKey(header.api_key)].request[header.api_version], content, offset)
+        api = APIS[ApiKey(header.api_key)]
+        body, _ = decode(api.request[header.api_version], content, offset, max_elements=api.max_elements)
         return self._act(action, following, header, body, now_ms)
 
     def _act(

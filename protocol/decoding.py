@@ -41,7 +41,10 @@ from protocol.times import to_duration, to_timestamp
 E = TypeVar("E", bound=Entity)
 
 MAX_ELEMENTS: Final = 100_000
-"""Array elements and tagged fields of one message, counted through all its levels."""
+"""Array elements and tagged fields of one message, counted through all its levels, where the caller says nothing.
+
+Requests have far lower limits, each API its own (`protocol.registry`).
+"""
 
 _MORE: Final = 0x80
 """The bit of a varint's byte that says that another follows."""

@@ -23,7 +23,7 @@ from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
 from protocol.decoding import decode
 from protocol.encoding import encode
 from protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
-from protocol.registry import APIS, Api, ApiKey
+from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
 MAX_RESPONSE_ELEMENTS: Final = 2_000_000
 """Array elements of a response that a client takes: a server may describe far more tokens than a client asks for."""
@@ -65,7 +65,7 @@ def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         raise MalformedMessage("no header")
     api_key, api_version = _KEY_AND_VERSION.unpack_from(frame)
     header_type: type[Any] = RequestHeaderV2 if _is_flexible(api_key, api_version) else RequestHeaderV1
-    header, offset = decode(header_type, frame)
+    header, offset = decode(header_type, frame, max_elements=MAX_TAGGED_FIELDS)
     return RequestHeader(api_key, api_version, header.correlation_id, header.client_id), offset
 
 

@@ -24,6 +24,9 @@ from protocol.errors import LocalProtocolError
 from protocol.layout import entity_layout
 from protocol.times import NO_THROTTLE
 
+MAX_TAGGED_FIELDS: Final = 32
+"""What a request without arrays may hold: none of Kafka's has as many tagged fields, and anybody can send them."""
+
 
 class ApiKey(IntEnum):
     """The APIs of Kafka that are spoken here."""
@@ -51,6 +54,8 @@ class Api:
     """kio's entity type of the request, by version."""
     response: Mapping[int, type[Any]]
     """kio's entity type of the response, by version."""
+    max_elements: int
+    """How many array elements and tagged fields a request may hold: what nobody needs must not cost the others."""
 
 
 class _EntityTypes(Mapping[int, type[Any]]):
@@ -83,7 +88,9 @@ class _EntityTypes(Mapping[int, type[Any]]):
         return len(self._versions)
 
 
-def _api(key: ApiKey, min_version: int, max_version: int, *, first_entity: int = 0) -> Api:
+def _api(
+    key: ApiKey, min_version: int, max_version: int, *, first_entity: int = 0, max_elements: int = MAX_TAGGED_FIELDS
+) -> Api:
     """Make a row; versions before `first_entity` have its layout."""
     versions = range(min_version, max_version + 1)
     return Api(
@@ -92,6 +99,7 @@ def _api(key: ApiKey, min_version: int, max_version: int, *, first_entity: int =
         max_version=max_version,
         request=_EntityTypes(key, versions, first_entity, load_request_schema),
         response=_EntityTypes(key, versions, first_entity, load_response_schema),
+        max_elements=max_elements,
     )
 
 
@@ -99,15 +107,15 @@ APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
     {
         api.key: api
         for api in (
-            _api(ApiKey.METADATA, 0, 13),
-            _api(ApiKey.FIND_COORDINATOR, 0, 6),
+            _api(ApiKey.METADATA, 0, 13, max_elements=2_000),
+            _api(ApiKey.FIND_COORDINATOR, 0, 6, max_elements=2_000),
             _api(ApiKey.SASL_HANDSHAKE, 0, 1),
             _api(ApiKey.API_VERSIONS, 0, 4),
             _api(ApiKey.SASL_AUTHENTICATE, 0, 2),
-            _api(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, first_entity=1),
+            _api(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, first_entity=1, max_elements=5_000),
             _api(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, first_entity=1),
             _api(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, first_entity=1),
-            _api(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3, first_entity=1),
+            _api(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3, first_entity=1, max_elements=5_000),
             _api(ApiKey.DESCRIBE_CLUSTER, 0, 2),
         )
     }

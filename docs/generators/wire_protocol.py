@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_dt.config.settings import options
-from protocol.registry import APIS, Api, ApiKey
+from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
 _HEAD: Final = """\
 # Wire protocol
@@ -47,7 +47,9 @@ Everything that a client can make the server allocate is bounded before it is be
 |---|---|
 | a frame before login | `sasl.server.max.receive.size`, {before_login} bytes by default |
 | a frame after login | `socket.request.max.bytes`, {after_login} bytes by default |
-| an array or a string | no longer than the bytes that are there; all arrays of a request together 100,000 elements |
+| an array or a string | no longer than the bytes that are there |
+| arrays and tagged fields of a request, together | as many elements as the table above has |
+| tagged fields of a header | {header_tags} |
 | requests under way | one for each connection, answered in the order of their arrival |
 
 A frame that is too long, cut short or does not decode closes its connection with one line in the log, and touches no
@@ -71,17 +73,22 @@ They are looked for in this order: 64; for create 65, then 67; 61; 62; 63; 66.
 
 def page() -> str:
     """Return the page as Markdown."""
-    table = "| key | API | versions | |\n|---|---|---|---|\n" + "".join(_row(api) for api in APIS.values())
+    table = "| key | API | versions | elements | |\n|---|---|---|---|---|\n" + "".join(
+        _row(api) for api in APIS.values()
+    )
     defaults = {declared.key: declared.default for _, declared in options()}
     return (
         _HEAD
         + table
         + _TAIL.format(
-            before_login=defaults["sasl.server.max.receive.size"], after_login=defaults["socket.request.max.bytes"]
+            before_login=defaults["sasl.server.max.receive.size"],
+            after_login=defaults["socket.request.max.bytes"],
+            header_tags=MAX_TAGGED_FIELDS,
         )
     )
 
 
 def _row(api: Api) -> str:
     name = api.key.name.title().replace("_", "")
-    return f"| {api.key.value} | {name} | {api.min_version}-{api.max_version} | {_NOTES[api.key]} |\n"
+    cells = (api.key.value, name, f"{api.min_version}-{api.max_version}", f"{api.max_elements:,}", _NOTES[api.key])
+    return f"| {' | '.join(map(str, cells))} |\n"

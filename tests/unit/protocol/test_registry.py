@@ -6,7 +6,8 @@ from kio.schema.errors import ErrorCode
 
 from protocol.encoding import encode
 from protocol.errors import LocalProtocolError
-from protocol.registry import APIS, ApiKey, api_versions_response
+from protocol.layout import entity_layout
+from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey, api_versions_response
 
 RANGES = {
     3: (0, 13),
@@ -52,6 +53,14 @@ def test_every_version_has_a_request_and_a_response_of_its_api(key: int) -> None
             assert version in types
             assert types[version].__api_key__ == key
             assert types[version].__version__ == (version or (1 if key in TOKEN_APIS else 0))
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
+def test_an_api_whose_requests_have_arrays_has_a_limit_for_them_and_others_have_room_for_tagged_fields(
+    api: Api,
+) -> None:
+    has_arrays = any(field.is_array for entity in api.request.values() for field in entity_layout(entity).plain)
+    assert (MAX_TAGGED_FIELDS < api.max_elements <= 10_000) if has_arrays else api.max_elements == MAX_TAGGED_FIELDS
 
 
 @pytest.mark.parametrize("version", [-1, 4, 99])
