@@ -23,7 +23,8 @@ BROKER_ENDPOINTS: Final = 1
 TOPIC_ID_VERSION: Final = 12
 """The first version of Metadata that takes topic ids; 10 and 11 have the field and refuse its use."""
 
-_NO_COORDINATORS: Final = "kafka-dt keeps delegation tokens; it has no consumer groups and no transactions"
+_NO_COORDINATORS: Final = "kafka-dt has no coordinators"
+"""Short: it stands in the answer once for each key."""
 
 
 class ClusterHandlers:
