@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import mmap
 import os
 import secrets
 import sys
@@ -29,7 +28,7 @@ from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import Login
-from kafka_dt.security.revocations import Board, Revocations
+from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
@@ -54,6 +53,7 @@ DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 DRAIN_SECONDS: Final = 10.0
 ACL_CHECK_SECONDS: Final = 30.0
+KEEP_UP_SECONDS: Final = 1.0
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
 
@@ -84,7 +84,8 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) 
     Authorizer.from_settings(settings)
     zookeeper_settings(settings)
     with tempfile.TemporaryFile() as board:
-        board.truncate(mmap.PAGESIZE)
+        workers = settings.workers or os.cpu_count() or 1
+        board.truncate(board_bytes(workers))
         supervisor = Supervisor(
             command=[sys.executable, "-m", "kafka_dt.worker"],
             brief={
@@ -93,7 +94,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) 
                 "board": board.fileno(),
             },
             endpoints=[listener.bind for listener in made],
-            count=settings.workers or os.cpu_count() or 1,
+            count=workers,
             inherited=[board.fileno()],
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
         )
@@ -136,15 +137,15 @@ class Node:
         self._authorizer = Authorizer.from_settings(settings)
         self._sessions = Sessions(self._token, now_ms)
         self._cache.on_change(self._sessions.token_changed)
-        revocations = Revocations(board, self._tokens.catch_up)
-        self._cache.on_change(revocations.token_changed)
+        self._revocations = Revocations(board, self._tokens.catch_up)
+        self._cache.on_change(self._revocations.token_changed)
         salts = Salts(salt_secret)
         self._subjects = ScramSubjects(
             self._users,
             self._tokens,
             TokenCredentials(salts, self._executor),
             salts,
-            revocations,
+            self._revocations,
             without_extension=settings.auth_without_extension,
             now_ms=now_ms,
         )
@@ -168,7 +169,10 @@ class Node:
         handler = dispatcher(handlers.handlers(), TokenHandlers(self._tokens, self._authorizer).handlers())
         for listener in self._listeners:
             await self._open_listener(listener, handler)
-        self._background = [asyncio.create_task(_repeat(self._look_for_acls_again, ACL_CHECK_SECONDS))]
+        self._background = [
+            asyncio.create_task(_repeat(self._look_for_acls_again, ACL_CHECK_SECONDS)),
+            asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
+        ]
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
             self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))

@@ -17,7 +17,7 @@ from typing import Any
 from kafka_dt import app
 from kafka_dt.config import ConfigError, from_properties
 from kafka_dt.log import set_up_logging
-from kafka_dt.security.revocations import SharedBoard
+from kafka_dt.security.revocations import Board
 from kafka_dt.server.workers import READY
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.errors import ZooKeeperError
@@ -44,7 +44,7 @@ async def work(brief: dict[str, Any]) -> None:
         from_properties(brief["properties"]).settings,
         ports=brief["ports"],
         salt_secret=bytes.fromhex(brief["salt_secret"]),
-        board=SharedBoard(brief["board"], brief["number"]),
+        board=Board.shared(brief["board"], brief["number"]),
         number=brief["number"],
     )
     starting = asyncio.create_task(node.start())

@@ -126,10 +126,9 @@ class ScramSubjects:
         credential = await self._credentials.derive(mechanism, token)
         return Subject(credential, token.token.owner, token.token)
 
-    @property
-    def revocations_heard(self) -> bool:
+    def revocations_heard(self, token_id: str) -> bool:
         """Whether `live_token` can be believed; if not, `hear_revocations` comes first."""
-        return self._revocations.all_heard
+        return self._revocations.heard_about(token_id)
 
     async def hear_revocations(self) -> bool:
         """Hear of every revocation on this node; False if that cannot be had now."""

@@ -130,14 +130,14 @@ class Login:
         return self._check_proof(subject)
 
     def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
-        by_token = self._subject is not None and self._subject.token is not None
-        if isinstance(outcome, Success) and by_token and not self._subjects.revocations_heard:
+        token = self._subject.token if self._subject is not None else None
+        if isinstance(outcome, Success) and token is not None and not self._subjects.revocations_heard(token.token_id):
             return self._conclude_later(outcome)
         return self._conclude(outcome)
 
     async def _conclude_later(self, success: Success) -> LoginOutcome:
         if not await self._subjects.hear_revocations():
-            return self._refused("a token was revoked, and the store does not tell which")
+            return self._refused("the token may have been revoked, and the store cannot be asked")
         return self._conclude(success)
 
     async def _look_up(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:

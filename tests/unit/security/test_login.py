@@ -16,7 +16,7 @@ from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
-from kafka_dt.security.revocations import Revocations
+from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from protocol.sasl import (
     Challenge,
@@ -79,17 +79,6 @@ class KnownUsers:
         return sorted({credential.iterations for (_, known), credential in self.users.items() if known is mechanism})
 
 
-@dataclass
-class CountedBoard:
-    counted: int = 0
-
-    def count(self) -> None:
-        self.counted += 1
-
-    def read(self) -> bytes:
-        return self.counted.to_bytes(8)
-
-
 class World:
     """Everything that a login needs, and a client to log in with."""
 
@@ -105,7 +94,7 @@ class World:
         self.without_extension = True
         self.max_reauth_ms: dict[Mechanism, int] = {}
         self._salts = Salts(b"secret")
-        self.board = CountedBoard()
+        self.board = Board(bytearray(board_bytes(1)), 0)
         self.news: list[str] = []
         self.cut_off = False
         self._revocations = Revocations(self.board, self._hear)
@@ -305,12 +294,12 @@ async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(wor
     first = await evaluated(login, client.first())
     assert isinstance(first, Challenge)
     world.news.append(TOKEN_ID)
-    world.board.count()
+    world.board.count(TOKEN_ID)
     assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
 
 
-async def test_while_a_revocation_cannot_be_heard_no_token_logs_in(world: World) -> None:
-    world.board.count()
+async def test_while_a_revocation_cannot_be_heard_the_token_does_not_log_in(world: World) -> None:
+    world.board.count(TOKEN_ID)
     world.cut_off = True
     for _ in range(2):
         outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD)
@@ -320,8 +309,14 @@ async def test_while_a_revocation_cannot_be_heard_no_token_logs_in(world: World)
     assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
+async def test_while_a_revocation_cannot_be_heard_other_tokens_log_in(world: World) -> None:
+    world.board.count("another token")
+    world.cut_off = True
+    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
+
+
 async def test_a_login_after_all_news_were_heard_asks_for_no_more(world: World) -> None:
-    world.board.count()
+    world.board.count(TOKEN_ID)
     assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
     world.news.append(TOKEN_ID)
     assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
