@@ -33,6 +33,7 @@ from kafka_dt.zookeeper.errors import (
 )
 from kafka_dt.zookeeper.operations import Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.shared_sync import SharedSync
 from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode, is_node_name
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class ZooKeeperTokenStore:
     ) -> None:
         self._client = client
         self._listener: ChangeListener = _nobody
+        self._sync = SharedSync(client.sync, TokenZnode.PARENT)
         self._known: set[str] = set()
         self._unreadable: dict[str, int] = {}
         self._purger = ChangePurger(client, TokenChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
@@ -107,8 +109,10 @@ class ZooKeeperTokenStore:
         if not is_node_name(token_id):
             return None
         try:
-            self._client.sync(TokenZnode.path(token_id))
-            return await self._get(token_id)
+            synced = await self._sync.sent()
+            answer = self._get(token_id)
+            await synced
+            return await answer
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
