@@ -9,8 +9,10 @@ in, from turning that into load on the store:
 - concurrent lookups of one id share a read;
 - an id that was not there is not asked for again for `MISS_LIFE_MS`, in a table of bounded size;
 - at most `READS_PER_SECOND` reads are made. Beyond that, lookups share the store's `catch_up`, of which one runs at a
-  time whatever the number of callers. It reports every token there is, so under a flood of guesses a good token is
-  found later, but it is found.
+  time, `CATCH_UP_PAUSE_S` after the one before, whatever the number of callers. It reports every token there is, so
+  under a flood of guesses a good token is found a little later, but it is found.
+
+So guessing costs the store a few hundred small reads a second from each process at the most.
 
 Why a remembered miss cannot hide a new token: ids are 16 random bytes, and nobody knows one before the create that
 made it has been written. A lookup of it, and a read that such a lookup shares, begins after that. The exception is an
@@ -27,9 +29,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.tokens.sharing import SharedRun
+
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.sharing import SharedRun
     from kafka_dt.tokens.store import TokenStore
     from kafka_dt.tokens.token import DelegationToken
 
@@ -37,8 +40,10 @@ MISS_LIFE_MS: Final = 1_000
 """For how long an id that was not there is not asked for again."""
 MAX_MISSES: Final = 10_000
 """How many such ids are remembered; the oldest goes first."""
-READS_PER_SECOND: Final = 1_000
+READS_PER_SECOND: Final = 100
 """How many single reads are made in a second before lookups share a catch_up."""
+CATCH_UP_PAUSE_S: Final = 0.02
+"""How long lookups gather before a catch_up that they share begins."""
 
 # 16 bytes are 21 characters of 6 bits and one of 2 bits, whose other 4 are zero.
 _TOKEN_ID: Final = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
@@ -59,12 +64,23 @@ class ReadThrough:
         now_ms: the clock, in milliseconds.
     """
 
-    __slots__ = ("_cache", "_catch_up", "_misses", "_now_ms", "_reads", "_second", "_store", "_under_way")
+    __slots__ = (
+        "_cache",
+        "_catch_up",
+        "_gathered_catch_up",
+        "_misses",
+        "_now_ms",
+        "_reads",
+        "_second",
+        "_store",
+        "_under_way",
+    )
 
     def __init__(self, store: TokenStore, cache: TokenCache, catch_up: SharedRun, now_ms: Callable[[], int]) -> None:
         self._store = store
         self._cache = cache
         self._catch_up = catch_up
+        self._gathered_catch_up = SharedRun(self._gather_and_catch_up)
         self._now_ms = now_ms
         self._misses: dict[str, int] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -93,9 +109,13 @@ class ReadThrough:
         if self._may_read():
             await self._store.read(token_id)
         else:
-            await self._catch_up.join()
+            await self._gathered_catch_up.join()
         if self._cache.get(token_id) is None:
             self._remember_miss(token_id)
+
+    async def _gather_and_catch_up(self) -> None:
+        await asyncio.sleep(CATCH_UP_PAUSE_S)
+        await self._catch_up.join()
 
     def _done(self, token_id: str, task: asyncio.Task[None]) -> None:
         del self._under_way[token_id]
