@@ -29,6 +29,7 @@ from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
+from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
@@ -83,6 +84,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) 
     made = listeners(settings)
     Authorizer.from_settings(settings)
     zookeeper_settings(settings)
+    Admission.from_settings(settings)
     with tempfile.TemporaryFile() as board:
         workers = settings.workers or os.cpu_count() or 1
         board.truncate(board_bytes(workers))
@@ -149,6 +151,7 @@ class Node:
             without_extension=settings.auth_without_extension,
             now_ms=now_ms,
         )
+        self._admission = Admission.from_settings(settings)
         self._open: list[OpenListener] = []
         self._background: list[asyncio.Task[None]] = []
 
@@ -191,7 +194,10 @@ class Node:
     async def _open_listener(self, listener: Listener, handler: Handler) -> None:
         settings = self._settings
         opened = OpenListener(
-            listener.bind, backlog=settings.socket_listen_backlog_size, max_idle_ms=settings.connections_max_idle_ms
+            listener.bind,
+            backlog=settings.socket_listen_backlog_size,
+            max_idle_ms=settings.connections_max_idle_ms,
+            admission=self._admission,
         )
         services = ConnectionServices(
             listener=listener,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from kafka_dt.config.option import OPTION, Kind, Option, Secret, Section, Source, option
+from kafka_dt.config.option import INT_MAX, OPTION, Kind, Option, Secret, Section, Source, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,31 @@ class Settings:
         "A connection on which nothing was received for this long is closed; a negative value keeps it.",
         section=Section.LISTENERS,
         unit="milliseconds",
+    )
+    max_connections: int = option(
+        "max.connections",
+        Kind.INT,
+        INT_MAX,
+        "How many connections may be open, on all listeners together; one more is closed at once. "
+        "Each worker counts its own, so that a node may have as many for each of its workers.",
+        section=Section.LISTENERS,
+        minimum=1,
+    )
+    max_connections_per_ip: int = option(
+        "max.connections.per.ip",
+        Kind.INT,
+        INT_MAX,
+        "How many of them may come from one IP address; one more is closed at once. Each worker counts its own.",
+        section=Section.LISTENERS,
+        minimum=0,
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = option(
+        "max.connections.per.ip.overrides",
+        Kind.LIST,
+        (),
+        "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
+        "Names are looked up at the start.",
+        section=Section.LISTENERS,
     )
     sasl_enabled_mechanisms: tuple[str, ...] = option(
         "sasl.enabled.mechanisms",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from kafka_dt.config import Endpoint
+from kafka_dt.server.admission import Admission, AdmittedConnection
 from kafka_dt.server.connection import ClientConnection
 
 MAX_SWEEP_SECONDS: Final = 30.0
@@ -55,12 +56,14 @@ class OpenListener:
         endpoint: what to listen on; the port is known by now.
         backlog: `socket.listen.backlog.size`.
         max_idle_ms: `connections.max.idle.ms`, milliseconds; negative for never.
+        admission: how many connections may be open, shared with the other listeners of the worker.
     """
 
-    def __init__(self, endpoint: Endpoint, *, backlog: int, max_idle_ms: int) -> None:
+    def __init__(self, endpoint: Endpoint, *, backlog: int, max_idle_ms: int, admission: Admission) -> None:
         self._endpoint = endpoint
         self._backlog = backlog
         self._max_idle_seconds = max_idle_ms / 1000
+        self._admission = admission
         self._connections: set[ClientConnection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -87,7 +90,9 @@ class OpenListener:
         """
         loop = asyncio.get_running_loop()
         sock = bind(self._endpoint)
-        self._server = await loop.create_server(new_connection, sock=sock, backlog=self._backlog)
+        self._server = await loop.create_server(
+            lambda: AdmittedConnection(self._admission, new_connection), sock=sock, backlog=self._backlog
+        )
         if self._max_idle_seconds >= 0:
             self._sweep_later()
 

@@ -137,6 +137,20 @@ def failure_of(node: Node) -> list[str]:
     return [line for line in node.log().splitlines() if not line.startswith("20")]
 
 
+def test_connections_too_many_of_one_address_are_closed_over_all_listeners(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    properties = node_properties(zookeeper_connect, max_connections_per_ip=2, kafka_dt_workers=1)
+    with Node(tmp_path, properties) as node:
+        with node.connect("PLAINTEXT") as plain, node.connect(user="alice") as alice:
+            with node.connect("PLAINTEXT") as refused:
+                assert refused.closed()
+            assert plain.ask(DESCRIBE, 1, owners=None).error_code.value == 64
+            assert alice.ask(DESCRIBE, 1, owners=()).error_code.value == 0
+        assert "Refusing a connection of 127.0.0.1" in node.log()
+    node.check_log()
+
+
 def test_a_port_that_is_taken_is_one_line_that_names_the_setting(zookeeper_connect: str, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_dt.config import Endpoint
+from kafka_dt.config import Endpoint, Settings
+from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection
 from kafka_dt.server.listener import OpenListener, bind
 
@@ -65,10 +66,13 @@ class Unread(RecordedConnection):
 
 
 class World:
-    def __init__(self, max_idle_ms: int, kind: type[RecordedConnection]) -> None:
+    def __init__(self, max_idle_ms: int, kind: type[RecordedConnection], max_connections: int) -> None:
         with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
             self.port = int(probe.getsockname()[1])
-        self.listener = OpenListener(Endpoint("PLAINTEXT", HOST, self.port), backlog=10, max_idle_ms=max_idle_ms)
+        admission = Admission.from_settings(Settings(max_connections=max_connections))
+        self.listener = OpenListener(
+            Endpoint("PLAINTEXT", HOST, self.port), backlog=10, max_idle_ms=max_idle_ms, admission=admission
+        )
         self.connections: list[RecordedConnection] = []
         self._kind = kind
 
@@ -86,8 +90,10 @@ class World:
 
 
 @asynccontextmanager
-async def opened(max_idle_ms: int = -1, kind: type[RecordedConnection] = RecordedConnection) -> AsyncIterator[World]:
-    world = World(max_idle_ms, kind)
+async def opened(
+    max_idle_ms: int = -1, kind: type[RecordedConnection] = RecordedConnection, max_connections: int = 1000
+) -> AsyncIterator[World]:
+    world = World(max_idle_ms, kind, max_connections)
     await world.listener.open(world.connection)
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -143,6 +149,19 @@ async def test_an_idle_client_that_does_not_read_what_is_left_for_it_is_cut_off(
         assert world.connections[0].done == ["close", "abort"]
         writer.close()
         await writer.wait_closed()
+
+
+async def test_a_connection_too_many_is_closed_at_once_and_there_is_room_when_another_has_gone() -> None:
+    async with opened(max_connections=2) as world:
+        first, second = await world.client(), await world.client()
+        await ended(await asyncio.open_connection(HOST, world.port))
+        assert len(world.listener) == len(world.connections) == 2
+        world.connections[0].close()
+        await ended(first)
+        third = await world.client()
+        await world.listener.drain(1)
+        await ended(second)
+        await ended(third)
 
 
 async def test_draining_closes_the_port_and_the_idle_and_waits_for_the_busy() -> None:

@@ -1,0 +1,187 @@
+"""Which connection is one too many, and that what is admitted behaves as if nothing stood before it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, cast
+
+import pytest
+
+from kafka_dt.config import ConfigError, from_properties
+from kafka_dt.server.admission import Admission, AdmittedConnection
+
+ALICE, BOB = ("192.0.2.1", 50000), ("192.0.2.2", 50000)
+
+
+def admission(**limits: object) -> Admission:
+    texts = {f"max.connections{key}": str(value) for key, value in limits.items()}
+    return Admission.from_settings(
+        from_properties({key.replace("_", "."): text for key, text in texts.items()}).settings
+    )
+
+
+def test_without_limits_everybody_comes_in() -> None:
+    open_to_all = admission()
+    assert {open_to_all.enter((f"192.0.2.{number % 3}", number)) for number in range(1000)} == {None}
+
+
+def test_the_limit_counts_all_addresses_and_gives_room_back() -> None:
+    two = Admission(2, 10, {})
+    assert two.enter(ALICE) is None
+    assert two.enter(BOB) is None
+    assert two.enter(BOB) == "there are 2 connections, no more are allowed (max.connections)"
+    two.leave(ALICE)
+    assert two.enter(BOB) is None
+
+
+def test_the_limit_of_an_address_counts_no_other() -> None:
+    one = admission(_per_ip=1)
+    assert one.enter(ALICE) is None
+    assert (
+        one.enter(("192.0.2.1", 50001)) == "its address has 1 connections, no more are allowed (max.connections.per.ip)"
+    )
+    assert one.enter(BOB) is None
+    one.leave(ALICE)
+    assert one.enter(ALICE) is None
+
+
+def test_what_was_refused_is_not_counted() -> None:
+    one = admission(_per_ip=1)
+    one.enter(ALICE)
+    for _ in range(10):
+        assert one.enter(ALICE) is not None
+    one.leave(ALICE)
+    assert one.enter(ALICE) is None
+
+
+def test_an_override_counts_in_place_of_the_limit() -> None:
+    few = admission(_per_ip=0, _per_ip_overrides="192.0.2.1:2, localhost:1,[2001:db8::1]:1")
+    assert few.enter(ALICE) is few.enter(ALICE) is None
+    assert few.enter(ALICE) is not None
+    assert few.enter(BOB) is not None
+    assert few.enter(("127.0.0.1", 1)) is None
+    assert few.enter(("2001:db8::1", 1, 0, 0)) is None
+
+
+def test_an_ipv4_client_of_an_ipv6_socket_is_the_same_client() -> None:
+    one = admission(_per_ip=1)
+    assert one.enter(("::ffff:192.0.2.1", 50000, 0, 0)) is None
+    assert one.enter(ALICE) is not None
+
+
+def test_addresses_that_have_gone_are_forgotten() -> None:
+    counting = admission()
+    for number in range(100):
+        peer = (f"192.0.2.{number}", 1)
+        counting.enter(peer)
+        counting.leave(peer)
+    assert not counting._counts
+
+
+@pytest.mark.parametrize("peer", [None, (), "", ("not an address", 1)])
+def test_a_client_without_an_address_counts_too(peer: Any) -> None:
+    one = admission(_per_ip=1)
+    assert one.enter(peer) is None
+    assert one.enter(None) is not None
+    one.leave(peer)
+    assert one.enter(peer) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["192.0.2.1", ":1", "192.0.2.1:", "192.0.2.1:-1", "192.0.2.1:many", "no.such.invalid:1"]
+)
+def test_an_override_that_cannot_be_used_is_an_error_that_names_the_key(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
+        admission(_per_ip_overrides=text)
+
+
+# The socket
+
+
+class Told(asyncio.Protocol):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.told.append(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.told.append(data)
+
+    def eof_received(self) -> bool:
+        self.told.append("end")
+        return True
+
+    def pause_writing(self) -> None:
+        self.told.append("pause")
+
+    def resume_writing(self) -> None:
+        self.told.append("resume")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.told.append(exc)
+
+
+class Socket:
+    """Stands for a transport."""
+
+    def __init__(self) -> None:
+        self.aborted = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": ALICE}[name]
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def accept(limits: Admission, inner: Told) -> tuple[AdmittedConnection, Socket]:
+    socket, connection = Socket(), AdmittedConnection(limits, lambda: inner)
+    connection.connection_made(cast("asyncio.Transport", socket))
+    return connection, socket
+
+
+def test_an_admitted_connection_is_told_everything() -> None:
+    inner = Told()
+    connection, socket = accept(admission(), inner)
+    connection.data_received(b"data")
+    connection.pause_writing()
+    connection.resume_writing()
+    assert connection.eof_received()
+    lost = OSError("gone")
+    connection.connection_lost(lost)
+    assert inner.told == [socket, b"data", "pause", "resume", "end", lost]
+    assert not socket.aborted
+
+
+def test_a_refused_one_is_closed_with_a_line_and_never_made(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    one, inner = admission(_per_ip=1), Told()
+    first, _ = accept(one, Told())
+    refused, socket = accept(one, inner)
+    assert socket.aborted
+    refused.data_received(b"data")
+    refused.pause_writing()
+    refused.resume_writing()
+    assert not refused.eof_received()
+    refused.connection_lost(None)
+    assert inner.told == []
+    (line,) = caplog.messages
+    assert line.startswith("Refusing a connection of 192.0.2.1: its address has 1 connections")
+    first.connection_lost(None)
+    assert not accept(one, Told())[1].aborted
+
+
+def test_a_connection_that_cannot_be_made_is_not_counted() -> None:
+    def failing() -> asyncio.Protocol:
+        raise RuntimeError("no memory")
+
+    one = admission(_per_ip=1)
+    connection = AdmittedConnection(one, failing)
+    with pytest.raises(RuntimeError, match="no memory"):
+        connection.connection_made(cast("asyncio.Transport", Socket()))
+    connection.connection_lost(None)
+    assert not accept(one, Told())[1].aborted
