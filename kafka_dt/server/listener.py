@@ -8,6 +8,7 @@ Source: Kafka's SocketServer.Acceptor, IdleExpiryManager (`connections.max.idle.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,8 @@ from typing import Final
 from kafka_dt.config import Endpoint
 from kafka_dt.server.admission import Admission, AdmittedConnection
 from kafka_dt.server.connection import ClientConnection
+
+_LOG = logging.getLogger(__name__)
 
 MAX_SWEEP_SECONDS: Final = 30.0
 """Idle connections are looked for at least this often."""
@@ -120,13 +123,22 @@ class OpenListener:
         self._sweeper = asyncio.get_running_loop().call_later(every, self._sweep)
 
     def _sweep(self) -> None:
-        oldest = asyncio.get_running_loop().time() - self._max_idle_seconds
-        for connection in tuple(self._connections):
-            if connection.last_received >= oldest or connection.busy:
-                continue
-            if connection.closing:
-                # It was closed before and is still here: its client does not read what is left for it.
-                connection.abort()
-            else:
-                connection.close()
-        self._sweep_later()
+        try:
+            oldest = asyncio.get_running_loop().time() - self._max_idle_seconds
+            for connection in tuple(self._connections):
+                if connection.last_received < oldest and not connection.busy:
+                    _close_idle(connection)
+        finally:
+            self._sweep_later()
+
+
+def _close_idle(connection: ClientConnection) -> None:
+    try:
+        if connection.closing:
+            # It was closed before and is still here: its client does not read what is left for it.
+            connection.abort()
+        else:
+            connection.close()
+    except Exception:  # noqa: BLE001 - it must not keep the others open
+        _LOG.exception("An idle connection could not be closed and is cut off")
+        connection.abort()

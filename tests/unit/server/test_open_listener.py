@@ -151,6 +151,24 @@ async def test_an_idle_client_that_does_not_read_what_is_left_for_it_is_cut_off(
         await writer.wait_closed()
 
 
+class Unclosable(RecordedConnection):
+    """Something in it is broken."""
+
+    def close(self) -> None:
+        raise RuntimeError("it does not close")
+
+
+async def test_a_connection_that_cannot_be_closed_does_not_end_the_looking_for_idle_ones(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with opened(max_idle_ms=20, kind=Unclosable) as world:
+        await ended(await world.client())
+        world._kind = RecordedConnection
+        await ended(await world.client())
+        assert world.connections[0].done == ["abort"]
+        assert "it does not close" in caplog.text
+
+
 async def test_a_connection_too_many_is_closed_at_once_and_there_is_room_when_another_has_gone() -> None:
     async with opened(max_connections=2) as world:
         first, second = await world.client(), await world.client()
