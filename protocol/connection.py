@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -50,8 +50,8 @@ class RequestReceived:
     """A request to be served; answer it with `respond`."""
 
     header: RequestHeader
-    body: Any
-    """The kio entity of the request, in the version of the header."""
+    body: Any = field(repr=False)
+    """The kio entity of the request, in the version of the header; it may hold an HMAC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ class MechanismChosen:
 class TokenReceived:
     """A message of the SASL exchange for the mechanism that was chosen last."""
 
-    message: bytes
+    message: bytes = field(repr=False)
+    """A PLAIN message holds a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +242,6 @@ class ServerConnection:
         The last call counts, so that a token that is renewed again gives back what it took. A new login forgets it.
         """
         self._cut_ms = when_ms
-
-    @property
-    def reauthenticating(self) -> bool:
-        """Whether the exchange under way is a second or later one on this connection."""
-        return self._state in {State.REAUTHENTICATING, State.BARE_REAUTHENTICATING}
 
     def _take(self, content: bytes, now_ms: int) -> Event | None:
         if self._mechanism_changed:

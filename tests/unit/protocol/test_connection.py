@@ -110,6 +110,17 @@ def api_versions(**values: Any) -> dict[str, Any]:
     return {"client_software_name": "test", "client_software_version": "1.0"} | values
 
 
+def test_no_event_shows_what_a_client_said_in_secret() -> None:
+    client = Conversation()
+    client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    client.event()
+    client.tokens(b"\0alice\0swordfish")
+    assert "swordfish" not in repr(client.event())
+    without_login = Conversation(())
+    without_login.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, hmac=b"swordfish", renew_period=to_duration(1))
+    assert "swordfish" not in repr(without_login.event())
+
+
 # How much a request may hold
 
 TAG = b"\x07\x00"
