@@ -47,7 +47,7 @@ class Supervisor:
 
     command: Sequence[str]
     """Program and arguments of a worker; no secrets."""
-    brief: Mapping[str, Any]
+    brief: Mapping[str, Any] = field(repr=False)
     """What every worker is told, secrets included; the ports and the worker's number are added."""
     endpoints: Sequence[Endpoint]
     """What the listeners bind."""

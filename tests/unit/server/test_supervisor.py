@@ -110,6 +110,10 @@ async def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
             assert b"the secret" not in seen_by_others(pid)
 
 
+def test_no_secret_shows_in_a_repr(tmp_path: Path) -> None:
+    assert "the secret" not in repr(Node(tmp_path).supervisor)
+
+
 async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
