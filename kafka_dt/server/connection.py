@@ -45,6 +45,9 @@ LONGEST_NAME: Final = 200
 EVENTS_IN_A_ROW: Final = 64
 """How many requests of one connection are served before the others get their turn."""
 
+SOFTWARE_CHARACTERS: Final = 80
+"""How much of what a client calls its library goes into a line of the log."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionServices:
@@ -135,7 +138,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection: its token is no more."""
         if not self._closing:
             self._session_token = None
-            _LOG.info("Closing the connection of %s: its token was revoked", self._peer)
+            _LOG.info("Closing the connection of %s: its token was revoked", self._client())
             self.close()
 
     def end_session_at(self, when_ms: int) -> None:
@@ -255,7 +258,7 @@ class ClientConnection(asyncio.Protocol):
         if event.error:
             _LOG.info(
                 "Closing the connection of %s on listener %s: %s",
-                self._peer,
+                self._client(),
                 self._services.listener.name,
                 event.reason,
             )
@@ -266,6 +269,11 @@ class ClientConnection(asyncio.Protocol):
             self._loop.call_later(self._services.failed_login_delay_ms / 1000, self.close)
         else:
             self.close()
+
+    def _client(self) -> str:
+        """Say for the log where the client is and what it calls its library, if it did (KIP-511: printable ASCII)."""
+        software = self._machine.client_software
+        return f"{self._peer} ({' '.join(software):.{SOFTWARE_CHARACTERS}})" if software else self._peer
 
     # What a request and a session know
 
@@ -285,7 +293,7 @@ class ClientConnection(asyncio.Protocol):
         if advertised.host and advertised.port:
             return advertised
         host, port = self._transport.get_extra_info("sockname")[:2] if self._transport else ("", 0)
-        return Endpoint(advertised.name, advertised.host or host, advertised.port or port)
+        return Endpoint(advertised.name, advertised.host or _as_ipv4(host), advertised.port or port)
 
     def _join_session(self, token_id: str | None) -> None:
         self._leave_session()
@@ -342,4 +350,9 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _address(peer: Any) -> str:
-    return f"{peer[0]}:{peer[1]}" if peer else "an unknown address"
+    return f"{_as_ipv4(peer[0])}:{peer[1]}" if peer else "an unknown address"
+
+
+def _as_ipv4(host: str) -> str:
+    """Undo the mapping by which a socket for IPv6 shows an IPv4 client (RFC 4291, 2.5.5.2)."""
+    return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host

@@ -325,6 +325,36 @@ async def test_a_login_that_fails_is_answered_and_closed_after_the_delay(caplog:
     assert "wrong" not in line.getMessage()
 
 
+async def software_said_by(caplog: pytest.LogCaptureFixture, version: str) -> str:
+    caplog.set_level(logging.INFO)
+    shell = Shell(at_once, SASL)
+    software = {"client_software_name": "librdkafka", "client_software_version": version}
+    shell.ask(ApiKey.API_VERSIONS, 3, **software)
+    log_in(shell, b"\0alice\0wrong")
+    await until(lambda: not shell.opened)
+    return caplog.messages[-1]
+
+
+async def test_the_line_about_a_failed_login_says_which_library_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    line = await software_said_by(caplog, "2.8.0")
+    assert line.startswith("Closing the connection of 192.0.2.1:50000 (librdkafka 2.8.0) on listener SASL_PLAINTEXT: ")
+
+
+async def test_a_library_with_a_long_name_makes_no_long_line(caplog: pytest.LogCaptureFixture) -> None:
+    assert len(await software_said_by(caplog, "9" * 30_000)) < 400
+
+
+async def test_the_line_about_a_revoked_token_says_which_library_used_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    identity = Identity(Principal.user("alice"), Mechanism.PLAIN, "a token")
+    shell = Shell(at_once, SASL, lambda _: StubLogin(LoggedIn(b"", identity, 60_000), later=False))
+    shell.ask(ApiKey.API_VERSIONS, 3, client_software_name="sarama", client_software_version="1.46.0")
+    log_in(shell)
+    shell.sessions.token_changed("a token", None, None)
+    await until(lambda: not shell.opened)
+    assert "192.0.2.1:50000 (sarama 1.46.0): its token was revoked" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("requests", "codes"),
     [
