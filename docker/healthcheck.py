@@ -1,6 +1,7 @@
 """Ask a server whether it serves: `python3 healthcheck.py kafka|zookeeper HOST:PORT`; exit status 0 or 1.
 
 A Kafka server is asked for its API versions, which it tells everyone before login; ZooKeeper for its state (`srvr`).
+This is liveness: a Kafka server whose ZooKeeper is gone still answers, and is not helped by a restart.
 It needs nothing but Python, so that a check every few seconds costs a few milliseconds.
 
 Source: Kafka's ApiVersionsRequest v0; "ZooKeeper Administrator's Guide", the four letter words.
