@@ -69,12 +69,13 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     uvloop.run(main)
 
 
-async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) -> None:
+async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], log_level: int = logging.INFO) -> None:
     """Run a node until SIGTERM or SIGINT.
 
     Args:
         loaded: its settings.
         on_ready: called once with the addresses that clients can use.
+        log_level: what the workers log.
 
     Raises:
         ConfigError: a setting cannot be used; no port has been opened.
@@ -94,6 +95,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None]) 
                 "properties": dict(loaded.properties),
                 "salt_secret": _salt_secret(settings).hex(),
                 "board": board.fileno(),
+                "log_level": log_level,
             },
             endpoints=[listener.bind for listener in made],
             count=workers,

@@ -22,12 +22,13 @@ class OneLineFormatter(logging.Formatter):
         return super().formatMessage(record)
 
 
-def set_up_logging(process: str) -> None:
-    """Log from INFO on.
+def set_up_logging(process: str, level: int = logging.INFO) -> None:
+    """Log from a level on.
 
     Args:
         process: what this process is in the node, for every line.
+        level: of logging.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLineFormatter(f"%(asctime)s %(levelname)s [{process}] %(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.INFO)
+    logging.basicConfig(handlers=[handler], level=level)

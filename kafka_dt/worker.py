@@ -28,8 +28,8 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `salt_secret` (hex), `board` (a file descriptor)
-            and `number`.
+        brief: as the supervisor writes it: `properties`, `ports`, `salt_secret` (hex), `board` (a file descriptor),
+            `log_level` and `number`.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -63,7 +63,7 @@ async def work(brief: dict[str, Any]) -> None:
 def main() -> int:
     """Run a worker; returns its exit status."""
     brief = json.loads(sys.stdin.readline())
-    set_up_logging(f"worker {brief['number']}")
+    set_up_logging(f"worker {brief['number']}", brief["log_level"])
     _allow_many_connections()
     load_entities()
     try:

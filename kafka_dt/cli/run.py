@@ -7,6 +7,8 @@ the token as settings for other clients. Then it serves until Ctrl-C.
 from __future__ import annotations
 
 import asyncio
+import logging
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +39,7 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 @click.option("--workers", type=click.IntRange(0), default=1, show_default=True, help="0 is one for each core.")
 def run(port: int, data_dir: Path, workers: int) -> None:
     """Start ZooKeeper and kafka-dt on this machine, make a token and log in with it."""
-    set_up_logging("supervisor")
+    set_up_logging("supervisor", logging.WARNING)
     console = Console(highlight=False)
     with one_line(ConfigError, WorkerFailed, EmbeddedZooKeeperError, TokenClientError, OSError):
         node = embedded.prepare(data_dir)
@@ -46,6 +48,10 @@ def run(port: int, data_dir: Path, workers: int) -> None:
             zookeeper.start()
         try:
             app.run(_serve(node, port, workers, zookeeper, console))
+        except ConfigError as error:
+            if error.key == "listeners":
+                raise click.ClickException(f"{error.reason}; choose another port with --port, 0 is any") from None
+            raise
         finally:
             zookeeper.stop()
 
@@ -56,7 +62,7 @@ async def _serve(
     """Serve until told to stop, until ZooKeeper ends, or until the first token fails."""
     properties = node.server_properties(port, zookeeper.address) | {"kafka.dt.workers": str(workers)}
     ready: asyncio.Future[Sequence[Endpoint]] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(app.serve(from_properties(properties), ready.set_result))
+    serving = asyncio.create_task(app.serve(from_properties(properties), ready.set_result, logging.WARNING))
     zookeeper_ended = asyncio.create_task(zookeeper.exited())
     ends = (serving, zookeeper_ended)
     try:
@@ -107,8 +113,9 @@ def _show(
             console.print(line.format(key=key, value=value), soft_wrap=True, markup=False)
     console.print()
     console.rule("Make another one", align="left")
+    login = shlex.quote(str(node.client_properties))
     console.print(
-        f"{sys.argv[0]} token create --bootstrap-server {address} --command-config {node.client_properties}",
+        f"{sys.argv[0]} token create --bootstrap-server {address} --command-config {login}",
         soft_wrap=True,
         markup=False,
     )
@@ -120,7 +127,7 @@ def _settings(token: DelegationToken, kind: ClientKind, address: str) -> Mapping
 
 
 _PASTE: Final = (
-    ("the Java tools (client.properties)", ClientKind.JAVA, "{key}={value}"),
+    ("the Java tools (token.properties)", ClientKind.JAVA, "{key}={value}"),
     ("kcat (kcat.conf)", ClientKind.CONFLUENT, "{key}={value}"),
     ("aiokafka (keyword arguments)", ClientKind.AIOKAFKA, "{key}={value!r},"),
 )

@@ -92,7 +92,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             taken[name] = key
             values[name] = _value(declared, key, text)
         elif key.startswith(LISTENER_PREFIX):
-            listener_keys[key] = text
+            listener_keys[_lower_case(key)] = text
         elif key in broker_keys():
             ignored.append(key)
         elif key.startswith(OUR_PREFIXES):
@@ -108,6 +108,17 @@ def broker_keys() -> frozenset[str]:
     """Return every key that a Kafka 3.9.1 broker knows."""
     text = files("kafka_dt.config").joinpath("broker_keys.txt").read_text(encoding="ascii")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def _lower_case(key: str) -> str:
+    """Refuse upper case where Kafka would silently find nothing.
+
+    Raises:
+        ConfigError: naming the key as it has to be written.
+    """
+    if key != key.lower():
+        raise ConfigError(key, f"names of listeners and mechanisms are in lower case here: {key.lower()}")
+    return key
 
 
 def _value(declared: Option, key: str, text: str) -> Any:

@@ -101,7 +101,8 @@ class Option:
         if self.minimum is not None and value < self.minimum:
             raise ConfigError(key, f"{value} is too small, the smallest value is {self.minimum}")
         if self.choices and value not in self.choices:
-            raise ConfigError(key, f"{text!r} is not one of {', '.join(self.choices)}")
+            usable = ", ".join(choice or "an empty value" for choice in self.choices)
+            raise ConfigError(key, f"{text!r} is not one of {usable}")
         return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -133,6 +134,15 @@ def test_serve_says_that_zookeeper_cannot_be_reached() -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert NOT_ZOOKEEPER in done.stderr.splitlines()[-1]
+
+
+def test_run_on_a_port_that_is_taken_says_how_to_choose_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = called("run", "--port", str(port), "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("choose another port with --port, 0 is any")
 
 
 def test_a_wrong_flag_is_a_usage_error() -> None:

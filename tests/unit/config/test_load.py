@@ -72,6 +72,16 @@ def test_the_drafts_seconds_are_milliseconds_times_a_thousand() -> None:
             "kafka.dt.token.hmac.algorithm: 'MD5' is not one of HmacSHA512, HmacSHA256, HmacSHA1",
         ),
         (
+            {"authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer"},
+            "authorizer.class.name: 'kafka.security.auth.SimpleAclAuthorizer' is not one of an empty value, "
+            "kafka.security.authorizer.AclAuthorizer",
+        ),
+        (
+            {"listener.name.SASL.plain.sasl.jaas.config": "x"},
+            "listener.name.SASL.plain.sasl.jaas.config: names of listeners and mechanisms are in lower case here: "
+            "listener.name.sasl.plain.sasl.jaas.config",
+        ),
+        (
             {"delegation.token.expiry.time": "1"},
             "delegation.token.expiry.time: there is no such setting; did you mean delegation.token.expiry.time.ms?",
         ),
