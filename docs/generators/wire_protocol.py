@@ -59,6 +59,7 @@ other connection.
 
 | code | Kafka's name | when |
 |---|---|---|
+| 42 | INVALID_REQUEST | the token would be larger than ZooKeeper takes (1 MB): too many renewers |
 | 61 | DELEGATION_TOKEN_AUTH_DISABLED | no `delegation.token.secret.key` is set |
 | 62 | DELEGATION_TOKEN_NOT_FOUND | no token has this HMAC |
 | 63 | DELEGATION_TOKEN_OWNER_MISMATCH | the caller is neither the owner nor a renewer |
@@ -67,7 +68,7 @@ other connection.
 | 66 | DELEGATION_TOKEN_EXPIRED | the expiry or the maximum lifetime has passed |
 | 67 | INVALID_PRINCIPAL_TYPE | a renewer is not a `User` |
 
-They are looked for in this order: 64; for create 65, then 67; 61; 62; 63; 66.
+They are looked for in this order: 64; for create 65, then 67; 61; for create 42; 62; 63; 66.
 """
 
 

@@ -20,6 +20,7 @@ from kafka_dt.tokens import (
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
+    TokenTooLarge,
 )
 
 CODES: Final[Mapping[type[TokenError], ErrorCode]] = {
@@ -30,6 +31,8 @@ CODES: Final[Mapping[type[TokenError], ErrorCode]] = {
     TokenAuthorizationFailed: ErrorCode.delegation_token_authorization_failed,
     TokenExpired: ErrorCode.delegation_token_expired,
     InvalidRenewerType: ErrorCode.invalid_principal_type,
+    # KIP-48 has no code for it. This one is not retriable, which is what matters to a client.
+    TokenTooLarge: ErrorCode.invalid_request,
     # Retriable, and what a KRaft broker says while its controller cannot be reached.
     StoreUnavailable: ErrorCode.request_timed_out,
 }

@@ -19,6 +19,7 @@ from kafka_dt.tokens.errors import (
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
+    TokenTooLarge,
     VersionConflict,
 )
 from kafka_dt.tokens.keyring import HmacAlgorithm, Keyring
@@ -53,6 +54,7 @@ __all__ = [
     "TokenOwnerMismatch",
     "TokenRequestNotAllowed",
     "TokenStore",
+    "TokenTooLarge",
     "TokensDisabled",
     "VersionConflict",
     "ends_sooner",

@@ -9,6 +9,7 @@
     │   ├── TokenNotFound               no such token (any more)
     │   ├── TokenOwnerMismatch          neither owner nor renewer
     │   ├── TokenExpired                expiry or max timestamp passed
+    │   ├── TokenTooLarge               more renewers than the store can keep with one token
     │   └── StoreUnavailable            the store cannot be asked, or its answer is too old
     ├── VersionConflict             between the store and the manager only: somebody else was first
     └── InvalidPrincipal            text that is no `Type:name`; a ValueError
@@ -106,6 +107,22 @@ class TokenExpired(TokenError):
 
     def __str__(self) -> str:
         return f"Delegation token {self.token_id} has expired."
+
+
+@dataclass(eq=False)
+class TokenTooLarge(TokenError):
+    """A token would be larger than the store can ever take; to try again is of no use."""
+
+    size: int
+    """How many bytes it takes, at least."""
+    limit: int
+    """How many bytes the store takes."""
+
+    def __str__(self) -> str:
+        return (
+            f"A delegation token of {self.size} bytes is more than the {self.limit} that can be stored: "
+            "name fewer renewers."
+        )
 
 
 @dataclass(eq=False)

@@ -5,9 +5,9 @@ One manager serves a process. The rules are here; how they are applied without l
 
 The order of checks is a broker's. Whether this connection may ask at all (64), and whether the requester may have
 tokens for another owner (65), is known elsewhere and comes first; then, here: renewers are users (67), tokens are
-enabled (61), the token exists (62), the requester is its owner or a renewer (63), it has not expired (66). The numbers
-are Kafka's error codes, which `kafka_dt.server` assigns. Where a broker overflows (a period of 2**63-1 milliseconds),
-timestamps are capped instead.
+enabled (61), a new token is not too large (42), the token exists (62), the requester is its owner or a renewer (63), it
+has not expired (66). The numbers are Kafka's error codes, which `kafka_dt.server` assigns. Where a broker overflows (a
+period of 2**63-1 milliseconds), timestamps are capped instead.
 
 While the store is cut off, changes are refused at once; logins and describe go on with what is known until it is
 `TokenLimits.max_staleness_ms` old.
@@ -31,6 +31,7 @@ from kafka_dt.tokens.errors import (
     TokenNotFound,
     TokenOwnerMismatch,
     TokensDisabled,
+    TokenTooLarge,
     VersionConflict,
 )
 from kafka_dt.tokens.lookup import ReadThrough
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+MAX_TOKEN_BYTES: Final = 1_000_000
+"""More is not even tried: ZooKeeper takes about as much in a request (`jute.maxbuffer`). It bounds the renewers."""
 MAX_IDS: Final = 10
 """How many ids are drawn for a new token before the random generator is given up."""
 
@@ -123,13 +126,14 @@ class TokenManager:
             max_lifetime_ms: milliseconds; 0 or less = the server's maximum, which also is the limit.
 
         Raises:
-            InvalidRenewerType, TokensDisabled, StoreUnavailable: checked in this order.
+            InvalidRenewerType, TokensDisabled, TokenTooLarge, StoreUnavailable: checked in this order.
         """
         renewers = tuple(renewers)
         for renewer in renewers:
             if renewer.type != USER_TYPE:
                 raise InvalidRenewerType(renewer)
         keyring = self._require_keyring()
+        _require_size((owner, requester, *renewers))
         self._require_connection()
         for _ in range(MAX_IDS):
             token = self._new_token(owner, requester, renewers, max_lifetime_ms)
@@ -308,6 +312,13 @@ class TokenManager:
         staleness_ms = self._store.staleness_ms()
         if staleness_ms > self._limits.max_staleness_ms:
             raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
+
+
+def _require_size(principals: Iterable[Principal]) -> None:
+    """Refuse a token of which the principals alone are too much, before anybody encodes it."""
+    size = sum(len(str(principal)) for principal in principals)
+    if size > MAX_TOKEN_BYTES:
+        raise TokenTooLarge(size, MAX_TOKEN_BYTES)
 
 
 def _token_id(random: bytes) -> str:

@@ -111,6 +111,7 @@ class TokenStore(Protocol):
 
         Raises:
             VersionConflict: the id is taken; nothing is written, nothing is reported.
+            TokenTooLarge: it cannot be stored; nothing is written, nothing is reported.
             StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
         """
 

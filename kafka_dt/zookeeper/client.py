@@ -179,6 +179,9 @@ class ZooKeeperClient:
             operations: what to do.
             arrived: see the module.
 
+        Raises:
+            RequestTooLarge: from the future; nothing was sent.
+
         Returns:
             For each operation: the path it created (with the chroot), the new Stat of what it set, or None.
         """
@@ -197,8 +200,9 @@ class ZooKeeperClient:
                 raise refused
             return multi_results(results)
 
-        if sum(_size(operation) for operation in operations) > MAX_REQUEST_BYTES:
-            return self._refused(RequestTooLarge(MAX_REQUEST_BYTES))
+        size = sum(_size(operation) for operation in operations)
+        if size > MAX_REQUEST_BYTES:
+            return self._refused(RequestTooLarge(size, MAX_REQUEST_BYTES))
         return self._send(begin, convert, "multi", arrived)
 
     async def ensure_path(self, path: str) -> None:

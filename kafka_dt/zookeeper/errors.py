@@ -71,11 +71,13 @@ class RequestTooLarge(ZooKeeperError):
     """A request was not sent, because it is larger than a server takes.
 
     Attributes:
+        size: about how many bytes it has.
         limit: the most bytes that are sent.
     """
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"it is larger than the {limit} bytes that ZooKeeper takes")
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"its {size} bytes are more than the {limit} that ZooKeeper takes")
+        self.size = size
         self.limit = limit
 
 

@@ -20,7 +20,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, VersionConflict
+from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge, VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.changes import ChangeFollower
 from kafka_dt.zookeeper.errors import (
@@ -28,6 +28,7 @@ from kafka_dt.zookeeper.errors import (
     MultiFailed,
     NodeExists,
     NoNode,
+    RequestTooLarge,
     VersionMismatch,
     ZooKeeperError,
 )
@@ -172,6 +173,8 @@ class ZooKeeperTokenStore:
 
         try:
             return await self._client.multi([operation, announcement], arrived=arrived)
+        except RequestTooLarge as error:
+            raise TokenTooLarge(error.size, error.limit) from error
         except ZooKeeperError as error:  # it was not sent, or its answer will not come
             raise StoreUnavailable(str(error)) from error
 

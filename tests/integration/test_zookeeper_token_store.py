@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_dt.tokens.errors import StoreUnavailable
+from kafka_dt.tokens.errors import StoreUnavailable, TokenTooLarge
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.operations import Create, Delete, SetData
@@ -288,8 +288,9 @@ async def test_a_token_that_zookeeper_would_not_take_harms_nobody_else(zookeeper
         large = new_token(renewers=(Principal.user("r" * 1000),) * 600)
         too_large = new_token(renewers=(Principal.user("r" * 1000),) * 1200)
         others = [asyncio.ensure_future(node.store.create(new_token())) for _ in range(20)]
-        with pytest.raises(StoreUnavailable, match="larger"):
+        with pytest.raises(TokenTooLarge) as caught:
             await node.store.create(too_large)
+        assert caught.value.size > 1_200_000 > caught.value.limit
         await asyncio.gather(*others)
         await node.store.create(large)
         assert node.token(large.token_id) == large

@@ -18,6 +18,7 @@ from kafka_dt.tokens import (
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
+    TokenTooLarge,
 )
 
 ALICE, BOB = Principal.user("alice"), Principal.user("bob")
@@ -46,6 +47,7 @@ def test_no_two_errors_share_a_code() -> None:
         (TokenRequestNotAllowed("by token"), 64),
         (TokenAuthorizationFailed(ALICE, BOB), 65),
         (TokenExpired("id"), 66),
+        (TokenTooLarge(2, 1), 42),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -56,3 +58,7 @@ def test_the_codes_are_those_of_kafka(error: TokenError, code: int) -> None:
 def test_what_cannot_be_done_now_is_retriable() -> None:
     assert error_code(StoreUnavailable("cut off")) is ErrorCode.request_timed_out
     assert ErrorCode.request_timed_out.retriable
+
+
+def test_what_can_never_be_done_is_not_retriable() -> None:
+    assert not error_code(TokenTooLarge(2, 1)).retriable

@@ -118,6 +118,14 @@ async def test_a_token_for_another_owner_shows_both() -> None:
     assert (answer.token_requester_principal_type, answer.token_requester_principal_name) == ("User", "alice")
 
 
+@pytest.mark.parametrize("version", range(4))
+async def test_a_token_with_more_renewers_than_can_be_stored_is_an_invalid_request(version: int) -> None:
+    server = Server()
+    answer = await server.create(version=version, renewers=(Principal.user("r" * 1_000),) * 1_000)
+    assert answer.error_code is ErrorCode.invalid_request
+    assert server.cluster.database.tokens == {}
+
+
 @pytest.mark.parametrize("kind", [None, "User", "Group", ""])
 @pytest.mark.parametrize("name", [None, ""])
 async def test_an_owner_without_a_name_is_the_requester_whatever_its_type(kind: str | None, name: str | None) -> None:

@@ -14,6 +14,7 @@ from kafka_dt.tokens import (
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
+    TokenTooLarge,
     VersionConflict,
     errors,
 )
@@ -30,6 +31,7 @@ EXAMPLES: list[tuple[Exception, list[str]]] = [
     (TokenNotFound("some-id"), ["some-id"]),
     (TokenOwnerMismatch(ALICE), ["User:alice"]),
     (TokenExpired("some-id"), ["some-id"]),
+    (TokenTooLarge(1_200_000, 1_000_000), ["1200000 bytes", "1000000", "fewer renewers"]),
     (StoreUnavailable("the session was lost"), ["the session was lost"]),
     (VersionConflict("some-id", 7), ["some-id", "7"]),
     (VersionConflict("some-id", None), ["some-id", "taken"]),

@@ -18,7 +18,9 @@ from kafka_dt.tokens import (
     TokenNotFound,
     TokenOwnerMismatch,
     TokensDisabled,
+    TokenTooLarge,
 )
+from kafka_dt.tokens.manager import MAX_TOKEN_BYTES
 from tests.support.token_nodes import (
     ALICE,
     BOB,
@@ -96,6 +98,17 @@ class TestCreate:
     async def test_renewers_keep_their_order_and_duplicates(self, node: Node) -> None:
         renewers = (BOB, Principal.user(""), ALICE, BOB, Principal.user("ä\0 \n,:"))
         assert (await create(node, *renewers)).token.renewers == renewers
+
+    async def test_renewers_are_many_but_not_more_than_can_be_stored(self, cluster: Cluster, node: Node) -> None:
+        many = (Principal.user("r" * 995),) * 900
+        assert (await create(node, *many)).token.renewers == many
+        changes = list(cluster.database.changed_ids)
+        for connected in (True, False):
+            node.store.connected = connected
+            with pytest.raises(TokenTooLarge) as refused:
+                await create(node, *many, *many)
+            assert (refused.value.size, refused.value.limit) == (1_800_020, MAX_TOKEN_BYTES)
+        assert cluster.database.changed_ids == changes
 
     @pytest.mark.parametrize("renewer_type", ["Group", "user", "USER", "", "User "])
     async def test_a_renewer_is_a_user(self, cluster: Cluster, node: Node, renewer_type: str) -> None:
