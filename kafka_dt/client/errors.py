@@ -12,8 +12,8 @@
       LoginFailed                       the server refused the credentials (or we its proof)
         MechanismNotEnabled             ... or their SASL mechanism
       RequestRefused                    the server answered with an error
-        TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63), TokenRequestNotAllowed (64),
-        TokenAuthorizationFailed (65), TokenExpired (66), InvalidPrincipalType (67)
+        InvalidRequest (42), TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63),
+        TokenRequestNotAllowed (64), TokenAuthorizationFailed (65), TokenExpired (66), InvalidPrincipalType (67)
 
 The text of each is one line that names the way out and holds no secret: no HMAC, no password.
 
@@ -146,6 +146,13 @@ class RequestRefused(TokenClientError):
         super().__init__(f"{action} refused: {advice} (Kafka error {code.value}, {code.name})")
 
 
+class InvalidRequest(RequestRefused):
+    """The server can never do this; kafka-dt says so of a token that is too large."""
+
+    code = ErrorCode.invalid_request
+    advice = "the server cannot do this; a token with very many renewers is too large, so name fewer"
+
+
 class TokensDisabled(RequestRefused):
     """The server makes no tokens."""
 
@@ -198,6 +205,7 @@ class InvalidPrincipalType(RequestRefused):
 _REFUSALS: Final = {
     refusal.code: refusal
     for refusal in (
+        InvalidRequest,
         TokensDisabled,
         TokenNotFound,
         TokenOwnerMismatch,

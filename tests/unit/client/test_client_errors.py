@@ -31,7 +31,7 @@ def test_every_error_is_public() -> None:
     assert {kind.__name__ for kind in _kinds(TokenClientError)} <= set(kafka_dt.client.__all__)
 
 
-@pytest.mark.parametrize("code", range(61, 68))
+@pytest.mark.parametrize("code", [42, *range(61, 68)])
 def test_each_code_of_the_token_apis_has_its_own_error(code: int) -> None:
     error = refused(ErrorCode(code), "renew")
     assert type(error) is not RequestRefused
