@@ -17,14 +17,14 @@ import asyncio
 import json
 import logging
 import signal
-import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.server.listener import bind
+from kafka_dt.server.port_lock import hold_port
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,13 +72,9 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        reserved = self._reserve()
-        try:
+        with self._reserve():
             keepers = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
             await self._settle(keepers)
-        finally:
-            for sock in reserved:
-                sock.close()
 
     async def _settle(self, keepers: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the keepers; when one fails or we are cancelled, the others stop before that goes on."""
@@ -159,15 +155,17 @@ class Supervisor:
             self._announced = True
             self.on_ready(self._ports)
 
-    def _reserve(self) -> list[socket.socket]:
-        reserved = []
-        for endpoint in self.endpoints:
-            try:
-                # Without sharing first: another server on the port must be an error, not half of the connections.
-                with bind(endpoint, shared=False) as probe:
-                    port: int = probe.getsockname()[1]
-                reserved.append(bind(Endpoint(endpoint.name, endpoint.host, port)))
-            except OSError as error:
-                raise ConfigError("listeners", f"{endpoint} cannot be had: {error.strerror}") from None
-            self._ports[endpoint.name] = port
-        return reserved
+    def _reserve(self) -> ExitStack:
+        with ExitStack() as reserved:
+            for endpoint in self.endpoints:
+                try:
+                    # Without sharing first: another server on the port must be an error, not half of the connections.
+                    with bind(endpoint, shared=False) as probe:
+                        port: int = probe.getsockname()[1]
+                    sock = reserved.enter_context(bind(Endpoint(endpoint.name, endpoint.host, port)))
+                    # That does not see another node whose workers do not listen yet.
+                    reserved.enter_context(hold_port(sock) or nullcontext())
+                except OSError as error:
+                    raise ConfigError("listeners", f"{endpoint} cannot be had: {error.strerror}") from None
+                self._ports[endpoint.name] = port
+            return reserved.pop_all()
