@@ -137,12 +137,14 @@ class RequestRefused(TokenClientError):
     """The server answered with an error."""
 
     advice: ClassVar[str] = ""
+    advice_on_expire: ClassVar[str] = ""
+    """Instead of `advice` where it is not the same for ending a token."""
 
     def __init__(self, code: ErrorCode, action: str) -> None:
         self.code: ErrorCode = code
         self.action = action
         """What was asked for: `create`, `renew`, `expire` or `describe`."""
-        advice = self.advice or code.name.replace("_", " ")
+        advice = (self.advice_on_expire if action == "expire" else "") or self.advice or code.name.replace("_", " ")
         super().__init__(f"{action} refused: {advice} (Kafka error {code.value}, {code.name})")
 
 
@@ -172,6 +174,9 @@ class TokenOwnerMismatch(RequestRefused):
 
     code = ErrorCode.delegation_token_owner_mismatch
     advice = "only the token's owner and its renewers may do this; log in as one of them"
+    advice_on_expire = (
+        "only the token's owner, its renewers and, at kafka-dt, super users may do this; log in as one of them"
+    )
 
 
 class TokenRequestNotAllowed(RequestRefused):
@@ -185,7 +190,10 @@ class TokenAuthorizationFailed(RequestRefused):
     """The caller may not make tokens for this owner."""
 
     code = ErrorCode.delegation_token_authorization_failed
-    advice = "the caller needs CREATE_TOKENS on the user whose token this would be, or leaves the owner away"
+    advice = (
+        "a token for somebody else takes a super user, or an ACL that allows CREATE_TOKENS on that user; "
+        "without an owner it is the caller's own"
+    )
 
 
 class TokenExpired(RequestRefused):
@@ -193,6 +201,7 @@ class TokenExpired(RequestRefused):
 
     code = ErrorCode.delegation_token_expired
     advice = "the token has expired for good; create a new one"
+    advice_on_expire = "the token has expired already; a negative period deletes it"
 
 
 class InvalidPrincipalType(RequestRefused):

@@ -33,6 +33,11 @@ class ClientKind(StrEnum):
     CONFLUENT = "confluent"
     SPARK = "spark"
 
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        kinds = ", ".join(kind.value for kind in cls)
+        raise ValueError(f"{value!r} is not a valid kind of client; it is one of {kinds} (kcat takes confluent's)")
+
 
 def settings(
     token: DelegationToken,
@@ -46,7 +51,7 @@ def settings(
 
     kind: java (client.properties), aiokafka and kafka-python (keyword arguments), confluent (the dictionary; kcat and
     all of librdkafka too), spark (options of a Kafka source or sink)
-    bootstrap_servers: `host:port` texts with commas between; None leaves the setting out
+    bootstrap_servers: `host:port` texts with commas between; None omits the setting
     security_protocol: SASL_SSL, or SASL_PLAINTEXT on a trusted network. What TLS needs besides is not part of this
     (trust store, `ssl_context`)
     mechanism: SCRAM-SHA-256 or SCRAM-SHA-512, one that the listener takes; a token logs in with either

@@ -26,7 +26,7 @@ from kafka_dt.client.errors import ConnectionLost, UnsupportedByServer, refused
 from kafka_dt.client.messages import created, described, principals
 from kafka_dt.client.renewal import Renewal
 from kafka_dt.client.session import Session
-from kafka_dt.client.tokens import DelegationToken, split_principal
+from kafka_dt.client.tokens import DelegationToken, raw_hmac, split_principal, split_principals
 from protocol.registry import ApiKey
 from protocol.times import from_timestamp, to_duration
 
@@ -108,7 +108,7 @@ class TokenClient:
         a ConnectionLost the token may exist: `describe` tells.
         """
         owner_parts = split_principal(owner) if owner is not None else (None, None)
-        renewer_parts = [split_principal(renewer) for renewer in renewers]
+        renewer_parts = split_principals("renewers", renewers)
 
         def values(connection: Connection) -> Mapping[str, Any]:
             version = connection.version(ApiKey.CREATE_DELEGATION_TOKEN)
@@ -125,15 +125,15 @@ class TokenClient:
         return created(answer, tuple(f"{kind}:{name}" for kind, name in renewer_parts))
 
     async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
-        """Move a token's expiry.
+        """Move a token's expiry, also nearer.
 
         hmac: raw bytes, as in DelegationToken.hmac
         period_ms: milliseconds from now, never beyond the maximum lifetime; below 0 = the server's default
         Returns the new expiry in milliseconds since 1970.
         Raises TokenNotFound, TokenOwnerMismatch, TokenExpired, TokenRequestNotAllowed, TokensDisabled,
-        ConnectionFailed.
+        InvalidArgument, ConnectionFailed.
         """
-        values = {"hmac": hmac, "renew_period": to_duration(period_ms)}
+        values = {"hmac": raw_hmac(hmac), "renew_period": to_duration(period_ms)}
         answer = await self._call(ApiKey.RENEW_DELEGATION_TOKEN, lambda _: values, repeatable=True)
         return from_timestamp(answer.expiry_timestamp)
 
@@ -141,11 +141,11 @@ class TokenClient:
         """End a token, now or soon.
 
         hmac: raw bytes, as in DelegationToken.hmac
-        period_ms: milliseconds from now until it ends; below 0 = it is deleted at once
+        period_ms: milliseconds from now until it ends; below 0 = it is deleted at once, also an expired one
         Returns its expiry in milliseconds since 1970.
         Raises as `renew`; after a ConnectionLost the token may be gone already.
         """
-        values = {"hmac": hmac, "expiry_time_period": to_duration(period_ms)}
+        values = {"hmac": raw_hmac(hmac), "expiry_time_period": to_duration(period_ms)}
         answer = await self._call(ApiKey.EXPIRE_DELEGATION_TOKEN, lambda _: values, repeatable=False)
         return from_timestamp(answer.expiry_timestamp)
 
@@ -155,7 +155,7 @@ class TokenClient:
         owners: principals whose tokens are wanted, owned or renewable by them; None = all, empty = none
         Raises TokenRequestNotAllowed, TokensDisabled, InvalidArgument, ConnectionFailed.
         """
-        parts = None if owners is None else [split_principal(owner) for owner in owners]
+        parts = None if owners is None else split_principals("owners", owners)
 
         def values(connection: Connection) -> Mapping[str, Any]:
             api = ApiKey.DESCRIBE_DELEGATION_TOKEN

@@ -46,6 +46,13 @@ def test_another_code_is_told_as_it_is() -> None:
     assert str(error) == "create refused: not controller (Kafka error 41, not_controller)"
 
 
+def test_an_expiry_that_is_refused_has_its_own_way_out() -> None:
+    assert "a negative period deletes it" in str(refused(ErrorCode.delegation_token_expired, "expire"))
+    assert "create a new one" in str(refused(ErrorCode.delegation_token_expired, "renew"))
+    assert "super users" in str(refused(ErrorCode.delegation_token_owner_mismatch, "expire"))
+    assert "super users" not in str(refused(ErrorCode.delegation_token_owner_mismatch, "renew"))
+
+
 def test_errors_carry_fields() -> None:
     assert refused(ErrorCode.delegation_token_not_found, "renew").action == "renew"
     assert isinstance(refused(ErrorCode.delegation_token_not_found, "renew"), TokenNotFound)

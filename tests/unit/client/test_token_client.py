@@ -231,3 +231,25 @@ async def test_a_closed_client_connects_again_when_called(server: ScriptedServer
     await client.describe()
     await client.close()
     assert server.connections == 2
+
+
+async def test_a_text_is_no_list_of_principals(server: ScriptedServer) -> None:
+    client = client_of(server)
+    with pytest.raises(InvalidArgument, match=r"give a list: renewers=\['User:bob'\]"):
+        await client.create(renewers="User:bob")
+    with pytest.raises(InvalidArgument, match=r"give a list: owners=\['User:bob'\]"):
+        await client.describe("User:bob")
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("hmac", "way_out"),
+    [(TOKEN, r"token\.hmac$"), (TOKEN.hmac_base64, r"hmac_from_base64\(text\)$"), (7, "of the type int")],
+)
+async def test_what_is_no_raw_hmac_is_refused_with_the_way_out(server: ScriptedServer, hmac: Any, way_out: str) -> None:
+    client = client_of(server)
+    for change in (client.renew, client.expire):
+        with pytest.raises(InvalidArgument, match=way_out) as caught:
+            await change(hmac)
+        assert TOKEN.hmac_base64 not in str(caught.value)
+    assert server.connections == 0
