@@ -15,7 +15,14 @@ import javaproperties
 
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.token_output import Output, write_expiry, write_token, write_tokens
-from kafka_dt.client import ClientConfig, ClientConfigError, TokenClient, TokenClientError, hmac_from_base64
+from kafka_dt.client import (
+    ClientConfig,
+    ClientConfigError,
+    InvalidArgument,
+    TokenClient,
+    TokenClientError,
+    hmac_from_base64,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,8 +31,8 @@ T = TypeVar("T")
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
 _EXPIRY_OUTPUTS: Final = (Output.TABLE, Output.JSON)
 _HMAC_HELP: Final = (
-    "The token's HMAC, base64 as create shows it. Other users of this machine can see a command line: "
-    f"--hmac-file, or the environment variable {_HMAC_VARIABLE}, keep it to yourself."
+    "The token's HMAC, base64 as create shows it. Other users of this machine can see a command line: --hmac-file, "
+    f"or the environment variable {_HMAC_VARIABLE}, which is read if neither option is given, keep it to yourself."
 )
 
 
@@ -103,7 +110,7 @@ def _output_option(*outputs: Output) -> Callable[[Callable[..., None]], Callable
     default=-1,
     show_default=True,
     metavar="MS",
-    help="How long the token can be renewed, in milliseconds; -1 is the server's maximum.",
+    help="How long the token can be renewed, in milliseconds; 0 or less is the server's maximum.",
 )
 @click.option("--owner-principal", metavar="User:NAME", help="Whose token it is. [default: who logs in]")
 @click.option(
@@ -139,7 +146,8 @@ def create(
     default=-1,
     show_default=True,
     metavar="MS",
-    help="From now to the new expiry, in milliseconds; -1 is the server's default.",
+    help="From now to the new expiry, in milliseconds; it may also bring the end nearer, and is never beyond the "
+    "maximum lifetime. Negative is the server's default.",
 )
 @_output_option(*_EXPIRY_OUTPUTS)
 def renew(
@@ -168,7 +176,7 @@ def renew(
     default=-1,
     show_default=True,
     metavar="MS",
-    help="From now to the token's end, in milliseconds; -1 deletes it at once.",
+    help="From now to the token's end, in milliseconds; negative deletes it at once, also an expired one.",
 )
 @_output_option(*_EXPIRY_OUTPUTS)
 def expire(
@@ -185,7 +193,7 @@ def expire(
         secret = _hmac(hmac, hmac_file)
         config = _config(bootstrap_server, command_config)
         expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
-    write_expiry(expiry_timestamp_ms, output)
+    write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
 
 
 @token.command()
@@ -239,9 +247,20 @@ def _read_properties(path: Path) -> dict[str, str]:
 def _hmac(text: str | None, file: TextIO | None) -> bytes:
     if text is not None and file is not None:
         raise click.UsageError("Give --hmac or --hmac-file, not both.")
+    source = "--hmac"
     if file is not None:
-        text = file.read()
-    text = text if text is not None else os.environ.get(_HMAC_VARIABLE)
+        source, text = f"--hmac-file {file.name}", _read_hmac(file)
+    elif text is None:
+        source, text = _HMAC_VARIABLE, os.environ.get(_HMAC_VARIABLE)
     if text is None:
         raise click.UsageError(f"Missing option '--hmac-file', '--hmac' or the variable {_HMAC_VARIABLE}.")
-    return hmac_from_base64(text)
+    return hmac_from_base64(text, source)
+
+
+def _read_hmac(file: TextIO) -> str:
+    try:
+        return file.read()
+    except (OSError, ValueError) as error:
+        # Not the codec's words: they hold bytes of the file.
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidArgument(f"--hmac-file {file.name} cannot be read: {reason}") from None

@@ -1,11 +1,13 @@
 """How `kafka-dt token` prints: table, json, properties or jaas.
 
-- table: for people. Instants in ISO 8601 UTC; whole token ids and HMACs, however narrow the terminal, so that they can
-  be copied; colours only on a terminal; what does not print (a principal may hold control characters) is escaped.
+- table: for people. A line for each field and an empty one between tokens, for a row of a whole token is wider than
+  any terminal. Instants in ISO 8601 UTC; whole token ids and HMACs, however narrow the terminal, so that they can be
+  copied; bold only on a terminal; what does not print (a principal may hold control characters) is escaped.
 - json: for programs, stable. A token is an object with `tokenId`, `owner`, `tokenRequester` (`Type:name`), `renewers`
   (a list of these), `issueTimestamp`, `expiryTimestamp`, `maxTimestamp` (milliseconds since 1970) and `hmac` (base64).
   create prints one such object, describe `{"tokens": [...]}`, renew and expire `{"expiryTimestamp": ...}`.
-- properties: Java client properties, ready to paste; of several tokens with an empty line between.
+- properties: Java client properties, ready to paste; of several tokens each below a comment with its id, and with an
+  empty line between. A client takes one of them: of all in one file the last would win.
 - jaas: the value of `sasl.jaas.config`, one line a token.
 """
 
@@ -18,9 +20,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import javaproperties
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from kafka_dt.client import DelegationToken, jaas_line, settings
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from kafka_dt.client import ClientConfig
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_COLUMNS: Final = ("TOKENID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "MAX", "HMAC")
-_WIDE: Final = 1_000_000
-"""Columns of the page: rich would cut lines at the terminal's edge, which breaks copying."""
+_NAMES: Final = ("TOKENID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "MAX", "HMAC")
 
 
 class Output(StrEnum):
@@ -52,12 +50,7 @@ def write_token(token: DelegationToken, output: Output, config: ClientConfig) ->
     """
     match output:
         case Output.TABLE:
-            grid = Table(box=None, show_header=False, pad_edge=False)
-            grid.add_column(style="bold", no_wrap=True)
-            grid.add_column(no_wrap=True, overflow="ignore")
-            for name, value in zip(_COLUMNS, _row(token), strict=True):
-                grid.add_row(name, Text(value))
-            _print(grid)
+            _print(_block(token))
         case Output.JSON:
             _write_json(_fields(token))
         case _:
@@ -68,22 +61,22 @@ def write_tokens(tokens: Sequence[DelegationToken], output: Output, config: Clie
     """Print tokens that were described; `config` as in `write_token`."""
     match output:
         case Output.TABLE:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-            for name in _COLUMNS:
-                table.add_column(name, no_wrap=True, overflow="ignore")
-            for token in tokens:
-                table.add_row(*(Text(value) for value in _row(token)))
-            _print(table if tokens else Text("no tokens"))
+            _print(Text("\n\n").join(map(_block, tokens)) if tokens else Text("no tokens"))
         case Output.JSON:
             _write_json({"tokens": [_fields(token) for token in tokens]})
         case _:
             _write_settings(tokens, output, config)
 
 
-def write_expiry(expiry_timestamp_ms: int, output: Output) -> None:
-    """Print the new expiry of a token."""
+def write_expiry(expiry_timestamp_ms: int, output: Output, *, deleted: bool = False) -> None:
+    """Print the new expiry of a token.
+
+    deleted: it was deleted at once; people read that, programs the instant at which it was
+    """
     if output is Output.JSON:
         _write_json({"expiryTimestamp": expiry_timestamp_ms})
+    elif deleted:
+        _print(Text("deleted"))
     else:
         _print(Text(f"EXPIRES  {iso_utc(expiry_timestamp_ms)}"))
 
@@ -95,6 +88,13 @@ def iso_utc(timestamp_ms: int) -> str:
     except OverflowError:
         return str(timestamp_ms)
     return f"{instant:%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _block(token: DelegationToken) -> Text:
+    lines = (
+        Text.assemble((f"{name:9}", "bold"), f"  {value}") for name, value in zip(_NAMES, _row(token), strict=True)
+    )
+    return Text("\n").join(lines)
 
 
 def _row(token: DelegationToken) -> tuple[str, ...]:
@@ -125,12 +125,12 @@ def _fields(token: DelegationToken) -> Mapping[str, object]:
 
 def _write_settings(tokens: Sequence[DelegationToken], output: Output, config: ClientConfig) -> None:
     if output is Output.JAAS:
-        pieces = [f"{jaas_line(token)}\n" for token in tokens]
-        separator = ""
-    else:
-        pieces = [javaproperties.dumps(_properties(token, config), timestamp=None) for token in tokens]
-        separator = "\n"
-    sys.stdout.write(separator.join(pieces))
+        sys.stdout.write("".join(f"{jaas_line(token)}\n" for token in tokens))
+        return
+    pieces = [javaproperties.dumps(_properties(token, config), timestamp=None) for token in tokens]
+    if len(tokens) > 1:
+        pieces = [f"# {_printable(token.token_id)}\n{piece}" for token, piece in zip(tokens, pieces, strict=True)]
+    sys.stdout.write("\n".join(pieces))
 
 
 def _properties(token: DelegationToken, config: ClientConfig) -> Mapping[str, str]:
@@ -146,8 +146,9 @@ def _write_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-def _print(what: Table | Text) -> None:
-    Console(width=_WIDE, highlight=False).print(what, soft_wrap=isinstance(what, Text))
+def _print(what: Text) -> None:
+    # Without soft_wrap rich would cut lines at the terminal's edge, which breaks copying.
+    Console(highlight=False).print(what, soft_wrap=True)
 
 
 def _printable(text: str) -> str:

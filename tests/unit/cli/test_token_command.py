@@ -158,17 +158,20 @@ async def test_jaas_is_one_line(kafka_dt: Kafka) -> None:
 
 async def test_describe_prints_every_token(server: ScriptedServer, kafka_dt: Kafka) -> None:
     requests = sent(server, ApiKey.DESCRIBE_DELEGATION_TOKEN)
-    table = (await kafka_dt("describe", env={"COLUMNS": "20"})).stdout.splitlines()
-    assert table[0].split() == ["TOKENID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "MAX", "HMAC"]
-    assert TOKEN.token_id in table[2]
-    assert TOKEN.hmac_base64 in table[2]
-    assert "User:carol, User:dave" in table[2]
-    assert OTHER.token_id in table[3]
+    first, second = (await kafka_dt("describe", env={"COLUMNS": "20"})).stdout.split("\n\n")
+    names = [line.split()[0] for line in first.splitlines()]
+    assert names == ["TOKENID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "MAX", "HMAC"]
+    assert f"TOKENID    {TOKEN.token_id}\n" in first
+    assert "RENEWERS   User:carol, User:dave\n" in first
+    assert first.endswith(f"HMAC       {TOKEN.hmac_base64}")
+    assert f"TOKENID    {OTHER.token_id}\n" in second
+    assert not any(line.endswith(" ") for line in [*first.splitlines(), *second.splitlines()])
     objects = json.loads((await kafka_dt("describe", "--output", "json")).stdout)["tokens"]
     assert [token["tokenId"] for token in objects] == [TOKEN.token_id, OTHER.token_id]
     assert (await kafka_dt("describe", "--output", "jaas")).stdout == f"{jaas_line(TOKEN)}\n{jaas_line(OTHER)}\n"
     blocks = (await kafka_dt("describe", "--output", "properties")).stdout.split("\n\n")
     assert [javaproperties.loads(block)["sasl.jaas.config"] for block in blocks] == [jaas_line(TOKEN), jaas_line(OTHER)]
+    assert [block.splitlines()[0] for block in blocks] == [f"# {TOKEN.token_id}", f"# {OTHER.token_id}"]
     await kafka_dt("describe", "--owner-principal", "User:a", "--owner-principal", "Group:b")
     assert [request.owners for request in requests[:4]] == [None] * 4
     assert [(owner.principal_type, owner.principal_name) for owner in requests[4].owners] == [
@@ -185,6 +188,27 @@ async def test_no_tokens_are_said_so(server: ScriptedServer, kafka_dt: Kafka) ->
     assert (await kafka_dt("describe")).stdout == "no tokens\n"
     assert json.loads((await kafka_dt("describe", "--output", "json")).stdout) == {"tokens": []}
     assert (await kafka_dt("describe", "--output", "properties")).stdout == ""
+
+
+async def test_a_deletion_is_said_so(kafka_dt: Kafka) -> None:
+    assert (await kafka_dt("expire", "--hmac", TOKEN.hmac_base64)).stdout == "deleted\n"
+    assert (await kafka_dt("renew", "--hmac", TOKEN.hmac_base64)).stdout.startswith("EXPIRES  ")
+
+
+async def test_an_unusable_hmac_is_told_by_its_source(kafka_dt: Kafka, tmp_path: Path) -> None:
+    file = tmp_path / "hmac"
+    for content, message in (
+        (b"\n", f"--hmac-file {file} is empty"),
+        (b"secret?", f"--hmac-file {file} is not base64 text; give it as it was shown when the token was made"),
+        (b"\xff\xfe", f"--hmac-file {file} cannot be read: it is no text"),
+    ):
+        file.write_bytes(content)
+        result = await kafka_dt("expire", "--hmac-file", str(file))
+        assert (result.exit_code, result.stderr) == (1, f"Error: {message}\n")
+    result = await kafka_dt("expire", env={"KAFKA_DT_HMAC": ""})
+    assert (result.exit_code, result.stderr) == (1, "Error: KAFKA_DT_HMAC is empty\n")
+    result = await kafka_dt("expire", "--hmac", "", env={"KAFKA_DT_HMAC": TOKEN.hmac_base64})
+    assert (result.exit_code, result.stderr) == (1, "Error: --hmac is empty\n")
 
 
 class Change(NamedTuple):
