@@ -9,7 +9,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenNotFound
+from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenExpired, TokenNotFound
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.errors import NoNode
+from kafka_dt.zookeeper.znodes import TokenZnode
+from tests.integration.zookeeper_nodes import client_of, settings
 from tests.support.nodes import SHA_256, SHA_512, Node
 
 _LOG = logging.getLogger(__name__)
@@ -108,13 +112,52 @@ async def test_changes_on_one_node_are_seen_on_the_other_in_the_very_next_call(n
                 await there.renew(token.hmac)
 
 
-async def test_two_nodes_that_renew_the_same_token_lose_no_renewal(node: Node, other_node: Node) -> None:
-    async with node.client() as here, other_node.client() as there:
+async def stored_expiry(zookeeper: ZooKeeperClient, token: DelegationToken) -> tuple[int, int] | None:
+    """How often the token's znode was written since it was made, and its expiry timestamp; None if it is gone."""
+    try:
+        znode = await zookeeper.get(TokenZnode.path(token.token_id))
+    except NoNode:
+        return None
+    return znode.stat.version, TokenZnode.decode(znode.data).expiry_timestamp_ms
+
+
+async def test_of_changes_on_two_nodes_at_the_same_time_each_is_made_once_and_one_is_the_last(
+    node: Node, other_node: Node
+) -> None:
+    async with node.client() as here, other_node.client() as there, client_of(settings(node.zookeeper)) as zookeeper:
         token = await here.create()
-        for turn in range(1, 11):
-            await asyncio.gather(here.renew(token.hmac, turn * HOUR), there.renew(token.hmac, turn * HOUR))
-        seen = await described(here, token)
-        assert seen == await described(there, token)
+        acknowledged = 0
+        for turn in range(1, 21):
+            outcomes = await asyncio.gather(
+                here.renew(token.hmac, 20 * HOUR + turn), there.expire(token.hmac, 10 * HOUR + turn)
+            )
+            acknowledged += len(outcomes)
+            stored = await stored_expiry(zookeeper, token)
+            assert stored in [(acknowledged, outcome) for outcome in outcomes]
+            for seen in (await described(here, token), await described(there, token)):
+                assert seen is not None
+                assert seen.expiry_timestamp_ms == stored[1]
+
+
+async def test_a_renewal_does_not_undo_an_expiry_on_the_other_node_at_the_same_time(
+    node: Node, other_node: Node
+) -> None:
+    """Whoever is first, the token ends: a renewal that is second is decided anew, and refused."""
+    async with node.client() as here, other_node.client() as there, client_of(settings(node.zookeeper)) as zookeeper:
+        for turn in range(60):
+            renewing, expiring = (here, there) if turn % 2 else (there, here)
+            token = await renewing.create()
+            assert await described(expiring, token) == token  # both decide by what they know already
+            renewed, expired = await asyncio.gather(
+                renewing.renew(token.hmac, HOUR), expiring.expire(token.hmac, 0), return_exceptions=True
+            )
+            assert isinstance(expired, int)
+            stored = await stored_expiry(zookeeper, token)
+            if isinstance(renewed, int) and renewed == expired + HOUR:
+                continue  # in the very millisecond of its end a token has not expired yet
+            assert isinstance(renewed, int | TokenExpired | TokenNotFound)
+            changes = 2 if isinstance(renewed, int) else 1
+            assert stored in (None, (changes, expired)), "an expired token is purged soon"
 
 
 async def test_of_two_deletions_one_succeeds(node: Node, other_node: Node) -> None:
