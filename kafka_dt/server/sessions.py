@@ -58,7 +58,7 @@ class Sessions:
         if after is None or after.is_expired(self._now_ms()):
             self._revoke(token_id)
             return
-        end_ms = _end_ms(after)
+        end_ms = after.end_timestamp_ms
         for session in self._by_token[token_id]:
             session.end_session_at(end_ms)
         if not ends_sooner(before, after):
@@ -75,14 +75,10 @@ class Sessions:
         token = self._find(token_id)
         if token is None or token.is_expired(self._now_ms()):
             self._revoke(token_id)
-        elif token_id in self._by_token and _end_ms(token) == end_ms:
+        elif token_id in self._by_token and token.end_timestamp_ms == end_ms:
             # The loop's clock and the wall's do not run alike.
             self._end_later(token_id, end_ms)
 
     def _revoke(self, token_id: str) -> None:
         for session in self._by_token.pop(token_id, set()):
             session.revoke()
-
-
-def _end_ms(token: Token) -> int:
-    return min(token.expiry_timestamp_ms, token.max_timestamp_ms)

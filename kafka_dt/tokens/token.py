@@ -39,9 +39,14 @@ class Token:
     expiry_timestamp_ms: int
     """The end unless it is renewed."""
 
+    @property
+    def end_timestamp_ms(self) -> int:
+        """When it ends unless it is renewed: the earlier of expiry and max timestamp."""
+        return min(self.expiry_timestamp_ms, self.max_timestamp_ms)
+
     def is_expired(self, now_ms: int) -> bool:
         """Say whether the token has ended at `now_ms`; in the very millisecond of its end it has not."""
-        return self.expiry_timestamp_ms < now_ms or self.max_timestamp_ms < now_ms
+        return self.end_timestamp_ms < now_ms
 
     def may_renew(self, principal: Principal) -> bool:
         """Say whether `principal` may renew and expire the token: the owner and the renewers may."""
@@ -74,8 +79,4 @@ def ends_sooner(before: Token | None, after: Token | None) -> bool:
     """
     if before is None:
         return False
-    return after is None or _end_ms(after) < _end_ms(before)
-
-
-def _end_ms(token: Token) -> int:
-    return min(token.expiry_timestamp_ms, token.max_timestamp_ms)
+    return after is None or after.end_timestamp_ms < before.end_timestamp_ms

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from kafka_dt.tokens import DelegationToken, Principal, Token, ends_sooner
@@ -45,6 +47,11 @@ def test_no_expiry_is_later_than_the_max_timestamp() -> None:
     assert TOKEN.expiring_at(99).expiry_timestamp_ms == 99
     assert TOKEN.expiring_at(101).expiry_timestamp_ms == 100
     assert TOKEN.expiring_at(2**200).expiry_timestamp_ms == 100
+
+
+def test_a_token_ends_at_the_earlier_of_its_timestamps() -> None:
+    assert TOKEN.expiring_at(99).end_timestamp_ms == 99
+    assert replace(TOKEN, expiry_timestamp_ms=200).end_timestamp_ms == 100, "a store may hold such a token"
 
 
 def test_a_token_that_is_gone_or_ends_earlier_is_revoked() -> None:
