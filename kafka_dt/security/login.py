@@ -214,7 +214,7 @@ def session_lifetime_ms(token: Token | None, max_reauth_ms: int, now_ms: int) ->
     """
     lifetimes = []
     if token is not None:
-        lifetimes.append(max(0, min(token.expiry_timestamp_ms, token.max_timestamp_ms) - now_ms))
+        lifetimes.append(max(0, token.end_timestamp_ms - now_ms))
     if max_reauth_ms > 0:
         lifetimes.append(max_reauth_ms)
     return min(lifetimes, default=None)
