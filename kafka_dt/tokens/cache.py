@@ -2,8 +2,8 @@
 
 The cache is the store's listener (`apply`), and nothing else fills it. It asks nobody and has no clock; how old it may
 be is the manager's question. Lookups by id and by HMAC are one dictionary access; `concerning` costs what it returns,
-because owners and renewers are indexed. The order of iteration is that of arrival and does not change when a token
-does.
+because owners, requesters and renewers are indexed. The order of iteration is that of arrival and does not change when
+a token does.
 
 It is made for 100,000 tokens and more: an HMAC is computed once, when its token arrives, and equal principals are one
 object. The tests hold what a token may cost.
@@ -48,7 +48,7 @@ class CachedToken:
 
 @dataclass(frozen=True, slots=True)
 class _Concerned:
-    """A principal, and the ids of the tokens it is owner or renewer of, in the order of their arrival."""
+    """A principal, and the ids of the tokens that concern it, in the order of their arrival."""
 
     principal: Principal
     token_ids: dict[str, None]
@@ -91,7 +91,7 @@ class TokenCache:
         return None if token_id is None else self._tokens[token_id].delegation
 
     def concerning(self, principals: Iterable[Principal] | None) -> list[DelegationToken]:
-        """Return the tokens of which one of `principals` is the owner or a renewer, each once; None = all tokens."""
+        """Return the tokens that concern one of `principals`, each once; None = all tokens."""
         if principals is None:
             return [held.delegation for held in self._tokens.values()]
         found: dict[str, None] = {}
@@ -153,11 +153,10 @@ class TokenCache:
     def _indexed(self, token: Token, before: Token | None) -> Token:
         """Return an equal token made of the principals that are held already, and enter it in the index."""
         if before is not None:
-            if (before.owner, before.renewers) == (token.owner, token.renewers):
+            if _principals(before) == _principals(token):
                 # All but the timestamps is as it was, and is taken from there.
                 return replace(
                     before,
-                    requester=before.requester if before.requester == token.requester else token.requester,
                     issue_timestamp_ms=token.issue_timestamp_ms,
                     max_timestamp_ms=token.max_timestamp_ms,
                     expiry_timestamp_ms=token.expiry_timestamp_ms,
@@ -167,7 +166,7 @@ class TokenCache:
         return Token(
             token_id=token.token_id,
             owner=owner,
-            requester=owner if token.requester == owner else token.requester,
+            requester=self._index(token.requester, token.token_id),
             renewers=tuple(self._index(renewer, token.token_id) for renewer in token.renewers),
             issue_timestamp_ms=token.issue_timestamp_ms,
             max_timestamp_ms=token.max_timestamp_ms,
@@ -182,8 +181,12 @@ class TokenCache:
         return concerned.principal
 
     def _unindex(self, token: Token) -> None:
-        for principal in {token.owner, *token.renewers}:
+        for principal in {token.owner, token.requester, *token.renewers}:
             concerned = self._concerned[principal]
             del concerned.token_ids[token.token_id]
             if not concerned.token_ids:
                 del self._concerned[principal]
+
+
+def _principals(token: Token) -> tuple[Principal, Principal, tuple[Principal, ...]]:
+    return token.owner, token.requester, token.renewers

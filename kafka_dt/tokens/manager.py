@@ -204,8 +204,8 @@ class TokenManager:
         What the requester has changed before on any node is seen.
 
         Args:
-            requester: who asks; it sees the tokens it is the owner or a renewer of.
-            owners: whose tokens are asked for, as owner or renewer, compared exactly; None = everybody's.
+            requester: who asks; it sees the tokens that it owns, renews or has asked for.
+            owners: whose tokens are asked for, as owner, renewer or requester, compared exactly; None = everybody's.
             visible: asked for the other tokens, once each; it should remember its answer for an owner, of whom
                 there may be thousands of tokens.
 

@@ -50,11 +50,11 @@ class Token:
 
     def may_renew(self, principal: Principal) -> bool:
         """Say whether `principal` may renew and expire the token: the owner and the renewers may."""
-        return self.concerns(principal)
+        return principal == self.owner or principal in self.renewers
 
     def concerns(self, principal: Principal) -> bool:
-        """Say whether `principal` is the owner or a renewer; the requester has no right of its own."""
-        return principal == self.owner or principal in self.renewers
+        """Say whether `principal` may see the token as one of its own: owner, renewers and requester may."""
+        return self.may_renew(principal) or principal == self.requester
 
     def expiring_at(self, expiry_timestamp_ms: int) -> Token:
         """Return the token with another expiry timestamp, at most its max timestamp."""

@@ -28,19 +28,22 @@ def test_a_token_ends_at_its_max_timestamp_whatever_its_expiry_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("principal", "concerned"),
+    ("principal", "concerned", "may_renew"),
     [
-        (ALICE, True),
-        (BOB, True),
-        (CAROL, False),
-        (Principal("Group", "alice"), False),
-        (Principal.user("Alice"), False),
+        (ALICE, True, True),
+        (BOB, True, True),
+        (CAROL, True, False),
+        (Principal("Group", "alice"), False, False),
+        (Principal("Group", "carol"), False, False),
+        (Principal.user("Alice"), False, False),
     ],
     ids=str,
 )
-def test_a_token_concerns_its_owner_and_renewers_and_not_its_requester(principal: Principal, concerned: bool) -> None:
+def test_owner_and_renewers_may_renew_and_the_requester_may_only_see(
+    principal: Principal, concerned: bool, may_renew: bool
+) -> None:
     assert TOKEN.concerns(principal) is concerned
-    assert TOKEN.may_renew(principal) is concerned
+    assert TOKEN.may_renew(principal) is may_renew
 
 
 def test_no_expiry_is_later_than_the_max_timestamp() -> None:

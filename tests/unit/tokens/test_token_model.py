@@ -153,9 +153,9 @@ class TokenModel(RuleBasedStateMachine):
         """Compare the answer to a change with the model's, and apply it to the model."""
         token = self.model.get(made.token.token_id)
         if token is None:
-            stranger = not made.token.concerns(requester)
+            stranger = not made.token.may_renew(requester)
             assert answer is TokenNotFound or (stranger and answer is TokenOwnerMismatch)
-        elif not token.concerns(requester):
+        elif not token.may_renew(requester):
             assert answer is TokenOwnerMismatch
         elif token.is_expired(self.now_ms):
             assert answer is TokenExpired

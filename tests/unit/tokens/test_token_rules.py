@@ -312,14 +312,17 @@ class TestOrderOfChecks:
                     await request(requester, hmac, 5)
 
 
+GROUP_ALICE = Principal("Group", "alice")
+
+
 class TestDescribe:
     @pytest.fixture
     async def tokens(self, node: Node) -> dict[str, DelegationToken]:
         return {
             "alice": await create(node),
             "alice, renewed by bob": await create(node, BOB),
-            "bob": await create(node, owner=BOB),
-            "group alice": await create(node, owner=Principal("Group", "alice")),
+            "bob": await node.manager.create(BOB, BOB, (), -1),
+            "group alice": await node.manager.create(GROUP_ALICE, GROUP_ALICE, (), -1),
             "carol, asked for by alice": await create(node, owner=CAROL),
         }
 
@@ -328,15 +331,16 @@ class TestDescribe:
         [
             (None, {"alice", "alice, renewed by bob", "bob", "group alice", "carol, asked for by alice"}),
             ([], set()),
-            ([ALICE], {"alice", "alice, renewed by bob"}),
+            ([ALICE], {"alice", "alice, renewed by bob", "carol, asked for by alice"}),
             ([BOB], {"alice, renewed by bob", "bob"}),
-            ([ALICE, BOB, ALICE], {"alice", "alice, renewed by bob", "bob"}),
-            ([Principal("Group", "alice")], {"group alice"}),
+            ([CAROL], {"carol, asked for by alice"}),
+            ([ALICE, BOB, ALICE], {"alice", "alice, renewed by bob", "bob", "carol, asked for by alice"}),
+            ([GROUP_ALICE], {"group alice"}),
             ([Principal.user("Alice")], set()),
             ([MALLORY], set()),
         ],
     )
-    async def test_owners_select_by_owner_and_renewer(
+    async def test_owners_select_by_owner_renewer_and_requester(
         self,
         node: Node,
         tokens: dict[str, DelegationToken],
@@ -350,15 +354,15 @@ class TestDescribe:
     @pytest.mark.parametrize(
         ("requester", "described"),
         [
-            (ALICE, {"alice", "alice, renewed by bob"}),
+            (ALICE, {"alice", "alice, renewed by bob", "carol, asked for by alice"}),
             (BOB, {"alice, renewed by bob", "bob"}),
             (CAROL, {"carol, asked for by alice"}),
-            (Principal("Group", "alice"), {"group alice"}),
+            (GROUP_ALICE, {"group alice"}),
             (MALLORY, set()),
         ],
         ids=str,
     )
-    async def test_owner_and_renewers_see_their_tokens_and_the_requester_does_not(
+    async def test_owner_renewers_and_requester_see_their_tokens(
         self, node: Node, tokens: dict[str, DelegationToken], requester: Principal, described: set[str]
     ) -> None:
         found = await node.manager.describe(requester, None, nothing_more)
@@ -373,8 +377,9 @@ class TestDescribe:
 
         found = await node.manager.describe(ALICE, None, visible)
 
-        assert asked == [tokens[name].token for name in ("bob", "group alice", "carol, asked for by alice")]
-        assert found == [tokens[name] for name in ("alice", "alice, renewed by bob", "bob")]
+        assert asked == [tokens[name].token for name in ("bob", "group alice")]
+        seen = ("alice", "alice, renewed by bob", "bob", "carol, asked for by alice")
+        assert found == [tokens[name] for name in seen]
 
     async def test_an_expired_token_is_described_until_it_is_purged(self, cluster: Cluster, node: Node) -> None:
         created = await create(node)
