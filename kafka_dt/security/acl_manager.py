@@ -1,0 +1,179 @@
+"""The rules of ACLs themselves: what a valid one is, how they are created, listed and deleted.
+
+Whether somebody may do so (ALTER or DESCRIBE on the cluster) is checked by the caller. A change reads the entries of a
+pattern as they are in the store and writes them guarded by their version; when somebody else was quicker it begins
+again. To create an ACL that is there, or delete one that is not, is no error and writes nothing.
+
+Source: KIP-140, KIP-290; Kafka's AclAuthorizer (createAcls, deleteAcls, acls), AclApis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_dt.security.acl_cache import AclCache
+from kafka_dt.security.acl_filters import AclBindingFilter
+from kafka_dt.security.acl_store import AclConflict, AclError, AclStore, AclStoreUnavailable, Entries, InvalidAcl
+from kafka_dt.security.acls import (
+    CLUSTER_NAME,
+    PATTERN_TYPES,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourceType,
+)
+from kafka_dt.tokens.sharing import KeyedLocks
+
+MAX_RETRIES: Final = 10
+RETRY_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedAcl:
+    """An ACL that a filter matched."""
+
+    binding: AclBinding
+    error: AclError | None
+    """Why it could not be deleted, if so."""
+
+
+class AclManager:
+    """Creates, lists and deletes ACLs.
+
+    Args:
+        store: keeps them; from now on it reports to `cache`.
+        cache: what this process knows of them.
+    """
+
+    def __init__(self, store: AclStore, cache: AclCache) -> None:
+        self._store = store
+        self._cache = cache
+        self._locks = KeyedLocks()
+        store.on_change(cache.put)
+
+    async def start(self) -> None:
+        """Fill the cache.
+
+        Raises:
+            AclStoreUnavailable: the store was cut off.
+        """
+        await self._store.load()
+
+    async def describe(self, matching: AclBindingFilter) -> list[AclBinding]:
+        """List ACLs, every change acknowledged anywhere before included.
+
+        Raises:
+            AclStoreUnavailable: whether there are others cannot be found out.
+        """
+        await self._store.catch_up()
+        return [binding for binding in self._cache if matching.matches(binding) and not binding.entry.unknown]
+
+    async def create(self, bindings: Sequence[AclBinding]) -> list[AclError | None]:
+        """Create ACLs.
+
+        Returns:
+            For each, None or why it was not created.
+        """
+        results: list[AclError | None] = [self._invalid(binding) for binding in bindings]
+        valid: dict[ResourcePattern, list[int]] = {}
+        for number, binding in enumerate(bindings):
+            if results[number] is None:
+                valid.setdefault(binding.pattern, []).append(number)
+        for pattern, numbers in valid.items():
+            error = await self._add(pattern, tuple(bindings[number].entry for number in numbers))
+            for number in numbers:
+                results[number] = error
+        return results
+
+    async def delete(self, filters: Sequence[AclBindingFilter]) -> list[list[DeletedAcl]]:
+        """Delete ACLs.
+
+        Returns:
+            For each filter the ACLs it matched; one that several match stands with the first of them.
+
+        Raises:
+            AclStoreUnavailable: which ones match cannot be found out; nothing was done.
+        """
+        await self._store.catch_up()
+        results: list[list[DeletedAcl]] = [[] for _ in filters]
+        for pattern in self._concerned(filters):
+            wanted = [number for number, each in enumerate(filters) if each.pattern.matches(pattern)]
+            matched: dict[AclBinding, int] = {}
+            error = await self._delete_from(pattern, [(number, filters[number]) for number in wanted], matched)
+            for binding, number in matched.items():
+                results[number].append(DeletedAcl(binding, error))
+        return results
+
+    async def _add(self, pattern: ResourcePattern, new: Entries) -> AclError | None:
+        try:
+            await self._update(pattern, lambda entries: tuple(dict.fromkeys(entries + new)))
+        except AclError as error:
+            return error
+        return None
+
+    async def _delete_from(
+        self, pattern: ResourcePattern, filters: Sequence[tuple[int, AclBindingFilter]], matched: dict[AclBinding, int]
+    ) -> AclError | None:
+        """Delete from one pattern; what was matched, and by which filter, is entered in `matched`."""
+
+        def without(entries: Entries) -> Entries:
+            matched.clear()
+            for entry in entries:
+                if entry.unknown:
+                    continue  # nobody can be told what was deleted
+                by = next((number for number, each in filters if each.entry.matches(entry)), None)
+                if by is not None:
+                    matched[AclBinding(pattern, entry)] = by
+            return tuple(entry for entry in entries if AclBinding(pattern, entry) not in matched)
+
+        try:
+            await self._update(pattern, without)
+        except AclError as error:
+            return error
+        return None
+
+    def _concerned(self, filters: Sequence[AclBindingFilter]) -> list[ResourcePattern]:
+        """Give the patterns that a filter may match."""
+        known = [
+            pattern for pattern in self._cache.patterns() if any(each.pattern.matches(pattern) for each in filters)
+        ]
+        named = [pattern for each in filters for pattern in each.pattern.named() if self._store.can_hold(pattern.name)]
+        return list(dict.fromkeys(known + named))
+
+    async def _update(self, pattern: ResourcePattern, change: Callable[[Entries], Entries]) -> None:
+        async with self._locks.hold(str(pattern)):
+            for _ in range(MAX_RETRIES + 1):
+                stored = await self._store.read(pattern)
+                entries = change(stored.entries)
+                if entries == stored.entries:
+                    return
+                try:
+                    await self._store.write(pattern, entries, stored.version)
+                except AclConflict:
+                    await asyncio.sleep(RETRY_SECONDS)
+                else:
+                    return
+        raise AclStoreUnavailable(f"the ACLs of {pattern} keep changing")
+
+    def _invalid(self, binding: AclBinding) -> InvalidAcl | None:
+        reason = _invalid_reason(binding)
+        if reason is None and not self._store.can_hold(binding.pattern.name):
+            reason = f"ZooKeeper cannot hold a resource name like {binding.pattern.name[:100]!r}."
+        return None if reason is None else InvalidAcl(reason)
+
+
+def _invalid_reason(binding: AclBinding) -> str | None:
+    pattern, entry = binding.pattern, binding.entry
+    if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
+        return f"The only resource of type CLUSTER is {CLUSTER_NAME}."
+    if not pattern.name:
+        return "The resource name is empty."
+    if pattern.resource_type <= ResourceType.ANY or pattern.pattern_type not in PATTERN_TYPES:
+        return "The ACL does not name one type of resource and one type of pattern."
+    if entry.operation <= AclOperation.ANY or entry.permission_type <= AclPermissionType.ANY:
+        return "The ACL does not name one operation and one permission type."
+    return None

@@ -1,0 +1,200 @@
+"""What an ACL says: who may or may not do what, to which resources, from where.
+
+An `AclBinding` is a pattern of resources and one entry about it. Codes are those of the wire, names (`DelegationToken`,
+`CreateTokens`) those of ZooKeeper and the tools. A code or name of a newer Kafka is UNKNOWN: it is kept where it
+stands, and matches nothing.
+
+Source: KIP-11, KIP-290, KIP-373; org.apache.kafka.common.acl, org.apache.kafka.common.resource,
+kafka.security.authorizer.AclEntry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final, Self
+
+from kafka_dt.tokens import USER_TYPE, Principal
+
+
+class _Coded(IntEnum):
+    """A closed set whose members have a code on the wire and a name in ZooKeeper."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls["UNKNOWN"] if isinstance(value, int) else super()._missing_(value)
+
+    @classmethod
+    def of_name(cls, name: str) -> Self:
+        """Give the member of a name, in any case of its letters; UNKNOWN if there is none."""
+        wanted = name.upper()
+        return next((member for member in cls if member.text.upper() == wanted), cls["UNKNOWN"])
+
+    @property
+    def text(self) -> str:
+        """The name as ZooKeeper and the tools have it: `DelegationToken`."""
+        return self.name.title().replace("_", "")
+
+
+class ResourceType(_Coded):
+    """What kind of thing is protected."""
+
+    UNKNOWN = 0
+    ANY = 1
+    """In filters only."""
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(_Coded):
+    """How the name of a pattern is compared with that of a resource."""
+
+    UNKNOWN = 0
+    ANY = 1
+    """In filters only: any pattern of that name."""
+    MATCH = 2
+    """In filters only: any pattern that a resource of that name falls under."""
+    LITERAL = 3
+    """Exactly, but `*` is every resource of the type."""
+    PREFIXED = 4
+    """The resource's name begins with it; `*` is just a character."""
+
+
+class AclOperation(_Coded):
+    """What is done to a resource."""
+
+    UNKNOWN = 0
+    ANY = 1
+    """In filters only."""
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    """KIP-373, on a User: make tokens that this user owns."""
+    DESCRIBE_TOKENS = 14
+    """KIP-373, on a User: see the tokens that this user owns."""
+
+
+class AclPermissionType(_Coded):
+    """Whether an entry allows or denies."""
+
+    UNKNOWN = 0
+    ANY = 1
+    """In filters only."""
+    DENY = 2
+    ALLOW = 3
+
+
+ANY_NAME: Final = "*"
+"""The name of the literal pattern of every resource of a type."""
+ANY_HOST: Final = "*"
+EVERYBODY: Final = Principal(USER_TYPE, "*")
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The one resource of type CLUSTER."""
+
+RESOURCE_TYPES: Final = tuple(kind for kind in ResourceType if kind > ResourceType.ANY)
+"""The types of real resources."""
+PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
+"""The types of real patterns."""
+
+IMPLIED_BY: Final[Mapping[AclOperation, frozenset[AclOperation]]] = MappingProxyType(
+    {
+        AclOperation.DESCRIBE: frozenset(
+            {
+                AclOperation.DESCRIBE,
+                AclOperation.READ,
+                AclOperation.WRITE,
+                AclOperation.DELETE,
+                AclOperation.ALTER,
+            }
+        ),
+        AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
+    }
+)
+"""Which allowed operations allow another one, itself included; a denial implies no other."""
+
+SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = MappingProxyType(
+    {
+        ResourceType.TOPIC: (
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.CREATE,
+            AclOperation.DESCRIBE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        ),
+        ResourceType.GROUP: (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE),
+        ResourceType.CLUSTER: (
+            AclOperation.CREATE,
+            AclOperation.CLUSTER_ACTION,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+            AclOperation.IDEMPOTENT_WRITE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE,
+        ),
+        ResourceType.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE),
+        ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+        ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+    }
+)
+"""What can be done to a resource of each type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePattern:
+    """Which resources an ACL is about."""
+
+    resource_type: ResourceType
+    name: str
+    """A name, the beginning of names, or `*`; for the type User it is a principal (`User:alice`)."""
+    pattern_type: PatternType
+
+    def __str__(self) -> str:
+        return f"{self.pattern_type.name} {self.resource_type.text}:{self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntry:
+    """Who may or may not do what, from where."""
+
+    principal: Principal
+    """`User:*` is everybody."""
+    host: str
+    """An address as Java writes it (`10.0.0.7`, `0:0:0:0:0:0:0:1`); `*` is every one. Names are not resolved."""
+    operation: AclOperation
+    """ALL is every one."""
+    permission_type: AclPermissionType
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a newer Kafka wrote it, with words that are not known here."""
+        return AclOperation.UNKNOWN is self.operation or AclPermissionType.UNKNOWN is self.permission_type
+
+    def covers(self, principal: Principal, host: str) -> bool:
+        """Say whether the entry is about somebody at some address."""
+        return self.principal in (principal, EVERYBODY) and self.host in (host, ANY_HOST)
+
+
+@dataclass(frozen=True, slots=True)
+class AclBinding:
+    """One ACL."""
+
+    pattern: ResourcePattern
+    entry: AccessControlEntry
