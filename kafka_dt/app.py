@@ -24,6 +24,8 @@ from typing import Any, Final
 import uvloop
 
 from kafka_dt.config import Endpoint, Listener, Loaded, Settings, listeners
+from kafka_dt.security.acl_cache import AclCache
+from kafka_dt.security.acl_manager import AclManager
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
@@ -32,17 +34,17 @@ from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.handlers import Handler, dispatcher
+from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listener import OpenListener
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.server.workers import Supervisor
 from kafka_dt.tokens import HmacAlgorithm, Keyring, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
-from kafka_dt.zookeeper.acls import acls_present
+from kafka_dt.zookeeper.acl_store import ZooKeeperAclStore
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
-from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.scram_users import ScramUsers
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
@@ -53,7 +55,6 @@ _LOG = logging.getLogger(__name__)
 DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 DRAIN_SECONDS: Final = 10.0
-ACL_CHECK_SECONDS: Final = 30.0
 KEEP_UP_SECONDS: Final = 1.0
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
@@ -83,7 +84,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     """
     settings = loaded.settings
     made = listeners(settings)
-    Authorizer.from_settings(settings)
+    Authorizer.from_settings(settings, AclCache())
     zookeeper_settings(settings)
     Admission.from_settings(settings)
     with tempfile.TemporaryFile() as board:
@@ -138,7 +139,10 @@ class Node:
             now_ms=now_ms,
             random_bytes=secrets.token_bytes,
         )
-        self._authorizer = Authorizer.from_settings(settings)
+        acls = AclCache()
+        self._acl_store = ZooKeeperAclStore(self._zookeeper, now_ms=now_ms, limits=limits)
+        self._acls = AclManager(self._acl_store, acls)
+        self._authorizer = Authorizer.from_settings(settings, acls)
         self._sessions = Sessions(self._token, now_ms)
         self._cache.on_change(self._sessions.token_changed)
         self._revocations = Revocations(board, self._tokens.catch_up)
@@ -165,19 +169,20 @@ class Node:
             OSError: a port cannot be had.
         """
         await self._zookeeper.start()
-        handlers = ClusterHandlers(
-            self._broker_id(), await read_or_create_cluster_id(self._zookeeper, secrets.token_bytes)
-        )
+        cluster_id = await read_or_create_cluster_id(self._zookeeper, secrets.token_bytes)
+        cluster = ClusterHandlers(self._broker_id(), cluster_id, self._authorizer)
         await self._users.start()
         await self._tokens.start()
-        await self._look_for_acls()
-        handler = dispatcher(handlers.handlers(), TokenHandlers(self._tokens, self._authorizer).handlers())
+        if self._authorizer.enabled:
+            await self._acls.start()
+        handler = dispatcher(
+            cluster.handlers(),
+            TokenHandlers(self._tokens, self._authorizer).handlers(),
+            AclHandlers(self._acls, self._authorizer).handlers(),
+        )
         for listener in self._listeners:
             await self._open_listener(listener, handler)
-        self._background = [
-            asyncio.create_task(_repeat(self._look_for_acls_again, ACL_CHECK_SECONDS)),
-            asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
-        ]
+        self._background = [asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS))]
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
             self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))
@@ -189,6 +194,7 @@ class Node:
         await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
         await self._store.close()
+        await self._acl_store.close()
         await self._users.close()
         await self._zookeeper.close()
         self._executor.shutdown(cancel_futures=True)
@@ -220,13 +226,6 @@ class Node:
             removed = await self._tokens.remove_expired()
             if removed:
                 _LOG.info("Removed %d expired delegation tokens", removed)
-
-    async def _look_for_acls_again(self) -> None:
-        with suppress(ZooKeeperError):  # cut off: what was seen last counts, and the log has a line about it
-            await self._look_for_acls()
-
-    async def _look_for_acls(self) -> None:
-        self._authorizer.acls_present = await acls_present(self._zookeeper)
 
     def _token(self, token_id: str) -> Token | None:
         held = self._cache.get(token_id)

@@ -17,6 +17,7 @@ from typing import Any
 from kafka_dt import app
 from kafka_dt.config import ConfigError, from_properties
 from kafka_dt.log import set_up_logging
+from kafka_dt.security.acl_store import AclStoreUnavailable
 from kafka_dt.security.revocations import Board
 from kafka_dt.server.workers import READY
 from kafka_dt.tokens import StoreUnavailable
@@ -68,7 +69,7 @@ def main() -> int:
     load_entities()
     try:
         app.run(work(brief))
-    except (ConfigError, ZooKeeperError, StoreUnavailable, OSError) as error:
+    except (ConfigError, ZooKeeperError, StoreUnavailable, AclStoreUnavailable, OSError) as error:
         _say(str(error).replace("\n", " "))
         return 1
     return 0

@@ -3,7 +3,7 @@
 The caller feeds `receive_data` (and `receive_eof`), then asks `next_event` until it gives None; where `has_more` says
 so it writes, lets others have their turn, and asks again. Each event says what the caller must do before it asks again:
 
-- `RequestReceived`: serve it and call `respond`.
+- `RequestReceived`: serve it and call `respond`, or `reject` it.
 - `MechanismChosen`: make a new SASL mechanism; nothing is to be answered, the handshake was.
 - `TokenReceived`: feed the mechanism, then call `challenge`, `succeed` or `fail`.
 - `ConnectionClosed`: write what `data_to_send` holds (after the delay of failed logins if `delayed`) and close.
@@ -202,6 +202,18 @@ class ServerConnection:
         """
         self._answer(self._owed(), response)
         self._settle()
+
+    def reject(self, reason: str) -> ConnectionClosed:
+        """Leave a `RequestReceived` without an answer, as a broker does with a body that makes no sense.
+
+        Args:
+            reason: one line for the log.
+
+        Returns:
+            What the caller does next.
+        """
+        self._settle()
+        return self._close(reason)
 
     def challenge(self, message: bytes) -> None:
         """Answer a `TokenReceived` with the mechanism's next challenge."""

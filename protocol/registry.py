@@ -5,7 +5,7 @@ disagree. Entity types are imported when a version is first looked up: a command
 load eighty modules.
 
 Version 0 of the token APIs, which kio no longer has, has the layout of version 1: Kafka 4.0 removed it for its
-age, not for its form.
+age, not for its form. That of the ACL APIs has a layout of its own (`acl_entities`).
 
 Source: Kafka 3.9's ApiKeys and message schemas; KIP-35, KIP-511, KIP-896.
 """
@@ -20,6 +20,7 @@ from typing import Any, Final
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 
+from protocol.acl_entities import load_acl_request, load_acl_response
 from protocol.errors import LocalProtocolError
 from protocol.layout import entity_layout
 from protocol.times import NO_THROTTLE
@@ -35,6 +36,9 @@ class ApiKey(IntEnum):
     FIND_COORDINATOR = 10
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     SASL_AUTHENTICATE = 36
     CREATE_DELEGATION_TOKEN = 38
     RENEW_DELEGATION_TOKEN = 39
@@ -89,7 +93,14 @@ class _EntityTypes(Mapping[int, type[Any]]):
 
 
 def _api(
-    key: ApiKey, min_version: int, max_version: int, *, first_entity: int = 0, max_elements: int = MAX_TAGGED_FIELDS
+    key: ApiKey,
+    min_version: int,
+    max_version: int,
+    *,
+    first_entity: int = 0,
+    max_elements: int = MAX_TAGGED_FIELDS,
+    load_request: Callable[[int, int], type[Any]] = load_request_schema,
+    load_response: Callable[[int, int], type[Any]] = load_response_schema,
 ) -> Api:
     """Make a row; versions before `first_entity` have its layout."""
     versions = range(min_version, max_version + 1)
@@ -97,10 +108,14 @@ def _api(
         key=key,
         min_version=min_version,
         max_version=max_version,
-        request=_EntityTypes(key, versions, first_entity, load_request_schema),
-        response=_EntityTypes(key, versions, first_entity, load_response_schema),
+        request=_EntityTypes(key, versions, first_entity, load_request),
+        response=_EntityTypes(key, versions, first_entity, load_response),
         max_elements=max_elements,
     )
+
+
+def _acl_api(key: ApiKey, max_elements: int = MAX_TAGGED_FIELDS) -> Api:
+    return _api(key, 0, 3, max_elements=max_elements, load_request=load_acl_request, load_response=load_acl_response)
 
 
 APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
@@ -111,6 +126,9 @@ APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
             _api(ApiKey.FIND_COORDINATOR, 0, 6, max_elements=2_000),
             _api(ApiKey.SASL_HANDSHAKE, 0, 1),
             _api(ApiKey.API_VERSIONS, 0, 4),
+            _acl_api(ApiKey.DESCRIBE_ACLS),
+            _acl_api(ApiKey.CREATE_ACLS, max_elements=5_000),
+            _acl_api(ApiKey.DELETE_ACLS, max_elements=5_000),
             _api(ApiKey.SASL_AUTHENTICATE, 0, 2),
             _api(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, first_entity=1, max_elements=5_000),
             _api(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, first_entity=1),

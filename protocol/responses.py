@@ -25,7 +25,7 @@ NO_TIMESTAMP: Final = to_timestamp(-1)
 
 _ALREADY_LOGGED_IN: Final = "SaslAuthenticate request received after successful authentication"
 _ILLEGAL_STATE: Final = "Request is not valid given the current SASL state."
-_DURING_LOGIN: Final = "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."
+_DURING_LOGIN: Final = "Unexpected Kafka request of type {} during SASL authentication."
 _ANONYMOUS: Final = ("User", "ANONYMOUS")
 
 
@@ -97,18 +97,23 @@ def refused_creation(kind: Any, error: ErrorCode, *, owner: tuple[str, str], req
     )
 
 
-def refused_coordinators(
-    kind: Any,
-    body: Any,
-    error: ErrorCode,
-    message: str | None,
-) -> Any:
-    """Answer a FindCoordinator without a coordinator, for each key where the version asks for several."""
-    nowhere = {"error_code": error, "error_message": message, "node_id": -1, "host": "", "port": -1}
+def refused_coordinators(kind: Any, body: Any, reason: Callable[[str], tuple[ErrorCode, str | None]]) -> Any:
+    """Answer a FindCoordinator without a coordinator, for each key where the version asks for several.
+
+    Args:
+        kind: the response's entity type.
+        body: the request's entity.
+        reason: gives the error for a key, and a message or None.
+    """
     if "coordinators" not in _field_names(kind):
-        return build(kind, **nowhere)
+        return _nowhere(kind, reason(body.key))
     coordinator = element_type(kind, "coordinators")
-    return build(kind, coordinators=tuple(build(coordinator, key=key, **nowhere) for key in body.coordinator_keys))
+    keys = body.coordinator_keys
+    return build(kind, coordinators=tuple(_nowhere(coordinator, reason(key), key=key) for key in keys))
+
+
+def _nowhere(kind: Any, reason: tuple[ErrorCode, str | None], **values: Any) -> Any:
+    return build(kind, error_code=reason[0], error_message=reason[1], node_id=-1, host="", port=-1, **values)
 
 
 def _refused_metadata(kind: Any, body: Any, error: ErrorCode) -> Any:
@@ -131,6 +136,24 @@ def _in_wrong_state(error: ErrorCode, message: str) -> str | None:
     return message if error is ErrorCode.illegal_sasl_state else None
 
 
+def _during_login(key: ApiKey, error: ErrorCode) -> str | None:
+    return _in_wrong_state(error, _DURING_LOGIN.format(key.name))
+
+
+def _refused_creations(kind: Any, body: Any, error: ErrorCode) -> Any:
+    """Refuse every ACL that was to be created."""
+    message = _during_login(ApiKey.CREATE_ACLS, error)
+    result = build(element_type(kind, "results"), error_code=error, error_message=message)
+    return build(kind, results=(result,) * len(body.creations))
+
+
+def _refused_deletions(kind: Any, body: Any, error: ErrorCode) -> Any:
+    """Refuse every filter of ACLs that were to be deleted."""
+    message = _during_login(ApiKey.DELETE_ACLS, error)
+    result = build(element_type(kind, "filter_results"), error_code=error, error_message=message, matching_acls=())
+    return build(kind, filter_results=(result,) * len(body.filters))
+
+
 def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
     return build(kind, error_code=error, expiry_timestamp=to_timestamp(0))
 
@@ -148,10 +171,15 @@ def _element_types(entity_type: Any) -> Mapping[str, Any]:
 _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
     ApiKey.METADATA: _refused_metadata,
     ApiKey.FIND_COORDINATOR: lambda kind, body, error: refused_coordinators(
-        kind, body, error, _in_wrong_state(error, _ILLEGAL_STATE)
+        kind, body, lambda _: (error, _in_wrong_state(error, _ILLEGAL_STATE))
     ),
     ApiKey.SASL_HANDSHAKE: lambda kind, _, error: build(kind, error_code=error, mechanisms=()),
     ApiKey.API_VERSIONS: _refused_versions,
+    ApiKey.DESCRIBE_ACLS: lambda kind, _, error: build(
+        kind, error_code=error, error_message=_during_login(ApiKey.DESCRIBE_ACLS, error), resources=()
+    ),
+    ApiKey.CREATE_ACLS: _refused_creations,
+    ApiKey.DELETE_ACLS: _refused_deletions,
     ApiKey.SASL_AUTHENTICATE: lambda kind, _, error: build(
         kind, error_code=error, error_message=_ALREADY_LOGGED_IN, auth_bytes=b""
     ),
@@ -162,7 +190,7 @@ _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: _refused_change,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda kind, _, error: build(kind, error_code=error, tokens=()),
     ApiKey.DESCRIBE_CLUSTER: lambda kind, _, error: build(
-        kind, error_code=error, error_message=_in_wrong_state(error, _DURING_LOGIN), cluster_id="", brokers=()
+        kind, error_code=error, error_message=_during_login(ApiKey.DESCRIBE_CLUSTER, error), cluster_id="", brokers=()
     ),
 }
 """How each API says an error and nothing else; a test checks that no API of the registry is missing."""

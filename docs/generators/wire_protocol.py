@@ -25,6 +25,9 @@ _NOTES: Final = {
     ApiKey.FIND_COORDINATOR: "Refused with an error that clients do not retry: there are no groups or transactions.",
     ApiKey.SASL_HANDSHAKE: "After version 0 the tokens of the mechanism travel as bare frames, after 1 as below.",
     ApiKey.API_VERSIONS: "The same before and after login. Its response header never has tagged fields (KIP-511).",
+    ApiKey.DESCRIBE_ACLS: "Needs Describe on the cluster. Version 0 has no type of pattern: all are literal.",
+    ApiKey.CREATE_ACLS: "Needs Alter on the cluster. Each ACL has its own error.",
+    ApiKey.DELETE_ACLS: "Needs Alter on the cluster. Each filter is told what it deleted.",
     ApiKey.SASL_AUTHENTICATE: "The session's lifetime is in the answer from version 1 on (KIP-368).",
     ApiKey.CREATE_DELEGATION_TOKEN: "An owner other than the caller can be named in version 3 (KIP-373).",
     ApiKey.RENEW_DELEGATION_TOKEN: "By the owner and the renewers, never beyond the maximum lifetime.",
@@ -37,7 +40,8 @@ _NOTES: Final = {
 
 _TAIL: Final = """\
 
-Version 0 of the four token APIs, which Kafka 4.0 removed for its age, has the layout of version 1.
+Version 0 of the four token APIs, which Kafka 4.0 removed for its age, has the layout of version 1. Version 0 of the
+three ACL APIs has one of its own.
 
 ## Limits
 
@@ -69,6 +73,19 @@ other connection.
 | 67 | INVALID_PRINCIPAL_TYPE | a renewer is not a `User` |
 
 They are looked for in this order: 64; for create 65, then 67; 61; for create 42; 62; 63; 66.
+
+## Errors of authorization
+
+| code | Kafka's name | when |
+|---|---|---|
+| 29 | TOPIC_AUTHORIZATION_FAILED | the caller may not describe the topic; who may is told that it does not exist |
+| 30 | GROUP_AUTHORIZATION_FAILED | the caller may not describe the group whose coordinator it asks for |
+| 31 | CLUSTER_AUTHORIZATION_FAILED | the caller may not list or change ACLs |
+| 42 | INVALID_REQUEST | the ACL cannot exist; the message says why |
+| 53 | TRANSACTIONAL_ID_AUTHORIZATION_FAILED | the caller may not describe the transactional id |
+| 54 | SECURITY_DISABLED | there are no ACLs, because `authorizer.class.name` is not set |
+
+An ACL or filter with a code of 0 closes the connection, as at a broker. [Who may do what](security.md) has the rules.
 """
 
 

@@ -142,7 +142,7 @@ class Settings:
         Kind.STRING,
         "",
         "Empty: as in Kafka, every user may do everything, also create tokens for others. "
-        "`kafka.security.authorizer.AclAuthorizer`: super users may, others as `allow.everyone.if.no.acl.found` says.",
+        "`kafka.security.authorizer.AclAuthorizer`: super users, and whom the ACLs in ZooKeeper allow it.",
         section=Section.AUTHORIZATION,
         choices=("", "kafka.security.authorizer.AclAuthorizer"),
     )

@@ -2,5 +2,9 @@
 
 Read `login.py` first: it drives the SASL machines of `protocol` and decides the principal. `credentials.py` finds what
 a login is checked against, `derivation.py` makes and keeps the SCRAM credentials of tokens, `revocations.py` makes a
-revocation count on all workers of a node at once, `authorizer.py` says who may have or see tokens of others.
+revocation count on all workers of a node at once.
+
+`authorizer.py` says who may do what, by the ACLs that `acl_cache.py` has in memory. `acls.py` are the words of an ACL,
+`acl_filters.py` says which ones are meant, `acl_manager.py` creates, lists and deletes them, and `acl_store.py` is the
+interface of where they are kept.
 """

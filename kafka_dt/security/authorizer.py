@@ -1,66 +1,162 @@
-"""Who may have tokens for others, see tokens of others and end them.
+"""Who may do what: Kafka's AclAuthorizer over the ACLs in memory, and the rules about tokens of others.
 
-Without an authorizer class everyone may do everything, as in Kafka. With Kafka's AclAuthorizer super users may, and
-others as `allow.everyone.if.no.acl.found` says. This version does not read the ACLs: where `/kafka-acl` holds any, it
-acts as if they allowed nothing (`acls_present`), so that a rule is never broken by not being known.
+Without an authorizer class everyone may do everything, as in Kafka. With it: a super user may do everything. A resource
+that no ACL is about may be used as `allow.everyone.if.no.acl.found` says. Else a matching Deny refuses, then a matching
+Allow permits, by the operation itself, by ALL, or by one that implies it; what nobody allowed is refused.
 
-Source: KIP-48, KIP-373; Kafka's AclAuthorizer (super users, allow.everyone.if.no.acl.found).
+A refusal is logged with principal, address, operation and resource. Questions that only select what is shown are not.
+
+Source: KIP-11, KIP-290, KIP-373; Kafka's AclAuthorizer, DelegationTokenManager.filterToken, AuthHelper.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.security.acl_cache import AclCache
+from kafka_dt.security.acl_store import Entries
+from kafka_dt.security.acls import (
+    CLUSTER_NAME,
+    IMPLIED_BY,
+    SUPPORTED_OPERATIONS,
+    AclOperation,
+    AclPermissionType,
+    ResourceType,
+)
 from kafka_dt.tokens import InvalidPrincipal, Principal, Token
 
+_LOG = logging.getLogger(__name__)
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and from where."""
+
+    principal: Principal
+    host: str
+    """The address of the client as ACLs have it."""
+
+
 class Authorizer:
-    """Answers whether a principal may do something."""
+    """Answers whether somebody may do something.
 
-    enabled: bool
-    """Whether an authorizer class is configured; without one everyone may do everything."""
-    super_users: frozenset[Principal]
-    allow_everyone: bool
-    """`allow.everyone.if.no.acl.found`."""
-    super_users_revoke_any: bool
-    """`kafka.dt.super.users.revoke.any`."""
-    acls_present: bool = field(default=False)
-    """Whether the cluster has ACLs, which are not read."""
+    Args:
+        acls: the ACLs in memory.
+        enabled: whether an authorizer class is configured; without one everyone may do everything.
+        super_users: who may do everything.
+        allow_everyone: `allow.everyone.if.no.acl.found`.
+        super_users_revoke_any: `kafka.dt.super.users.revoke.any`.
+    """
+
+    def __init__(
+        self,
+        acls: AclCache,
+        *,
+        enabled: bool,
+        super_users: frozenset[Principal],
+        allow_everyone: bool,
+        super_users_revoke_any: bool,
+    ) -> None:
+        self._acls = acls
+        self.enabled = enabled
+        self._super_users = super_users
+        self._allow_everyone = allow_everyone
+        self._super_users_revoke_any = super_users_revoke_any
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Authorizer:
+    def from_settings(cls, settings: Settings, acls: AclCache) -> Authorizer:
         """Make the authorizer of a node.
 
         Raises:
             ConfigError: a super user is no principal.
         """
         return cls(
+            acls,
             enabled=bool(settings.authorizer_class_name),
             super_users=_super_users(settings.super_users),
             allow_everyone=settings.allow_everyone_if_no_acl_found,
             super_users_revoke_any=settings.super_users_revoke_any,
         )
 
-    def may_create_for(self, requester: Principal, owner: Principal) -> bool:
-        """Say whether a token for another owner may be made (CREATE_TOKENS on the User resource)."""
-        return requester == owner or self._may(requester)
+    def allows(self, caller: Caller, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Say whether somebody may do something to a resource; a refusal is logged."""
+        allowed = self.check(caller, operation, resource_type)(name)
+        if not allowed:
+            _LOG.info(
+                "Denied: %r from %s may not %s %s %r",
+                str(caller.principal),
+                caller.host,
+                operation.name,
+                resource_type.text,
+                name,
+            )
+        return allowed
 
-    def visible_to(self, requester: Principal) -> Callable[[Token], bool]:
-        """Say which tokens of others a principal may see (DESCRIBE on the token, DESCRIBE_TOKENS on its owner)."""
-        allowed = self._may(requester)
-        return lambda _token: allowed
+    def allows_cluster(self, caller: Caller, operation: AclOperation) -> bool:
+        """Say whether somebody may do something to the cluster."""
+        return self.allows(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
-    def may_revoke_any(self, requester: Principal) -> bool:
-        """Say whether a principal may expire tokens that it neither owns nor renews."""
-        return self.super_users_revoke_any and requester in self.super_users
+    def check(self, caller: Caller, operation: AclOperation, resource_type: ResourceType) -> Callable[[str], bool]:
+        """Give the answer for every resource of a type, by its name; quick for very many names."""
+        if not self.enabled or caller.principal in self._super_users:
+            return lambda _: True
+        of_all = self._acls.of_all(resource_type)
+        usual = self._decide(of_all, caller, operation)
 
-    def _may(self, requester: Principal) -> bool:
-        if not self.enabled or requester in self.super_users:
-            return True
-        return self.allow_everyone and not self.acls_present
+        def decide(name: str) -> bool:
+            of_name = self._acls.of_name(resource_type, name)
+            return self._decide(of_all + of_name, caller, operation) if of_name else usual
+
+        return decide
+
+    def authorized_operations(self, caller: Caller, resource_type: ResourceType, name: str) -> int:
+        """Give all that somebody may do to a resource, as the wire has it: a bit for the code of each operation."""
+        allowed = (
+            operation
+            for operation in SUPPORTED_OPERATIONS[resource_type]
+            if self.check(caller, operation, resource_type)(name)
+        )
+        return sum(1 << operation for operation in allowed)
+
+    def may_create_for(self, caller: Caller, owner: Principal) -> bool:
+        """Say whether a token for an owner may be made: by the owner, or with CREATE_TOKENS on the User."""
+        return caller.principal == owner or self.allows(
+            caller, AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)
+        )
+
+    def visible_to(self, caller: Caller) -> Callable[[Token], bool]:
+        """Say which tokens of others may be seen: with DESCRIBE_TOKENS on the owner, or DESCRIBE on the token.
+
+        The ACLs of an owner are looked at once, however many tokens it has.
+        """
+        shows_token = self.check(caller, AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
+        shows_tokens_of = self.check(caller, AclOperation.DESCRIBE_TOKENS, ResourceType.USER)
+        owners: dict[Principal, bool] = {}
+
+        def visible(token: Token) -> bool:
+            shown = owners.get(token.owner)
+            if shown is None:
+                shown = owners[token.owner] = shows_tokens_of(str(token.owner))
+            return shown or shows_token(token.token_id)
+
+        return visible
+
+    def may_revoke_any(self, caller: Caller) -> bool:
+        """Say whether somebody may expire tokens that it neither owns nor renews."""
+        return self._super_users_revoke_any and caller.principal in self._super_users
+
+    def _decide(self, entries: Entries, caller: Caller, operation: AclOperation) -> bool:
+        if not entries:
+            return self._allow_everyone
+        about = [entry for entry in entries if entry.covers(caller.principal, caller.host)]
+        denying = {entry.operation for entry in about if entry.permission_type is AclPermissionType.DENY}
+        if not denying.isdisjoint((operation, AclOperation.ALL)):
+            return False
+        allowing = {entry.operation for entry in about if entry.permission_type is AclPermissionType.ALLOW}
+        return AclOperation.ALL in allowing or not allowing.isdisjoint(IMPLIED_BY.get(operation, (operation,)))
 
 
 def _super_users(text: str) -> frozenset[Principal]:

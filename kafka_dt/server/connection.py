@@ -21,6 +21,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, Listener
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.server.addresses import client_host
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS
@@ -29,6 +30,7 @@ from protocol import (
     Event,
     Limits,
     MechanismChosen,
+    RemoteProtocolError,
     RequestReceived,
     ServerConnection,
     TokenReceived,
@@ -82,6 +84,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._peer = "an unknown address"
+        self._client_host = ""
         self._session_token: str | None = None
         self._closing = False
         self._finishing = False
@@ -96,6 +99,7 @@ class ClientConnection(asyncio.Protocol):
         # uvloop's transports are asyncio's in all but their class.
         self._transport = cast("asyncio.Transport", transport)
         self._peer = _address(transport.get_extra_info("peername"))
+        self._client_host = client_host(transport.get_extra_info("peername"))
         self.last_received = self._loop.time()
         self._services.opened(self)
 
@@ -217,6 +221,8 @@ class ClientConnection(asyncio.Protocol):
     async def _serve(self, request: RequestReceived) -> None:
         try:
             self._machine.respond(await self._services.handler(self._context(request), request.body))
+        except RemoteProtocolError as error:
+            self._end(self._machine.reject(str(error)))
         except Exception:  # noqa: BLE001 - what nobody foresaw must not take other requests along
             _LOG.exception("A request of API %d failed", request.header.api_key)
             self._machine.respond(refusal(request.header, request.body, ErrorCode.unknown_server_error))
@@ -282,6 +288,7 @@ class ClientConnection(asyncio.Protocol):
         return RequestContext(
             header=request.header,
             principal=identity.principal if identity else ANONYMOUS,
+            client_host=self._client_host,
             token_login=identity is not None and identity.token_id is not None,
             security_protocol=self._services.listener.security_protocol,
             endpoint=self._endpoint(),

@@ -10,6 +10,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.security.acl_store import AclError, AclStoreUnavailable, InvalidAcl
 from kafka_dt.tokens import (
     InvalidRenewerType,
     StoreUnavailable,
@@ -23,7 +24,7 @@ from kafka_dt.tokens import (
     TokenTooLarge,
 )
 
-CODES: Final[Mapping[type[TokenError], ErrorCode]] = {
+CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
     TokensDisabled: ErrorCode.delegation_token_auth_disabled,
     TokenNotFound: ErrorCode.delegation_token_not_found,
     TokenOwnerMismatch: ErrorCode.delegation_token_owner_mismatch,
@@ -35,10 +36,12 @@ CODES: Final[Mapping[type[TokenError], ErrorCode]] = {
     TokenTooLarge: ErrorCode.invalid_request,
     # Retriable, and what a KRaft broker says while its controller cannot be reached.
     StoreUnavailable: ErrorCode.request_timed_out,
+    AclStoreUnavailable: ErrorCode.request_timed_out,
+    InvalidAcl: ErrorCode.invalid_request,
 }
 
 
-def error_code(error: TokenError) -> ErrorCode:
+def error_code(error: TokenError | AclError) -> ErrorCode:
     """Give Kafka's code of an error.
 
     Raises:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_dt.config import Endpoint, SecurityProtocol
+from kafka_dt.security.authorizer import Caller
 from kafka_dt.tokens import Principal
 from protocol import ApiKey, RequestHeader
 
@@ -21,11 +22,18 @@ class RequestContext:
 
     header: RequestHeader
     principal: Principal
+    client_host: str
+    """The client's address, as ACLs have it."""
     token_login: bool
     """Whether the connection logged in by token."""
     security_protocol: SecurityProtocol
     endpoint: Endpoint
     """Where this client reaches this node."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks, for the authorizer."""
+        return Caller(self.principal, self.client_host)
 
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]

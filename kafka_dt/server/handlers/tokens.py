@@ -96,7 +96,7 @@ class TokenHandlers:
                 context.principal,
                 body.hmac,
                 from_duration(body.expiry_time_period),
-                by_super_user=self._authorizer.may_revoke_any(context.principal),
+                by_super_user=self._authorizer.may_revoke_any(context.caller),
             )
         except TokenError as error:
             return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)
@@ -108,9 +108,8 @@ class TokenHandlers:
         owners = None if body.owners is None else [_principal(owner) for owner in body.owners]
         try:
             _require_allowed(context)
-            found = await self._tokens.describe(
-                context.principal, owners, self._authorizer.visible_to(context.principal)
-            )
+            visible = self._authorizer.visible_to(context.caller)
+            found = await self._tokens.describe(context.principal, owners, visible)
         except TokenError as error:
             return build(kind, error_code=error_code(error), tokens=())
         described = element_type(kind, "tokens")
@@ -118,7 +117,7 @@ class TokenHandlers:
 
     async def _create(self, context: RequestContext, owner: Principal, body: Any) -> DelegationToken:
         _require_allowed(context)
-        if not self._authorizer.may_create_for(context.principal, owner):
+        if not self._authorizer.may_create_for(context.caller, owner):
             raise TokenAuthorizationFailed(context.principal, owner)
         if _owner_lacks_type(body):
             # A broker answers "unknown server error" here; the type is what is wrong.

@@ -371,6 +371,16 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
     ApiKey.FIND_COORDINATOR: {"key": "group", "key_type": 0, "coordinator_keys": ("group",)},
     ApiKey.SASL_HANDSHAKE: {"mechanism": "PLAIN"},
     ApiKey.API_VERSIONS: api_versions(),
+    ApiKey.DESCRIBE_ACLS: {
+        "resource_type_filter": 1,
+        "resource_name_filter": None,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    },
+    ApiKey.CREATE_ACLS: {"creations": ()},
+    ApiKey.DELETE_ACLS: {"filters": ()},
     ApiKey.SASL_AUTHENTICATE: {"auth_bytes": b"token"},
     ApiKey.CREATE_DELEGATION_TOKEN: {
         "owner_principal_type": None,
@@ -450,6 +460,22 @@ def test_requests_are_served_one_by_one_in_their_order() -> None:
             client.event()
         client.connection.respond(build(response_type(request.header), error_code=ErrorCode.none, tokens=()))
     assert len(client.answers()) == 2
+    assert client.event() is None
+
+
+def test_a_rejected_request_is_not_answered_and_closes_after_the_good_ones_were() -> None:
+    client = Conversation()
+    client.log_in()
+    client.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=())
+    client.ask(ApiKey.CREATE_ACLS, 3, creations=())
+    client.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=())
+    good = client.event()
+    assert isinstance(good, RequestReceived)
+    client.connection.respond(build(response_type(good.header), error_code=ErrorCode.none, tokens=()))
+    assert isinstance(client.event(), RequestReceived)
+    closed = client.connection.reject("it makes no sense")
+    assert (closed.reason, closed.delayed, closed.error) == ("it makes no sense", False, True)
+    assert len(client.answers()) == 1
     assert client.event() is None
 
 

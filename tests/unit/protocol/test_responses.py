@@ -20,6 +20,8 @@ class Body:
 
     topics = ()
     coordinator_keys = ("group",)
+    key = "group"
+    creations = filters = ("one", "another")
 
 
 def refused(key: ApiKey, version: int, error: ErrorCode, body: object = Body) -> Any:
@@ -64,6 +66,15 @@ def test_each_coordinator_asked_for_during_a_login_is_refused(version: int) -> N
 def test_a_cluster_asked_for_during_a_login_is_refused_in_a_brokers_words(version: int) -> None:
     answer = refused(ApiKey.DESCRIBE_CLUSTER, version, ErrorCode.illegal_sasl_state)
     assert answer.error_message == "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize(("key", "field"), [(ApiKey.CREATE_ACLS, "results"), (ApiKey.DELETE_ACLS, "filter_results")])
+def test_a_change_of_acls_is_refused_part_by_part(key: ApiKey, field: str, version: int) -> None:
+    results = getattr(refused(key, version, ErrorCode.cluster_authorization_failed), field)
+    assert [(each.error_code.value, each.error_message) for each in results] == [(31, None)] * 2
+    during_login = getattr(refused(key, version, ErrorCode.illegal_sasl_state), field)[0]
+    assert during_login.error_message == f"Unexpected Kafka request of type {key.name} during SASL authentication."
 
 
 def test_an_error_that_nobody_foresaw_has_no_words() -> None:

@@ -1,6 +1,30 @@
+"""Addresses of clients: as Java writes them and ACLs therefore have them, and as the log shows them."""
+
+from __future__ import annotations
+
 import pytest
 
+from kafka_dt.server.addresses import client_host
 from kafka_dt.server.connection import _address
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        (("127.0.0.1", 4711), "127.0.0.1"),
+        (("::1", 4711, 0, 0), "0:0:0:0:0:0:0:1"),
+        (("2001:db8::ff00:42:8329", 4711, 0, 0), "2001:db8:0:0:0:ff00:42:8329"),
+        (("::ffff:10.0.0.7", 4711, 0, 0), "10.0.0.7"),
+        (("fe80::1%eth0", 4711, 0, 2), "fe80:0:0:0:0:0:0:1%eth0"),
+        (("::", 4711, 0, 0), "0:0:0:0:0:0:0:0"),
+        (("", 0), ""),
+        ("/run/socket", ""),
+        ((), ""),
+        (None, ""),
+    ],
+)
+def test_an_address_is_written_as_java_does(peer: object, host: str) -> None:
+    assert client_host(peer) == host
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from kafka_dt.config import Endpoint, SecurityProtocol
+from kafka_dt.security.acls import AclOperation, ResourceType
+from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.tokens import Principal
 from protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
+from tests.support.authorization import acl, authorizer
 
 NOTHING_MORE = dict.fromkeys(
     (
@@ -25,17 +28,23 @@ NOTHING_MORE = dict.fromkeys(
 METADATA, DESCRIBE_CLUSTER, FIND_COORDINATOR = ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR
 
 
-async def ask(api: ApiKey, version: int, **values: Any) -> Any:
+EVERYBODY_MAY = authorizer(enabled=False)
+NOBODY_MAY = authorizer()
+NOT_TOLD = -(2**31)
+
+
+async def ask(api: ApiKey, version: int, authorizer: Authorizer = EVERYBODY_MAY, **values: Any) -> Any:
     """Ask, and see that the answer can be written."""
     context = RequestContext(
         header=RequestHeader(api, version, 1, None),
         principal=Principal.user("alice"),
+        client_host="127.0.0.1",
         token_login=False,
         security_protocol=SecurityProtocol.SASL_PLAINTEXT,
         endpoint=Endpoint("SASL_PLAINTEXT", "tokens.example", 9094),
     )
-    handler = dispatcher(ClusterHandlers(7, "cluster-id").handlers())
-    answer = await handler(context, build(APIS[api].request[version], **NOTHING_MORE, **values))
+    handler = dispatcher(ClusterHandlers(7, "cluster-id", authorizer).handlers())
+    answer = await handler(context, build(APIS[api].request[version], **{**NOTHING_MORE, **values}))
     assert encode_response(api, version, 1, answer)
     return answer
 
@@ -104,3 +113,62 @@ async def test_there_is_no_coordinator(version: int) -> None:
     found = getattr(answer, "coordinators", None) or (answer,)
     assert {each.error_code.value for each in found} == {42}
     assert {each.port for each in found} == {-1}
+
+
+def may(resource_type: ResourceType, name: str, operation: AclOperation = AclOperation.DESCRIBE) -> Authorizer:
+    return authorizer(acl(resource_type, name, "alice", operation))
+
+
+@pytest.mark.parametrize("version", versions(METADATA))
+async def test_only_who_may_describe_a_topic_learns_whether_it_exists(version: int) -> None:
+    element = element_type(APIS[METADATA].request[version], "topics")
+    topics = tuple(build(element, name=name, topic_id=None) for name in ("orders", "bills"))
+    answer = await ask(METADATA, version, may(ResourceType.TOPIC, "orders"), topics=topics)
+    assert [(each.name, each.error_code.value) for each in answer.topics] == [("orders", 3), ("bills", 29)]
+
+
+@pytest.mark.parametrize(
+    ("key_type", "resource_type", "error"), [(0, ResourceType.GROUP, 30), (1, ResourceType.TRANSACTIONAL_ID, 53)]
+)
+@pytest.mark.parametrize("version", versions(FIND_COORDINATOR))
+async def test_only_who_may_describe_a_group_is_told_that_there_is_no_coordinator(
+    version: int, key_type: int, resource_type: ResourceType, error: int
+) -> None:
+    if key_type and not version:
+        pytest.skip("version 0 knows groups only")
+    authorizer = may(resource_type, "mine")
+    keys = ("mine", "yours") if version >= 4 else ("mine",)
+    answer = await ask(FIND_COORDINATOR, version, authorizer, key="mine", key_type=key_type, coordinator_keys=keys)
+    found = getattr(answer, "coordinators", None) or (answer,)
+    assert [each.error_code.value for each in found] == [42, error][: len(keys)]
+    refused = await ask(
+        FIND_COORDINATOR, version, NOBODY_MAY, key="mine", key_type=key_type, coordinator_keys=("mine",)
+    )
+    assert (getattr(refused, "coordinators", None) or (refused,))[0].error_code.value == error
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), [(METADATA, 8), (METADATA, 10), *((DESCRIBE_CLUSTER, v) for v in range(3))]
+)
+async def test_what_the_caller_may_do_to_the_cluster_is_told_if_asked(api: ApiKey, version: int) -> None:
+    async def told(authorizer: Authorizer, *, asked: bool = True) -> int:
+        answer = await ask(
+            api, version, authorizer, topics=(), endpoint_type=1, include_cluster_authorized_operations=asked
+        )
+        operations: int = answer.cluster_authorized_operations
+        return operations
+
+    assert await told(EVERYBODY_MAY, asked=False) == NOT_TOLD
+    assert await told(EVERYBODY_MAY) == sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+    assert await told(NOBODY_MAY) == 0
+    assert await told(may(ResourceType.CLUSTER, "kafka-cluster")) == 1 << 8
+    assert await told(may(ResourceType.CLUSTER, "kafka-cluster", AclOperation.ALTER)) == 1 << 7 | 1 << 8
+
+
+@pytest.mark.parametrize("version", range(8, 14))
+async def test_what_the_caller_may_do_to_a_topic_is_told_if_asked(version: int) -> None:
+    element = element_type(APIS[METADATA].request[version], "topics")
+    topics = tuple(build(element, name=name, topic_id=None) for name in ("orders", "bills"))
+    authorizer = may(ResourceType.TOPIC, "orders", AclOperation.READ)
+    answer = await ask(METADATA, version, authorizer, topics=topics, include_topic_authorized_operations=True)
+    assert [each.topic_authorized_operations for each in answer.topics] == [1 << 3 | 1 << 8, NOT_TOLD]

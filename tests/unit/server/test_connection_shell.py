@@ -17,7 +17,7 @@ from kafka_dt.security.login import Identity, LoggedIn, LoginOutcome
 from kafka_dt.server.connection import EVENTS_IN_A_ROW, READ_AHEAD_BYTES
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
-from protocol import ApiKey, build, frame, refused_coordinators, response_type
+from protocol import ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
 from protocol.sasl import Challenge
 from tests.support.fake_transport import NOW, Shell, listener, turns
 
@@ -38,7 +38,7 @@ class Gate:
         self.asked.append((context, body))
         await self._open.acquire()
         self.served += 1
-        return refused_coordinators(response_type(context.header), body, ErrorCode.invalid_request, body.key)
+        return refused_coordinators(response_type(context.header), body, lambda key: (ErrorCode.invalid_request, key))
 
     def let_through(self, count: int = 1) -> None:
         for _ in range(count):
@@ -46,7 +46,7 @@ class Gate:
 
 
 async def at_once(context: RequestContext, body: Any) -> Any:
-    return refused_coordinators(response_type(context.header), body, ErrorCode.invalid_request, body.key)
+    return refused_coordinators(response_type(context.header), body, lambda key: (ErrorCode.invalid_request, key))
 
 
 def find(shell: Shell, key: str) -> bytes:
@@ -214,6 +214,22 @@ async def test_what_nobody_foresaw_is_answered_without_detail_and_the_connection
     assert "detail" not in str(bad.error_message)
     assert good.error_message == "good"
     assert "the detail" in caplog.text
+
+
+async def test_a_request_that_makes_no_sense_closes_the_connection_after_the_good_ones_are_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def choosy(context: RequestContext, body: Any) -> Any:
+        if body.key == "bad":
+            raise MalformedMessage("a code of 0")
+        return await at_once(context, body)
+
+    caplog.set_level(logging.INFO)
+    shell = Shell(choosy)
+    shell.send(find(shell, "good") + find(shell, "bad") + find(shell, "too late"))
+    await until(lambda: shell.transport.closed)
+    assert [answer.error_message for answer in shell.answers()] == ["good"]
+    assert "a code of 0" in caplog.text
 
 
 async def test_an_answer_that_cannot_be_written_is_one_of_them() -> None:

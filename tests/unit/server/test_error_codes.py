@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.security.acl_store import AclError, AclStoreUnavailable, InvalidAcl
 from kafka_dt.server.errors import CODES, error_code
 from kafka_dt.tokens import (
     Principal,
@@ -24,18 +25,20 @@ from kafka_dt.tokens import (
 ALICE, BOB = Principal.user("alice"), Principal.user("bob")
 
 
-def kinds(base: type[TokenError]) -> Iterator[type[TokenError]]:
+def kinds(base: type[Exception]) -> Iterator[type[Exception]]:
     for kind in base.__subclasses__():
         yield kind
         yield from kinds(kind)
 
 
 def test_every_error_of_the_domain_has_a_row() -> None:
-    assert set(kinds(TokenError)) == set(CODES)
+    assert {*kinds(TokenError), *kinds(AclError)} == set(CODES)
 
 
-def test_no_two_errors_share_a_code() -> None:
-    assert len(set(CODES.values())) == len(CODES)
+@pytest.mark.parametrize("base", [TokenError, AclError])
+def test_no_two_errors_of_one_kind_share_a_code(base: type[Exception]) -> None:
+    codes = [code for kind, code in CODES.items() if issubclass(kind, base)]
+    assert len(set(codes)) == len(codes)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +51,17 @@ def test_no_two_errors_share_a_code() -> None:
         (TokenAuthorizationFailed(ALICE, BOB), 65),
         (TokenExpired("id"), 66),
         (TokenTooLarge(2, 1), 42),
+        (InvalidAcl("The resource name is empty."), 42),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_codes_are_those_of_kafka(error: TokenError, code: int) -> None:
+def test_the_codes_are_those_of_kafka(error: TokenError | AclError, code: int) -> None:
     assert error_code(error).value == code
 
 
 def test_what_cannot_be_done_now_is_retriable() -> None:
     assert error_code(StoreUnavailable("cut off")) is ErrorCode.request_timed_out
+    assert error_code(AclStoreUnavailable("cut off")) is ErrorCode.request_timed_out
     assert ErrorCode.request_timed_out.retriable
 
 

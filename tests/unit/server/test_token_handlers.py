@@ -10,6 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, SecurityProtocol
+from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.handlers.tokens import TokenHandlers
@@ -38,6 +39,7 @@ class Server:
     def __post_init__(self) -> None:
         self.node: Node = self.cluster.node(self.secret_key)
         authorizer = Authorizer(
+            AclCache(),
             enabled=True,
             super_users=frozenset({ADMIN}),
             allow_everyone=self.allow_everyone,
@@ -51,6 +53,7 @@ class Server:
         context = RequestContext(
             header=RequestHeader(api, asked, 1, "test"),
             principal=principal,
+            client_host="127.0.0.1",
             token_login=self.token_login,
             security_protocol=self.security_protocol,
             endpoint=Endpoint("SASL_PLAINTEXT", "localhost", 9092),

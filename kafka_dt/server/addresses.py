@@ -1,0 +1,36 @@
+"""The address of a client as Kafka's ACLs have it.
+
+ACLs compare texts, so the text must be the one that a broker would make: Java writes an IPv6 address in eight groups
+without leading zeros and without `::`, and an IPv4 address that came in by an IPv6 socket as the IPv4 address it is.
+
+Source: java.net.Inet6Address.getHostAddress, java.net.InetAddress.getByAddress.
+"""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+
+
+def client_host(peer: Any) -> str:
+    """Give the host of a peer name; empty, which no ACL names, where there is none.
+
+    Args:
+        peer: as a transport tells it: a tuple that begins with host and port.
+    """
+    if not isinstance(peer, tuple) or not peer:
+        return ""
+    try:
+        address = ip_address(str(peer[0]))
+    except ValueError:
+        return ""
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped) if address.ipv4_mapped else _java(address)
+
+
+def _java(address: IPv6Address) -> str:
+    groups = struct.unpack(">8H", address.packed)
+    scope = f"%{address.scope_id}" if address.scope_id else ""
+    return ":".join(f"{group:x}" for group in groups) + scope

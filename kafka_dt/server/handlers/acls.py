@@ -1,0 +1,216 @@
+"""DescribeAcls v0-3, CreateAcls v0-3, DeleteAcls v0-3.
+
+v0 has no type of pattern: patterns are literal, as are those that its filters match. v2 is flexible, v3 allows the
+resource type User and is no different on the wire.
+
+A code of 0 (UNKNOWN) where there should be one closes the connection, as at a broker. Where a broker answers "unknown
+server error" because a principal has no type, or because Any stands in an ACL, the answer is INVALID_REQUEST.
+
+Source: KIP-140, KIP-290, KIP-373; Kafka's AclApis, DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.security.acl_filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
+from kafka_dt.security.acl_manager import AclManager, DeletedAcl
+from kafka_dt.security.acl_store import AclError, InvalidAcl
+from kafka_dt.security.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.server.errors import error_code
+from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.tokens import InvalidPrincipal, Principal
+from protocol import ApiKey, MalformedMessage, build, element_type, refusal, response_type
+
+_DISABLED: Final = "There are no ACLs: authorizer.class.name is not set"
+_PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type")
+
+
+class AclHandlers:
+    """Answers the three ACL APIs.
+
+    Args:
+        acls: the rules and the store.
+        authorizer: who may see and change ACLs.
+    """
+
+    def __init__(self, acls: AclManager, authorizer: Authorizer) -> None:
+        self._acls = acls
+        self._authorizer = authorizer
+
+    def handlers(self) -> Mapping[ApiKey, Handler]:
+        """Give the handler of each API."""
+        return {
+            ApiKey.DESCRIBE_ACLS: self.describe,
+            ApiKey.CREATE_ACLS: self.create,
+            ApiKey.DELETE_ACLS: self.delete,
+        }
+
+    async def describe(self, context: RequestContext, body: Any) -> Any:
+        """Answer a DescribeAcls."""
+        kind = response_type(context.header)
+        _require_known([body])
+        if not self._authorizer.allows_cluster(context.caller, AclOperation.DESCRIBE):
+            return refusal(context.header, body, ErrorCode.cluster_authorization_failed)
+        if not self._authorizer.enabled:
+            return build(kind, error_code=ErrorCode.security_disabled, error_message=_DISABLED, resources=())
+        try:
+            found = await self._acls.describe(_filter(body))
+        except AclError as error:
+            return build(kind, error_code=error_code(error), error_message=str(error), resources=())
+        return build(
+            kind,
+            error_code=ErrorCode.none,
+            error_message=None,
+            resources=_resources(element_type(kind, "resources"), found),
+        )
+
+    async def create(self, context: RequestContext, body: Any) -> Any:
+        """Answer a CreateAcls."""
+        _require_known(body.creations)
+        kind = response_type(context.header)
+        result = element_type(kind, "results")
+        refused = self._refused(context)
+        if refused:
+            return build(kind, results=tuple(build(result, **refused) for _ in body.creations))
+        asked = [_binding(creation) for creation in body.creations]
+        made = iter(await self._acls.create([each for each in asked if isinstance(each, AclBinding)]))
+        errors = [next(made) if isinstance(each, AclBinding) else each for each in asked]
+        return build(kind, results=tuple(build(result, **_error(error)) for error in errors))
+
+    async def delete(self, context: RequestContext, body: Any) -> Any:
+        """Answer a DeleteAcls."""
+        _require_known(body.filters)
+        kind = response_type(context.header)
+        result = element_type(kind, "filter_results")
+        refused = self._refused(context)
+        if refused:
+            return build(kind, filter_results=tuple(build(result, matching_acls=(), **refused) for _ in body.filters))
+        try:
+            matched = await self._acls.delete([_filter(each) for each in body.filters])
+        except AclError as error:
+            unmade = build(result, matching_acls=(), **_error(error))
+            return build(kind, filter_results=(unmade,) * len(body.filters))
+        matching = element_type(result, "matching_acls")
+        return build(
+            kind,
+            filter_results=tuple(
+                build(result, matching_acls=tuple(_deleted(matching, each) for each in deleted), **_error(None))
+                for deleted in matched
+            ),
+        )
+
+    def _refused(self, context: RequestContext) -> dict[str, Any]:
+        """Give the error of every part of a change that must not be made; empty if it may be."""
+        if not self._authorizer.allows_cluster(context.caller, AclOperation.ALTER):
+            return {"error_code": ErrorCode.cluster_authorization_failed, "error_message": None}
+        if not self._authorizer.enabled:
+            return {"error_code": ErrorCode.security_disabled, "error_message": _DISABLED}
+        return {}
+
+
+def _require_known(parts: Iterable[Any]) -> None:
+    """Refuse what no client means.
+
+    Raises:
+        MalformedMessage: a code is 0.
+    """
+    for part in parts:
+        codes = (_resource_code(part), _pattern_code(part), part.operation, part.permission_type)
+        if 0 in codes:
+            raise MalformedMessage("an ACL or filter has a code of 0")
+
+
+def _resource_code(part: Any) -> int:
+    code: int = part.resource_type if hasattr(part, "resource_type") else part.resource_type_filter
+    return code
+
+
+def _pattern_code(part: Any) -> int:
+    """Give the code of the type of pattern; v0 knows only literal ones."""
+    return next((getattr(part, name) for name in _PATTERN_TYPE_FIELDS if hasattr(part, name)), PatternType.LITERAL)
+
+
+def _filter(part: Any) -> AclBindingFilter:
+    return AclBindingFilter(
+        ResourcePatternFilter(
+            ResourceType(_resource_code(part)), part.resource_name_filter, PatternType(_pattern_code(part))
+        ),
+        AccessControlEntryFilter(
+            part.principal_filter,
+            part.host_filter,
+            AclOperation(part.operation),
+            AclPermissionType(part.permission_type),
+        ),
+    )
+
+
+def _binding(creation: Any) -> AclBinding | InvalidAcl:
+    try:
+        principal = Principal.parse(creation.principal)
+    except InvalidPrincipal as error:
+        return InvalidAcl(str(error))
+    return AclBinding(
+        ResourcePattern(
+            ResourceType(creation.resource_type), creation.resource_name, PatternType(_pattern_code(creation))
+        ),
+        AccessControlEntry(
+            principal, creation.host, AclOperation(creation.operation), AclPermissionType(creation.permission_type)
+        ),
+    )
+
+
+def _resources(resource: Any, bindings: Iterable[AclBinding]) -> tuple[Any, ...]:
+    by_pattern: dict[ResourcePattern, list[AccessControlEntry]] = {}
+    for binding in bindings:
+        by_pattern.setdefault(binding.pattern, []).append(binding.entry)
+    description = element_type(resource, "acls")
+    return tuple(
+        build(
+            resource,
+            resource_type=pattern.resource_type,
+            resource_name=pattern.name,
+            pattern_type=pattern.pattern_type,
+            acls=tuple(build(description, **_entry(entry)) for entry in entries),
+        )
+        for pattern, entries in by_pattern.items()
+    )
+
+
+def _deleted(matching: Any, deleted: DeletedAcl) -> Any:
+    pattern = deleted.binding.pattern
+    return build(
+        matching,
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        **_entry(deleted.binding.entry),
+        **_error(deleted.error),
+    )
+
+
+def _entry(entry: AccessControlEntry) -> dict[str, Any]:
+    return {
+        "principal": str(entry.principal),
+        "host": entry.host,
+        "operation": entry.operation,
+        "permission_type": entry.permission_type,
+    }
+
+
+def _error(error: AclError | None) -> dict[str, Any]:
+    if error is None:
+        return {"error_code": ErrorCode.none, "error_message": None}
+    return {"error_code": error_code(error), "error_message": str(error)}

@@ -1,0 +1,55 @@
+"""The entities of the ACL APIs: kio's, and those of version 0, which kio no longer has.
+
+Version 0 is version 1 without the type of a pattern (KIP-290): there were only literal ones. So its entities
+are made of those of version 1, by leaving that field out.
+
+Source: KIP-290, KIP-896; Kafka 3.9's DescribeAcls, CreateAcls and DeleteAcls schemas.
+"""
+
+from collections.abc import Callable
+from dataclasses import field, fields, is_dataclass, make_dataclass
+from typing import Any, Final, get_args
+
+from kio.index import load_request_schema, load_response_schema
+
+_PATTERN_TYPES: Final = frozenset({"pattern_type", "pattern_type_filter", "resource_pattern_type"})
+"""What the field is called in the six messages."""
+
+
+def load_acl_request(api_key: int, version: int) -> Any:
+    """Give the entity type of a request."""
+    return _load(load_request_schema, api_key, version)
+
+
+def load_acl_response(api_key: int, version: int) -> Any:
+    """Give the entity type of a response."""
+    return _load(load_response_schema, api_key, version)
+
+
+def _load(load: Callable[[int, int], Any], api_key: int, version: int) -> Any:
+    return load(api_key, version) if version else _version_0(load(api_key, 1))
+
+
+def _version_0(entity_type: Any) -> Any:
+    constants = {name: value for name, value in vars(entity_type).items() if name in entity_type.__annotations__}
+    constants = {name: value for name, value in constants.items() if name.startswith("__")}
+    return make_dataclass(
+        entity_type.__name__,
+        [
+            (each.name, _type_0(each.type), field(metadata=each.metadata))  # no other field has a default
+            for each in fields(entity_type)
+            if each.name not in _PATTERN_TYPES
+        ],
+        namespace={**constants, "__version__": 0, "__doc__": entity_type.__doc__},
+        frozen=True,
+        slots=True,
+        kw_only=True,
+    )
+
+
+def _type_0(annotation: Any) -> Any:
+    """Give the type of a field, an array of entities of version 0 where it is one of entities."""
+    for item in get_args(annotation):
+        if is_dataclass(item):
+            return tuple[_version_0(item), ...]  # type: ignore[misc]
+    return annotation
