@@ -26,6 +26,8 @@ from tests.support.zookeeper import make_chroot, running_zookeeper
 BUNDLES = (KAFKA_39, KAFKA_4X)
 IMPATIENT = {"connection.failed.authentication.delay.ms": 0}
 """A failed login waits for 100 ms (a broker: up to 300), which adds up; `cases/delays.py` holds the waiting."""
+GUARDED = {"allow.everyone.if.no.acl.found": False, "super.users": "User:admin;User:ANONYMOUS"}
+"""User:ANONYMOUS is the broker itself, on its listener without login."""
 TIMEOUT_S = 900
 """The first test may wait for a download."""
 
@@ -162,4 +164,41 @@ def server(zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory) -> 
 def authority(request: pytest.FixtureRequest) -> Authority:
     """Either of the two: a test with this asks the real broker first, which keeps what it expects honest."""
     found: Authority = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def guarded_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`zookeeper.connect` of the broker and the server that let nobody do what no ACL allows."""
+    with running_zookeeper(tmp_path_factory.mktemp("guarded-zookeeper")) as address:
+        yield make_chroot(address, "guarded")
+
+
+@pytest.fixture(scope="session")
+def guarded_broker(
+    kafka_39: KafkaTools, guarded_connect: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """A real Kafka 3.9.1 broker with AclAuthorizer, whose only super user with a login is User:admin."""
+    with Broker(
+        tmp_path_factory.mktemp("guarded-broker"),
+        zookeeper=guarded_connect,
+        java=kafka_39.java,
+        classpath=kafka_39.classpath,
+        overrides=GUARDED,
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def guarded_server(guarded_connect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaDt]:
+    """kafka-dt like `guarded_broker`; one worker, so that what a client has changed holds for the next as well."""
+    properties = {**server_properties(guarded_connect), **GUARDED, "kafka.dt.workers": 1}
+    with KafkaDt(tmp_path_factory.mktemp("guarded-kafka-dt"), properties) as running:
+        yield running
+
+
+@pytest.fixture(params=["broker", "server"], ids=["broker", "kafka-dt"])
+def guarded(request: pytest.FixtureRequest) -> Authority:
+    """Either of the two: a test with this asks the real broker first, which keeps what it expects honest."""
+    found: Authority = request.getfixturevalue(f"guarded_{request.param}")
     return found

@@ -27,10 +27,11 @@ from tests.support.properties import write_properties
 
 TIMEOUT_S = 60.0
 
-# Class names moved between the releases: ConsoleProducer and BrokerApiVersionsCommand left core in 4.0.
+# Class names moved between the releases: these left core in 4.0.
 _OLD_NAMES = {
     "org.apache.kafka.tools.ConsoleProducer": "kafka.tools.ConsoleProducer",
     "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka.admin.BrokerApiVersionsCommand",
+    "org.apache.kafka.tools.AclCommand": "kafka.admin.AclCommand",
 }
 
 _LOGGING = """\
@@ -137,6 +138,10 @@ class KafkaTools:
     def configs(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
         """kafka-configs.sh."""
         return self._run_client("kafka.admin.ConfigCommand", server, config, *arguments)
+
+    def acls(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
+        """kafka-acls.sh; `--force` answers its question before it removes."""
+        return self._run_client("org.apache.kafka.tools.AclCommand", server, config, *arguments)
 
     def produce(self, server: str, config: Mapping[str, str], topic: str, text: str) -> ToolResult:
         """kafka-console-producer.sh with `text` as its input, a record a line."""

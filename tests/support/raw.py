@@ -22,20 +22,27 @@ from typing import Any, Self
 
 from kio.index import load_request_schema, load_response_schema
 
+from protocol.acl_entities import load_acl_request, load_acl_response
 from protocol.decoding import decode
 from protocol.encoding import encode
 from protocol.sasl import ScramMechanism
 from protocol.sasl.scram_client import ScramClient
 
 METADATA = 3
+FIND_COORDINATOR = 10
 SASL_HANDSHAKE = 17
 API_VERSIONS = 18
+DESCRIBE_ACLS = 29
+CREATE_ACLS = 30
+DELETE_ACLS = 31
 SASL_AUTHENTICATE = 36
 CREATE = 38
 RENEW = 39
 EXPIRE = 40
 DESCRIBE = 41
 DESCRIBE_CLUSTER = 60
+
+_ACL_APIS = (DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS)
 
 TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 3.0
@@ -52,6 +59,15 @@ class LoginRefused(Exception):
     def __init__(self, answer: Any) -> None:
         super().__init__(f"{answer.error_code.value}: {answer.error_message}")
         self.answer = answer
+
+
+def request_type(api_key: int, version: int) -> Any:
+    """The entity of a request; of the ACL APIs there is also version 0, which kio does not have."""
+    return load_acl_request(api_key, version) if api_key in _ACL_APIS else load_request_schema(api_key, version)
+
+
+def _response_type(api_key: int, version: int) -> Any:
+    return load_acl_response(api_key, version) if api_key in _ACL_APIS else load_response_schema(api_key, version)
 
 
 def ms(milliseconds: int) -> timedelta:
@@ -96,7 +112,7 @@ class RawConnection:
 
     def encode(self, api_key: int, version: int, **fields: object) -> bytes:
         """A request as the payload of a frame, with a correlation id of its own."""
-        entity_type: Any = load_request_schema(api_key, version)
+        entity_type = request_type(api_key, version)
         return self.header(api_key, version, flexible=entity_type.__flexible__) + encode(entity_type(**fields))
 
     def header(self, api_key: int, version: int, *, flexible: bool) -> bytes:
@@ -107,7 +123,7 @@ class RawConnection:
 
     def answer(self, api_key: int, version: int) -> Any:
         """Read the answer to a request in the layout of `version`."""
-        response_type: Any = load_response_schema(api_key, version)
+        response_type = _response_type(api_key, version)
         frame = self.receive_frame()
         _, offset = decode(response_type.__header_schema__, frame)
         entity, end = decode(response_type, frame, offset)

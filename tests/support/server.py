@@ -28,6 +28,7 @@ def server_properties(zookeeper: str) -> dict[str, object]:
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
         **sasl_properties(),
         "delegation.token.secret.key": SECRET_KEY,
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "allow.everyone.if.no.acl.found": True,
     }
 
