@@ -31,13 +31,23 @@ from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listener import OpenListener
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.server.workers import Supervisor
-from kafka_dt.tokens import HmacAlgorithm, Keyring, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
+from kafka_dt.tokens import (
+    ANONYMOUS,
+    HmacAlgorithm,
+    Keyring,
+    StoreUnavailable,
+    Token,
+    TokenCache,
+    TokenLimits,
+    TokenManager,
+)
 from kafka_dt.zookeeper.acls import acls_present
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
@@ -55,6 +65,8 @@ DEFAULT_BROKER_ID: Final = 1001
 DRAIN_SECONDS: Final = 10.0
 ACL_CHECK_SECONDS: Final = 30.0
 KEEP_UP_SECONDS: Final = 1.0
+CERTIFICATE_CHECK_SECONDS: Final = 1.0
+"""How often the files of certificates are looked at."""
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
 
@@ -83,6 +95,8 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     """
     settings = loaded.settings
     made = listeners(settings)
+    for listener in made:
+        _encryption(listener, settings)
     Authorizer.from_settings(settings)
     zookeeper_settings(settings)
     Admission.from_settings(settings)
@@ -122,6 +136,7 @@ class Node:
         self._settings = settings
         self._number = number
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
+        self._encryption = {listener.name: _encryption(listener, settings) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(thread_name_prefix="pbkdf2")
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
@@ -177,6 +192,7 @@ class Node:
         self._background = [
             asyncio.create_task(_repeat(self._look_for_acls_again, ACL_CHECK_SECONDS)),
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
+            asyncio.create_task(_repeat(self._refresh_certificates, CERTIFICATE_CHECK_SECONDS)),
         ]
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
@@ -195,6 +211,7 @@ class Node:
 
     async def _open_listener(self, listener: Listener, handler: Handler) -> None:
         settings = self._settings
+        encryption = self._encryption[listener.name]
         opened = OpenListener(
             listener.bind,
             backlog=settings.socket_listen_backlog_size,
@@ -207,12 +224,14 @@ class Node:
             handler=handler,
             sessions=self._sessions,
             new_login=lambda of: Login(of, self._subjects, now_ms, _nonce),
+            certified=encryption.principals.principal if encryption else lambda _: ANONYMOUS,
             now_ms=now_ms,
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
             closed=opened.closed,
         )
-        await opened.open(partial(ClientConnection, services))
+        new_connection = partial(ClientConnection, services)
+        await opened.open(lambda: encryption.protocol(new_connection()) if encryption else new_connection())
         self._open.append(opened)
 
     async def _remove_expired(self) -> None:
@@ -224,6 +243,10 @@ class Node:
     async def _look_for_acls_again(self) -> None:
         with suppress(ZooKeeperError):  # cut off: what was seen last counts, and the log has a line about it
             await self._look_for_acls()
+
+    async def _refresh_certificates(self) -> None:
+        for encryption in filter(None, self._encryption.values()):
+            await encryption.refresh()
 
     async def _look_for_acls(self) -> None:
         self._authorizer.acls_present = await acls_present(self._zookeeper)
@@ -246,6 +269,12 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
         except Exception:  # noqa: BLE001 - background work must go on
             _LOG.exception("Background work failed; it is tried again in %.0f s", seconds)
         await asyncio.sleep(seconds)
+
+
+def _encryption(listener: Listener, settings: Settings) -> ListenerEncryption | None:
+    if listener.tls is None:
+        return None
+    return ListenerEncryption(listener, failed_delay_ms=settings.connection_failed_authentication_delay_ms)
 
 
 def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:

@@ -98,6 +98,7 @@ class Settings:
         "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
         "Names are looked up at the start.",
         section=Section.LISTENERS,
+    )
     ssl_keystore_type: str = option(
         "ssl.keystore.type",
         Kind.STRING,
