@@ -25,7 +25,7 @@ NO_TIMESTAMP: Final = to_timestamp(-1)
 
 _ALREADY_LOGGED_IN: Final = "SaslAuthenticate request received after successful authentication"
 _ILLEGAL_STATE: Final = "Request is not valid given the current SASL state."
-_DURING_LOGIN: Final = "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."
+_DURING_LOGIN: Final = "Unexpected Kafka request of type {} during SASL authentication."
 _ANONYMOUS: Final = ("User", "ANONYMOUS")
 
 
@@ -111,6 +111,13 @@ def refused_coordinators(
     return build(kind, coordinators=tuple(build(coordinator, key=key, **nowhere) for key in body.coordinator_keys))
 
 
+def refused_alterations(kind: Any, body: Any, error: ErrorCode, message: str | None) -> Any:
+    """Answer an AlterUserScramCredentials that changed nothing: the error stands beside each user, in their order."""
+    result = element_type(kind, "results")
+    users = sorted({each.name for each in (*body.deletions, *body.upsertions)})
+    return build(kind, results=tuple(result(user=user, error_code=error, error_message=message) for user in users))
+
+
 def _refused_metadata(kind: Any, body: Any, error: ErrorCode) -> Any:
     topic = element_type(kind, "topics")
     topics = tuple(
@@ -129,6 +136,16 @@ def _refused_versions(kind: Any, _body: Any, error: ErrorCode) -> Any:
 def _in_wrong_state(error: ErrorCode, message: str) -> str | None:
     """Give the words that a broker has for this error alone."""
     return message if error is ErrorCode.illegal_sasl_state else None
+
+
+def _during_login(key: ApiKey, error: ErrorCode) -> str | None:
+    return _in_wrong_state(error, _DURING_LOGIN.format(key.name))
+
+
+def _refused_alterations(kind: Any, body: Any, error: ErrorCode) -> Any:
+    """Refuse what is asked for each user."""
+    message = _during_login(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, error)
+    return refused_alterations(kind, body, error, message)
 
 
 def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
@@ -161,8 +178,15 @@ _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: _refused_change,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _refused_change,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda kind, _, error: build(kind, error_code=error, tokens=()),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda kind, _, error: build(
+        kind,
+        error_code=error,
+        error_message=_during_login(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, error),
+        results=(),
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _refused_alterations,
     ApiKey.DESCRIBE_CLUSTER: lambda kind, _, error: build(
-        kind, error_code=error, error_message=_in_wrong_state(error, _DURING_LOGIN), cluster_id="", brokers=()
+        kind, error_code=error, error_message=_during_login(ApiKey.DESCRIBE_CLUSTER, error), cluster_id="", brokers=()
     ),
 }
 """How each API says an error and nothing else; a test checks that no API of the registry is missing."""
