@@ -57,6 +57,14 @@ class Authorizer:
         """Say whether a principal may expire tokens that it neither owns nor renews."""
         return self.super_users_revoke_any and requester in self.super_users
 
+    def may_describe_cluster(self, requester: Principal) -> bool:
+        """Say whether a principal may see what the cluster is configured with (DESCRIBE on the Cluster)."""
+        return self._may(requester)
+
+    def may_alter_cluster(self, requester: Principal) -> bool:
+        """Say whether a principal may change what the cluster is configured with (ALTER on the Cluster)."""
+        return self._may(requester)
+
     def _may(self, requester: Principal) -> bool:
         if not self.enabled or requester in self.super_users:
             return True
