@@ -30,10 +30,12 @@ from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.server.admission import Admission
+from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
+from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listener import OpenListener
 from kafka_dt.server.sessions import Sessions
@@ -54,6 +56,7 @@ from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.purge import PurgeLimits
+from kafka_dt.zookeeper.scram_user_store import ZooKeeperScramUserStore
 from kafka_dt.zookeeper.scram_users import ScramUsers
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
 from protocol import Limits
@@ -186,7 +189,12 @@ class Node:
         await self._users.start()
         await self._tokens.start()
         await self._look_for_acls()
-        handler = dispatcher(handlers.handlers(), TokenHandlers(self._tokens, self._authorizer).handlers())
+        users = ScramUserManager(ZooKeeperScramUserStore(self._zookeeper, self._users))
+        handler = dispatcher(
+            handlers.handlers(),
+            TokenHandlers(self._tokens, self._authorizer).handlers(),
+            ScramUserHandlers(users, self._authorizer).handlers(),
+        )
         for listener in self._listeners:
             await self._open_listener(listener, handler)
         self._background = [
