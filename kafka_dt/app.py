@@ -99,7 +99,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     settings = loaded.settings
     made = listeners(settings)
     for listener in made:
-        _encryption(listener, settings)
+        _encryption(listener)
     Authorizer.from_settings(settings)
     zookeeper_settings(settings)
     Admission.from_settings(settings)
@@ -139,7 +139,7 @@ class Node:
         self._settings = settings
         self._number = number
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
-        self._encryption = {listener.name: _encryption(listener, settings) for listener in self._listeners}
+        self._encryption = {listener.name: _encryption(listener) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(thread_name_prefix="pbkdf2")
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
@@ -279,10 +279,8 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
         await asyncio.sleep(seconds)
 
 
-def _encryption(listener: Listener, settings: Settings) -> ListenerEncryption | None:
-    if listener.tls is None:
-        return None
-    return ListenerEncryption(listener, failed_delay_ms=settings.connection_failed_authentication_delay_ms)
+def _encryption(listener: Listener) -> ListenerEncryption | None:
+    return ListenerEncryption(listener) if listener.tls else None
 
 
 def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:

@@ -25,13 +25,12 @@ class ListenerEncryption:
 
     Args:
         listener: one with `tls`.
-        failed_delay_ms: how long the client of a failed handshake has to read why, milliseconds.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
 
-    def __init__(self, listener: Listener, *, failed_delay_ms: int) -> None:
+    def __init__(self, listener: Listener) -> None:
         assert listener.tls is not None  # noqa: S101 - as documented
         self._tls: ListenerTls = listener.tls
         self._name = listener.name
@@ -40,9 +39,7 @@ class ListenerEncryption:
         except TlsError as error:
             raise ConfigError(self._tls.key(error.key), error.reason) from error
         self.principals = CertificatePrincipals(_rules(self._tls))
-        self._services = TlsServices(
-            context=lambda: self._context.current, failed=self._log_failure, failed_delay_ms=failed_delay_ms
-        )
+        self._services = TlsServices(context=lambda: self._context.current, failed=self._log_failure)
 
     def protocol(self, inner: asyncio.Protocol) -> TlsConnection:
         """Make the protocol of a new socket, for a connection inside."""

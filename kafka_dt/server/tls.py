@@ -24,6 +24,8 @@ from typing import Any, Final, cast
 
 HANDSHAKE_SECONDS: Final = 60.0
 """A handshake that takes longer has failed."""
+LINGER_SECONDS: Final = 1.0
+"""How long the client of a failed handshake has to read why and to close."""
 _READ_BYTES: Final = 256 * 1024
 
 
@@ -35,8 +37,6 @@ class TlsServices:
     """Gives the context of a new connection."""
     failed: Callable[[Any, str], None]
     """Told the address and the reason of a failed handshake, one line."""
-    failed_delay_ms: int
-    """How long the client of a failed handshake has to read why."""
 
 
 class _State(Enum):
@@ -174,7 +174,7 @@ class TlsConnection(asyncio.Protocol):
         self._flush()
         if not self._socket.is_closing():
             self._socket.write_eof()
-            asyncio.get_running_loop().call_later(self._services.failed_delay_ms / 1000, self._socket.close)
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._socket.close)
 
     def _stop_waiting(self) -> None:
         if self._timeout is not None:

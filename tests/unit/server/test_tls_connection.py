@@ -95,9 +95,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(
-    inside: Inside | None = None, settings: dict[str, str] | None = None, delay_ms: int = 20
-) -> AsyncIterator[Server]:
+async def serving(inside: Inside | None = None, settings: dict[str, str] | None = None) -> AsyncIterator[Server]:
     made = Inside() if inside is None else inside
     failures: list[str] = []
     context = server_context(inline(SERVER) | trust() | (settings or {}))
@@ -106,7 +104,7 @@ async def serving(
         assert peer[0] == "127.0.0.1"
         failures.append(reason)
 
-    services = TlsServices(context=lambda: context, failed=note, failed_delay_ms=delay_ms)
+    services = TlsServices(context=lambda: context, failed=note)
     server = await asyncio.get_running_loop().create_server(lambda: TlsConnection(services, made), "127.0.0.1", 0)
     try:
         yield Server(server.sockets[0].getsockname()[1], made, failures)
@@ -134,6 +132,13 @@ def blocking_client(port: int, context: ssl.SSLContext) -> bytes:
         while part := encrypted.recv(1 << 20):
             received += part
         return received
+
+
+async def keep_writing(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"more")
+        await writer.drain()
+        await asyncio.sleep(0.01)
 
 
 async def ended(reader: asyncio.StreamReader) -> bytes:
@@ -331,6 +336,18 @@ async def test_a_port_that_is_only_tried_is_not_worth_a_line() -> None:
         writer.write_eof()
         assert await ended(reader) == b""
         assert server.failures == []
+        writer.close()
+
+
+async def test_a_client_that_does_not_close_after_a_failed_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_dt.server.tls.LINGER_SECONDS", 0.05)
+    async with serving() as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await ended(reader)
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(keep_writing(writer), WITHIN_S)
+        assert server.failures == ["http request"]
         writer.close()
 
 
