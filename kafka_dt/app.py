@@ -29,8 +29,8 @@ from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
-from kafka_dt.server.admission import Admission
 from kafka_dt.security.scram_changes import ScramUserManager
+from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher

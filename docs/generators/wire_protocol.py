@@ -66,7 +66,7 @@ other connection.
 | 61 | DELEGATION_TOKEN_AUTH_DISABLED | no `delegation.token.secret.key` is set |
 | 62 | DELEGATION_TOKEN_NOT_FOUND | no token has this HMAC |
 | 63 | DELEGATION_TOKEN_OWNER_MISMATCH | the caller is neither the owner nor a renewer |
-| 64 | DELEGATION_TOKEN_REQUEST_NOT_ALLOWED | the listener is PLAINTEXT, or SSL and the client shows no certificate, or the caller logged in with a token |
+| 64 | DELEGATION_TOKEN_REQUEST_NOT_ALLOWED | the caller is anonymous, or logged in with a token |
 | 65 | DELEGATION_TOKEN_AUTHORIZATION_FAILED | the caller may not make tokens for this owner |
 | 66 | DELEGATION_TOKEN_EXPIRED | the expiry or the maximum lifetime has passed |
 | 67 | INVALID_PRINCIPAL_TYPE | a renewer is not a `User` |
