@@ -31,21 +31,34 @@ from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
+from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.cluster import ClusterHandlers
+from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listener import OpenListener
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.server.workers import Supervisor
-from kafka_dt.tokens import HmacAlgorithm, Keyring, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
+from kafka_dt.tokens import (
+    ANONYMOUS,
+    HmacAlgorithm,
+    Keyring,
+    StoreUnavailable,
+    Token,
+    TokenCache,
+    TokenLimits,
+    TokenManager,
+)
 from kafka_dt.zookeeper.acl_store import ZooKeeperAclStore
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
 from kafka_dt.zookeeper.purge import PurgeLimits
+from kafka_dt.zookeeper.scram_user_store import ZooKeeperScramUserStore
 from kafka_dt.zookeeper.scram_users import ScramUsers
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
 from protocol import Limits
@@ -56,6 +69,8 @@ DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 DRAIN_SECONDS: Final = 10.0
 KEEP_UP_SECONDS: Final = 1.0
+CERTIFICATE_CHECK_SECONDS: Final = 1.0
+"""How often the files of certificates are looked at."""
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
 
@@ -84,6 +99,8 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     """
     settings = loaded.settings
     made = listeners(settings)
+    for listener in made:
+        _encryption(listener)
     Authorizer.from_settings(settings, AclCache())
     zookeeper_settings(settings)
     Admission.from_settings(settings)
@@ -123,6 +140,7 @@ class Node:
         self._settings = settings
         self._number = number
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
+        self._encryption = {listener.name: _encryption(listener) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(thread_name_prefix="pbkdf2")
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
@@ -175,14 +193,19 @@ class Node:
         await self._tokens.start()
         if self._authorizer.enabled:
             await self._acls.start()
+        users = ScramUserManager(ZooKeeperScramUserStore(self._zookeeper, self._users))
         handler = dispatcher(
             cluster.handlers(),
             TokenHandlers(self._tokens, self._authorizer).handlers(),
             AclHandlers(self._acls, self._authorizer).handlers(),
+            ScramUserHandlers(users, self._authorizer).handlers(),
         )
         for listener in self._listeners:
             await self._open_listener(listener, handler)
-        self._background = [asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS))]
+        self._background = [
+            asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
+            asyncio.create_task(_repeat(self._refresh_certificates, CERTIFICATE_CHECK_SECONDS)),
+        ]
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
             self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))
@@ -201,6 +224,7 @@ class Node:
 
     async def _open_listener(self, listener: Listener, handler: Handler) -> None:
         settings = self._settings
+        encryption = self._encryption[listener.name]
         opened = OpenListener(
             listener.bind,
             backlog=settings.socket_listen_backlog_size,
@@ -213,12 +237,14 @@ class Node:
             handler=handler,
             sessions=self._sessions,
             new_login=lambda of: Login(of, self._subjects, now_ms, _nonce),
+            certified=encryption.principals.principal if encryption else lambda _: ANONYMOUS,
             now_ms=now_ms,
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
             closed=opened.closed,
         )
-        await opened.open(partial(ClientConnection, services))
+        new_connection = partial(ClientConnection, services)
+        await opened.open(lambda: encryption.protocol(new_connection()) if encryption else new_connection())
         self._open.append(opened)
 
     async def _remove_expired(self) -> None:
@@ -226,6 +252,10 @@ class Node:
             removed = await self._tokens.remove_expired()
             if removed:
                 _LOG.info("Removed %d expired delegation tokens", removed)
+
+    async def _refresh_certificates(self) -> None:
+        for encryption in filter(None, self._encryption.values()):
+            await encryption.refresh()
 
     def _token(self, token_id: str) -> Token | None:
         held = self._cache.get(token_id)
@@ -245,6 +275,10 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
         except Exception:  # noqa: BLE001 - background work must go on
             _LOG.exception("Background work failed; it is tried again in %.0f s", seconds)
         await asyncio.sleep(seconds)
+
+
+def _encryption(listener: Listener) -> ListenerEncryption | None:
+    return ListenerEncryption(listener) if listener.tls else None
 
 
 def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:

@@ -44,6 +44,8 @@ class ApiKey(IntEnum):
     RENEW_DELEGATION_TOKEN = 39
     EXPIRE_DELEGATION_TOKEN = 40
     DESCRIBE_DELEGATION_TOKEN = 41
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLUSTER = 60
 
 
@@ -134,6 +136,8 @@ APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
             _api(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, first_entity=1),
             _api(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, first_entity=1),
             _api(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3, first_entity=1, max_elements=5_000),
+            _api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, max_elements=5_000),
+            _api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, max_elements=5_000),
             _api(ApiKey.DESCRIBE_CLUSTER, 0, 2),
         )
     }

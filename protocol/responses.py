@@ -116,6 +116,13 @@ def _nowhere(kind: Any, reason: tuple[ErrorCode, str | None], **values: Any) -> 
     return build(kind, error_code=reason[0], error_message=reason[1], node_id=-1, host="", port=-1, **values)
 
 
+def refused_alterations(kind: Any, body: Any, error: ErrorCode, message: str | None) -> Any:
+    """Answer an AlterUserScramCredentials that changed nothing: the error stands beside each user, in their order."""
+    result = element_type(kind, "results")
+    users = sorted({each.name for each in (*body.deletions, *body.upsertions)})
+    return build(kind, results=tuple(result(user=user, error_code=error, error_message=message) for user in users))
+
+
 def _refused_metadata(kind: Any, body: Any, error: ErrorCode) -> Any:
     topic = element_type(kind, "topics")
     topics = tuple(
@@ -154,6 +161,12 @@ def _refused_deletions(kind: Any, body: Any, error: ErrorCode) -> Any:
     return build(kind, filter_results=(result,) * len(body.filters))
 
 
+def _refused_alterations(kind: Any, body: Any, error: ErrorCode) -> Any:
+    """Refuse what is asked for each user."""
+    message = _during_login(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, error)
+    return refused_alterations(kind, body, error, message)
+
+
 def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
     return build(kind, error_code=error, expiry_timestamp=to_timestamp(0))
 
@@ -189,6 +202,13 @@ _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: _refused_change,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _refused_change,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda kind, _, error: build(kind, error_code=error, tokens=()),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda kind, _, error: build(
+        kind,
+        error_code=error,
+        error_message=_during_login(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, error),
+        results=(),
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _refused_alterations,
     ApiKey.DESCRIBE_CLUSTER: lambda kind, _, error: build(
         kind, error_code=error, error_message=_during_login(ApiKey.DESCRIBE_CLUSTER, error), cluster_id="", brokers=()
     ),

@@ -34,6 +34,9 @@ _NOTES: Final = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: "A negative period deletes the token at once.",
     ApiKey.DESCRIBE_DELEGATION_TOKEN: "Owners null: all that the caller may see; empty: none. "
     "The requester is in the answer from version 3 on.",
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: "Mechanisms and iterations of SCRAM users; needs DESCRIBE on the Cluster "
+    "(KIP-554).",
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "Needs ALTER on the Cluster; refused for logins by token (KIP-554).",
     ApiKey.DESCRIBE_CLUSTER: "As Metadata, without topics (KIP-700).",
 }
 """What is worth knowing about an API; each has a row."""
@@ -67,7 +70,7 @@ other connection.
 | 61 | DELEGATION_TOKEN_AUTH_DISABLED | no `delegation.token.secret.key` is set |
 | 62 | DELEGATION_TOKEN_NOT_FOUND | no token has this HMAC |
 | 63 | DELEGATION_TOKEN_OWNER_MISMATCH | the caller is neither the owner nor a renewer |
-| 64 | DELEGATION_TOKEN_REQUEST_NOT_ALLOWED | the listener is PLAINTEXT, or the caller logged in with a token |
+| 64 | DELEGATION_TOKEN_REQUEST_NOT_ALLOWED | the caller is anonymous, or logged in with a token |
 | 65 | DELEGATION_TOKEN_AUTHORIZATION_FAILED | the caller may not make tokens for this owner |
 | 66 | DELEGATION_TOKEN_EXPIRED | the expiry or the maximum lifetime has passed |
 | 67 | INVALID_PRINCIPAL_TYPE | a renewer is not a `User` |

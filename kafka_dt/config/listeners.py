@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.listener_tls import ListenerTls, listener_tls
 from kafka_dt.config.load import LISTENER_PREFIX
 from kafka_dt.config.option import Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
@@ -39,8 +40,10 @@ class SecurityProtocol(StrEnum):
         """Whether clients log in by SASL."""
         return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 
-
-SUPPORTED_PROTOCOLS: Final = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
+    @property
+    def tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
 
 
 class Mechanism(StrEnum):
@@ -79,6 +82,8 @@ class Listener:
     """User name to password, for PLAIN."""
     max_reauth_ms: Mapping[Mechanism, int] = field(default_factory=lambda: MappingProxyType({}))
     """`connections.max.reauth.ms` of each mechanism; 0 is never."""
+    tls: ListenerTls | None = None
+    """None for a listener that is not encrypted."""
 
     @property
     def name(self) -> str:
@@ -131,6 +136,11 @@ class _Scope:
                 return declared.parse(*found)
         return getattr(self.settings, name)
 
+    def spelling(self, key: str) -> str | None:
+        """Return the full key of an override, if there is one."""
+        found = self.text(key)
+        return found[0] if found else None
+
 
 def _listener(
     scope: _Scope, bind: Endpoint, advertised: Endpoint | None, protocols: Mapping[str, SecurityProtocol]
@@ -138,15 +148,13 @@ def _listener(
     if bind.name not in protocols:
         raise ConfigError("listener.security.protocol.map", f"it says no security protocol for {bind.name}")
     protocol = protocols[bind.name]
-    if protocol not in SUPPORTED_PROTOCOLS:
-        usable = " and ".join(SUPPORTED_PROTOCOLS)
-        raise ConfigError("listeners", f"{bind} is a {protocol} listener; this version serves {usable}")
     if advertised is None:
         advertised = Endpoint(bind.name, "", bind.port) if bind.host in _ANY_HOST else bind
     elif advertised.host in _ANY_HOST:
         raise ConfigError("advertised.listeners", f"{advertised} is no address that a client can connect to")
+    tls = listener_tls(scope.value, scope.spelling, sasl=protocol.sasl) if protocol.tls else None
     if not protocol.sasl:
-        return Listener(bind=bind, advertised=advertised, security_protocol=protocol)
+        return Listener(bind=bind, advertised=advertised, security_protocol=protocol, tls=tls)
     mechanisms = _mechanisms(scope)
     for mechanism in mechanisms:
         _login_module(scope, mechanism)
@@ -162,6 +170,7 @@ def _listener(
                 for mechanism in mechanisms
             }
         ),
+        tls=tls,
     )
 
 
@@ -243,7 +252,7 @@ def _refuse_leftovers(settings: Settings, used: set[str]) -> None:
     for key in settings.overrides:
         if key not in used and key.endswith((JAAS_KEY, *_PER_LISTENER)):
             name = key.removeprefix(LISTENER_PREFIX).split(".")[0]
-            raise ConfigError(key, f"it sets nothing: no listener {name.upper()}, or none with that mechanism")
+            raise ConfigError(key, f"it sets nothing: there is no listener {name.upper()} that would use it")
 
 
 def _per_listener() -> Iterator[tuple[str, tuple[str, Option]]]:

@@ -58,6 +58,7 @@ class Section(StrEnum):
     """The chapters of the manual's configuration page."""
 
     LISTENERS = "Listeners and connections"
+    TLS = "TLS"
     AUTHENTICATION = "Authentication"
     AUTHORIZATION = "Authorization"
     TOKENS = "Delegation tokens"

@@ -99,6 +99,136 @@ class Settings:
         "Names are looked up at the start.",
         section=Section.LISTENERS,
     )
+    ssl_keystore_type: str = option(
+        "ssl.keystore.type",
+        Kind.STRING,
+        "JKS",
+        "The format of the key store. It is seen from the content, so this need not be set; Java's own JKS cannot "
+        "be read, and the error says how to convert it.",
+        section=Section.TLS,
+        choices=("JKS", "PKCS12", "PEM"),
+        per_listener=True,
+    )
+    ssl_keystore_location: str = option(
+        "ssl.keystore.location",
+        Kind.STRING,
+        "",
+        "A file with the private key and the certificate chain of the listener (PEM or PKCS12). When it changes it is "
+        "read again, and new connections get the new certificate.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_keystore_password: Secret | None = option(
+        "ssl.keystore.password",
+        Kind.PASSWORD,
+        None,
+        "The password of a PKCS12 key store.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_key_password: Secret | None = option(
+        "ssl.key.password",
+        Kind.PASSWORD,
+        None,
+        "The password of an encrypted private key in PEM.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_keystore_key: Secret | None = option(
+        "ssl.keystore.key",
+        Kind.PASSWORD,
+        None,
+        "The private key itself, in PEM, instead of `ssl.keystore.location`.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_keystore_certificate_chain: Secret | None = option(
+        "ssl.keystore.certificate.chain",
+        Kind.PASSWORD,
+        None,
+        "The certificates that go with `ssl.keystore.key`, in PEM, the listener's own first.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_truststore_type: str = option(
+        "ssl.truststore.type",
+        Kind.STRING,
+        "JKS",
+        "The format of the trust store; as `ssl.keystore.type`.",
+        section=Section.TLS,
+        choices=("JKS", "PKCS12", "PEM"),
+        per_listener=True,
+    )
+    ssl_truststore_location: str = option(
+        "ssl.truststore.location",
+        Kind.STRING,
+        "",
+        "A file with the certificates that those of clients must come from (PEM or PKCS12). Read again when it "
+        "changes. Without a trust store the machine's certificates are trusted.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_truststore_password: Secret | None = option(
+        "ssl.truststore.password",
+        Kind.PASSWORD,
+        None,
+        "The password of a PKCS12 trust store.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_truststore_certificates: Secret | None = option(
+        "ssl.truststore.certificates",
+        Kind.PASSWORD,
+        None,
+        "The trusted certificates themselves, in PEM, instead of `ssl.truststore.location`.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_client_auth: str = option(
+        "ssl.client.auth",
+        Kind.STRING,
+        "none",
+        "Whether clients show a certificate: `required`, `requested` (they may), `none`. As in Kafka a SASL_SSL "
+        "listener is `none` unless it is set for that listener by name.",
+        section=Section.TLS,
+        choices=("required", "requested", "none"),
+        per_listener=True,
+    )
+    ssl_enabled_protocols: tuple[str, ...] = option(
+        "ssl.enabled.protocols",
+        Kind.LIST,
+        ("TLSv1.2", "TLSv1.3"),
+        "The protocol versions that are spoken.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_protocol: str = option(
+        "ssl.protocol",
+        Kind.STRING,
+        "TLSv1.3",
+        "The highest protocol version that is spoken, if it is among `ssl.enabled.protocols`.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_cipher_suites: tuple[str, ...] = option(
+        "ssl.cipher.suites",
+        Kind.LIST,
+        (),
+        "The cipher suites that are spoken, by their names in the RFCs or in OpenSSL; without any, OpenSSL's defaults. "
+        "Of the suites of TLS 1.3 all are named or none.",
+        section=Section.TLS,
+        per_listener=True,
+    )
+    ssl_principal_mapping_rules: str = option(
+        "ssl.principal.mapping.rules",
+        Kind.STRING,
+        "DEFAULT",
+        "How the principal of an SSL listener comes from the distinguished name of the client's certificate: "
+        "`RULE:pattern/replacement/`, with `L` or `U` after it for lower or upper case, or `DEFAULT` for the name as "
+        "it is; separated by commas, the first that matches counts.",
+        section=Section.TLS,
+        per_listener=True,
+    )
     sasl_enabled_mechanisms: tuple[str, ...] = option(
         "sasl.enabled.mechanisms",
         Kind.LIST,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -20,11 +21,12 @@ from typing import Any, Final, cast
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, Listener
+from kafka_dt.security.certificates import CertificateUnusable
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.server.addresses import client_host
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.sessions import Sessions
-from kafka_dt.tokens import ANONYMOUS
+from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import (
     ConnectionClosed,
     Event,
@@ -60,6 +62,8 @@ class ConnectionServices:
     handler: Handler
     sessions: Sessions
     new_login: Callable[[Listener], Login]
+    certified: Callable[[bytes | None], Principal]
+    """Gives the principal of a client that need not log in, by its certificate in DER, if it has shown one."""
     now_ms: Callable[[], int]
     failed_login_delay_ms: int
     opened: Callable[[ClientConnection], None]
@@ -85,6 +89,7 @@ class ClientConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._peer = "an unknown address"
         self._client_host = ""
+        self._certified = ANONYMOUS
         self._session_token: str | None = None
         self._closing = False
         self._finishing = False
@@ -98,10 +103,14 @@ class ClientConnection(asyncio.Protocol):
         """Take the socket."""
         # uvloop's transports are asyncio's in all but their class.
         self._transport = cast("asyncio.Transport", transport)
-        self._peer = _address(transport.get_extra_info("peername"))
+        self._peer = address_text(transport.get_extra_info("peername"))
         self._client_host = client_host(transport.get_extra_info("peername"))
         self.last_received = self._loop.time()
         self._services.opened(self)
+        try:
+            self._certified = self._services.certified(_certificate(transport))
+        except CertificateUnusable as error:
+            self._end(ConnectionClosed(str(error)))
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of the client."""
@@ -287,7 +296,7 @@ class ClientConnection(asyncio.Protocol):
         identity = self._login.identity
         return RequestContext(
             header=request.header,
-            principal=identity.principal if identity else ANONYMOUS,
+            principal=identity.principal if identity else self._certified,
             client_host=self._client_host,
             token_login=identity is not None and identity.token_id is not None,
             security_protocol=self._services.listener.security_protocol,
@@ -356,7 +365,13 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
 
-def _address(peer: Any) -> str:
+def _certificate(transport: asyncio.BaseTransport) -> bytes | None:
+    ssl_object = transport.get_extra_info("ssl_object")
+    return None if ssl_object is None else cast("ssl.SSLObject", ssl_object).getpeercert(binary_form=True)
+
+
+def address_text(peer: Any) -> str:
+    """Write an address as sockets give it."""
     return f"{_as_ipv4(peer[0])}:{peer[1]}" if peer else "an unknown address"
 
 

@@ -1,4 +1,4 @@
-"""The one table from the errors of the domain to Kafka's error codes.
+"""The tables from the errors of the domain to Kafka's error codes.
 
 Source: org.apache.kafka.common.protocol.Errors.
 """
@@ -11,6 +11,13 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.security.acl_store import AclError, AclStoreUnavailable, InvalidAcl
+from kafka_dt.security.scram_changes import (
+    ChangedTwice,
+    NoSuchCredential,
+    ScramUserError,
+    UnacceptableCredential,
+    UnknownMechanism,
+)
 from kafka_dt.tokens import (
     InvalidRenewerType,
     StoreUnavailable,
@@ -41,10 +48,18 @@ CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
 }
 
 
-def error_code(error: TokenError | AclError) -> ErrorCode:
+SCRAM_USER_CODES: Final[Mapping[type[ScramUserError], ErrorCode]] = {
+    UnknownMechanism: ErrorCode.unsupported_sasl_mechanism,
+    UnacceptableCredential: ErrorCode.unacceptable_credential,
+    ChangedTwice: ErrorCode.duplicate_resource,
+    NoSuchCredential: ErrorCode.resource_not_found,
+}
+
+
+def error_code(error: TokenError | AclError | ScramUserError) -> ErrorCode:
     """Give Kafka's code of an error.
 
     Raises:
         KeyError: the error's type has no row; a test keeps that from happening.
     """
-    return CODES[type(error)]
+    return SCRAM_USER_CODES[type(error)] if isinstance(error, ScramUserError) else CODES[type(error)]

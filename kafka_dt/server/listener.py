@@ -85,7 +85,7 @@ class OpenListener:
         if not self._connections:
             self._all_closed.set()
 
-    async def open(self, new_connection: Callable[[], ClientConnection]) -> None:
+    async def open(self, new_connection: Callable[[], asyncio.Protocol]) -> None:
         """Accept connections from now on.
 
         Raises:

@@ -1,8 +1,8 @@
 """TLS contexts from Kafka's `ssl.*` settings, for both sides of a connection.
 
 `client_context` and `server_context` take the settings by their Kafka names, with secrets already in clear, and
-return a context ready for asyncio. Read `contexts.py` first; `stores.py` reads keys and certificates, `limits.py`
-holds protocol versions and cipher suites.
+return a context ready for asyncio; `ReloadingContext` is a listener's that follows its files. Read `contexts.py` first;
+`stores.py` reads keys and certificates, `limits.py` holds protocol versions and cipher suites.
 
 Limits: Java's own store formats (JKS, JCEKS) are refused with the command that converts them; Java's settings about
 providers, key manager algorithms and engine classes have no meaning here and are not looked at.
@@ -12,5 +12,6 @@ Source: org.apache.kafka.common.config.SslConfigs, org.apache.kafka.common.secur
 
 from kafka_dt.tls.contexts import client_context, server_context
 from kafka_dt.tls.errors import TlsError
+from kafka_dt.tls.reloading import ReloadingContext
 
-__all__ = ["TlsError", "client_context", "server_context"]
+__all__ = ["ReloadingContext", "TlsError", "client_context", "server_context"]

@@ -54,6 +54,8 @@ def server_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     Raises TlsError for a setting that cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # A client must not make the server work again and again (TLS 1.2).
+    context.options |= ssl.OP_NO_RENEGOTIATION
     client_auth = settings.get("ssl.client.auth", "none").strip().lower()
     if client_auth not in _CLIENT_AUTH:
         raise TlsError("ssl.client.auth", f"it is one of {', '.join(_CLIENT_AUTH)}")

@@ -20,7 +20,7 @@ from kafka_dt.zookeeper.sanitizer import desanitize
 from kafka_dt.zookeeper.znodes import ConfigChangeZnode, UserZnode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Znode
@@ -89,6 +89,18 @@ class ScramUsers:
             held = {found[mechanism].iterations for found in self._credentials.values() if mechanism in found}
             self._iterations[mechanism] = sorted(held)
         return self._iterations[mechanism]
+
+    def all(self) -> Mapping[str, Credentials]:
+        """Return the credentials of all users, by name, as they are now."""
+        return {user: dict(credentials) for user, credentials in self._credentials.items()}
+
+    def announced(self, change_path: str) -> None:
+        """Take charge of a change znode that this process has made.
+
+        Args:
+            change_path: as ZooKeeper named it.
+        """
+        self._purger.add(change_path)
 
     def __len__(self) -> int:
         """Return how many users have credentials."""

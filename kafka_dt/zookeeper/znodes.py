@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.tokens.errors import InvalidPrincipal
 from kafka_dt.tokens.principal import Principal
@@ -128,8 +128,26 @@ class UserZnode:
     @classmethod
     def encode(cls, credentials: Mapping[ScramMechanism, ScramCredential]) -> bytes:
         """Write a user's credentials."""
-        config = {mechanism.value: credential_to_text(credential) for mechanism, credential in credentials.items()}
-        return documents.write({"version": cls.VERSION, "config": config})
+        return cls.encode_config(cls.texts(credentials))
+
+    @classmethod
+    def encode_config(cls, config: Mapping[str, Any]) -> bytes:
+        """Write a user's whole configuration, credentials as `texts` gives them."""
+        return documents.write({"version": cls.VERSION, "config": dict(config)})
+
+    @classmethod
+    def decode_config(cls, data: bytes) -> dict[str, Any]:
+        """Read a user's whole configuration, of any keys; what is not readable is none, as for a broker."""
+        try:
+            config = documents.read(data).get("config")
+        except InvalidZnode:
+            return {}
+        return config if isinstance(config, dict) else {}
+
+    @staticmethod
+    def texts(credentials: Mapping[ScramMechanism, ScramCredential]) -> dict[str, str]:
+        """Write credentials as they stand in a configuration."""
+        return {mechanism.value: credential_to_text(credential) for mechanism, credential in credentials.items()}
 
     @classmethod
     def decode(cls, data: bytes) -> dict[ScramMechanism, ScramCredential]:

@@ -27,7 +27,14 @@ from protocol.sasl.mechanism import (
     Success,
 )
 from protocol.sasl.plain import PLAIN, PlainServer, plain_message
-from protocol.sasl.scram import ScramCredential, ScramKeys, ScramMechanism, derive_credential, derive_keys
+from protocol.sasl.scram import (
+    ScramCredential,
+    ScramKeys,
+    ScramMechanism,
+    derive_credential,
+    derive_keys,
+    keys_of,
+)
 from protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from protocol.sasl.scram_server import TOKENAUTH, ScramServer
 
@@ -57,5 +64,6 @@ __all__ = [
     "UnacceptableIterations",
     "derive_credential",
     "derive_keys",
+    "keys_of",
     "plain_message",
 ]

@@ -94,7 +94,16 @@ def derive_keys(mechanism: ScramMechanism, password: str, salt: bytes, iteration
     """
     if iterations < 1:
         raise LocalProtocolError(f"PBKDF2 cannot do {iterations} iterations")
-    salted_password = hashlib.pbkdf2_hmac(mechanism.hash_name, encode_text(password), salt, iterations)
+    return keys_of(mechanism, hashlib.pbkdf2_hmac(mechanism.hash_name, encode_text(password), salt, iterations))
+
+
+def keys_of(mechanism: ScramMechanism, salted_password: bytes) -> ScramKeys:
+    """Derive all keys of a salted password.
+
+    Args:
+        mechanism: which hash
+        salted_password: what PBKDF2 makes of a password, `hash_bytes` long
+    """
     client_key = mechanism.hmac(salted_password, b"Client Key")
     server_key = mechanism.hmac(salted_password, b"Server Key")
     return ScramKeys(client_key, mechanism.hash(client_key), server_key)

@@ -21,6 +21,7 @@ from tests.support.java_tools import KafkaTools
 from tests.support.maven import KAFKA_4X, KAFKA_39, Bundle, Classpath, ResolutionFailed, resolve
 from tests.support.reference_client import ReferenceClient
 from tests.support.server import KafkaDt, server_properties
+from tests.support.tls_listeners import TlsListeners
 from tests.support.zookeeper import make_chroot, running_zookeeper
 
 BUNDLES = (KAFKA_39, KAFKA_4X)
@@ -33,7 +34,10 @@ TIMEOUT_S = 900
 
 
 class Authority(Protocol):
-    """Who hands out tokens: the broker or kafka-dt, with the same listeners, users and key."""
+    """Who hands out tokens: the broker or kafka-dt, with the same listeners, users, certificates and key."""
+
+    def address(self, listener: str) -> str:
+        """host:port of a listener, by its name."""
 
     @property
     def sasl(self) -> str:
@@ -140,22 +144,30 @@ def zookeeper_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 
 @pytest.fixture(scope="session")
-def broker(kafka_39: KafkaTools, zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def tls(tmp_path_factory: pytest.TempPathFactory) -> TlsListeners:
+    """The certificates and the listeners of `broker` and `server`."""
+    return TlsListeners.make(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def broker(
+    kafka_39: KafkaTools, zookeeper_connect: str, tls: TlsListeners, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
     """A real Kafka 3.9.1 broker on the ZooKeeper and with the key of `server`."""
     with Broker(
         tmp_path_factory.mktemp("broker"),
         zookeeper=zookeeper_connect,
         java=kafka_39.java,
         classpath=kafka_39.classpath,
-        overrides=IMPATIENT,
+        overrides={**tls.properties, **IMPATIENT},
     ) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def server(zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaDt]:
+def server(zookeeper_connect: str, tls: TlsListeners, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaDt]:
     """kafka-dt on the ZooKeeper and with the key of `broker`."""
-    properties = {**server_properties(zookeeper_connect), **IMPATIENT}
+    properties = {**server_properties(zookeeper_connect), **tls.properties, **IMPATIENT}
     with KafkaDt(tmp_path_factory.mktemp("kafka-dt"), properties) as running:
         yield running
 

@@ -84,10 +84,7 @@ class Broker:
         heap_mb: int = 384,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self.sasl = ""
-        """host:port of the SASL_PLAINTEXT listener once it runs."""
-        self.plaintext = ""
-        """host:port of the PLAINTEXT listener once it runs."""
+        self._addresses: dict[str, str] = {}
         self.configuration = write_properties(
             directory / "server.properties",
             {**_properties(zookeeper, directory / "data"), **(overrides or {})},
@@ -109,8 +106,21 @@ class Broker:
             found = process.wait_for(r"Registered broker .* with addresses: (\S+), czxid", START_TIMEOUT_S)
             # Credentials and tokens are loaded by then, and the acceptors answer.
             process.wait_for(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
-        endpoints = dict(each.split("://") for each in found[1].split(","))
-        self.sasl, self.plaintext = endpoints["SASL_PLAINTEXT"], endpoints["PLAINTEXT"]
+        self._addresses = dict(each.split("://") for each in found[1].split(","))
+
+    def address(self, listener: str) -> str:
+        """host:port of a listener once it runs, by its name."""
+        return self._addresses[listener]
+
+    @property
+    def sasl(self) -> str:
+        """host:port of the SASL_PLAINTEXT listener once it runs."""
+        return self.address("SASL_PLAINTEXT")
+
+    @property
+    def plaintext(self) -> str:
+        """host:port of the PLAINTEXT listener once it runs."""
+        return self.address("PLAINTEXT")
 
     def stop(self) -> None:
         """Stop it; its session with ZooKeeper ends too, so that the next broker may have the same id."""

@@ -21,6 +21,7 @@ from kafka_dt.security.login import Login
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.sessions import Sessions
+from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
 
 NOW = 1_700_000_000_000
@@ -74,7 +75,7 @@ class FakeTransport:
         self.close()
 
     def get_extra_info(self, name: str) -> Any:
-        return {"peername": ("192.0.2.1", 50000), "sockname": ("192.0.2.2", 9092)}[name]
+        return {"peername": ("192.0.2.1", 50000), "sockname": ("192.0.2.2", 9092)}.get(name)
 
 
 def listener(
@@ -105,6 +106,7 @@ class Shell:
     new_login: Callable[[Listener], Any] | None = None
     high_water: int = 64 * 1024
     now_ms: Callable[[], int] = lambda: NOW
+    certified: Callable[[bytes | None], Principal] = lambda _certificate: ANONYMOUS
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(lambda _: None, self.now_ms)
@@ -151,6 +153,7 @@ class Shell:
             handler=self.handler,
             sessions=self.sessions,
             new_login=self.new_login or self._login,
+            certified=self.certified,
             now_ms=self.now_ms,
             failed_login_delay_ms=FAILED_LOGIN_DELAY_MS,
             opened=self.opened.append,

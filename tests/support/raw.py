@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import ssl
 import struct
 from datetime import timedelta
 from typing import Any, Self
@@ -47,6 +48,7 @@ _ACL_APIS = (DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS)
 TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 3.0
 _CLIENT_ID = b"raw"
+_TLS_ALERT = 0x15
 
 
 class ConnectionClosed(Exception):
@@ -81,11 +83,17 @@ def milliseconds(duration: timedelta) -> int:
 
 
 class RawConnection:
-    """One TCP connection to `address`, host:port."""
+    """One TCP connection to `address`, host:port; with a context a TLS one."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
+        if tls is not None:
+            try:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            except OSError:
+                self._socket.close()
+                raise
         self._correlation_id = 0
 
     def send(self, data: bytes) -> None:
@@ -130,6 +138,12 @@ class RawConnection:
         assert end == len(frame), "bytes after the answer"
         return entity
 
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The server's certificate in DER, of a TLS connection."""
+        assert isinstance(self._socket, ssl.SSLSocket)
+        return self._socket.getpeercert(binary_form=True)
+
     def closed(self, within_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Whether the server closes the connection, without another answer, before time runs out."""
         self._socket.settimeout(within_s)
@@ -141,6 +155,21 @@ class RawConnection:
             return False
         finally:
             self._socket.settimeout(TIMEOUT_S)
+
+    def receives_alert_and_end(self, within_s: float) -> bool:
+        """Whether the server closes the connection before time runs out, having sent at most a TLS alert."""
+        self._socket.settimeout(within_s)
+        received = b""
+        try:
+            while part := self._socket.recv(1024):
+                received += part
+        except ConnectionResetError:
+            pass
+        except TimeoutError:
+            return False
+        finally:
+            self._socket.settimeout(TIMEOUT_S)
+        return not received or received[0] == _TLS_ALERT
 
     def handshake(self, mechanism: str, version: int = 1) -> Any:
         """SaslHandshake."""

@@ -58,14 +58,25 @@ def authority(name: str, issuer: Identity | None = None) -> Identity:
     return _issue(name, issuer, [(x509.BasicConstraints(ca=True, path_length=None), True)])
 
 
-def leaf(name: str, issuer: Identity) -> Identity:
+def leaf(name: str, issuer: Identity, subject: x509.Name | None = None) -> Identity:
+    """Issue a certificate for a host; its subject has the name alone unless another one is given."""
     names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(IPv4Address("127.0.0.1"))])
-    return _issue(name, issuer, [(names, False)])
+    return _issue(name, issuer, [(names, False)], subject)
 
 
-def _issue(name: str, issuer: Identity | None, extensions: list[tuple[x509.ExtensionType, bool]]) -> Identity:
+def subject_of(text: str) -> x509.Name:
+    """Read a subject as RFC 4514 writes it, `CN=Alice,O=Example`."""
+    return x509.Name.from_rfc4514_string(text)
+
+
+def _issue(
+    name: str,
+    issuer: Identity | None,
+    extensions: list[tuple[x509.ExtensionType, bool]],
+    subject: x509.Name | None = None,
+) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = subject or x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder()

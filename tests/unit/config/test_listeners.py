@@ -70,16 +70,59 @@ def test_what_clients_are_told_is_the_advertised_address() -> None:
     assert str(listener.advertised) == "SASL_PLAINTEXT://kafka.example:9999"
 
 
+def test_a_tls_listener_has_the_settings_of_the_node_and_its_own() -> None:
+    inside, outside = made(
+        **{
+            "listeners": "INSIDE://:9092,OUTSIDE://:9093",
+            "listener.security.protocol.map": "INSIDE:SSL,OUTSIDE:SASL_SSL",
+            "ssl.keystore.location": "/keys/node.p12",
+            "ssl.keystore.password": "secret",
+            "ssl.cipher.suites": "A, B",
+            "ssl.client.auth": "required",
+            "ssl.principal.mapping.rules": "RULE:.*/x/,DEFAULT",
+            "listener.name.outside.ssl.keystore.location": "/keys/outside.p12",
+            "listener.name.outside.ssl.truststore.certificates": "text",
+        }
+    )
+    assert inside.tls is not None
+    assert outside.tls is not None
+    common = {
+        "ssl.keystore.type": "JKS",
+        "ssl.keystore.password": "secret",
+        "ssl.truststore.type": "JKS",
+        "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+        "ssl.protocol": "TLSv1.3",
+        "ssl.cipher.suites": "A,B",
+    }
+    assert inside.tls.settings == common | {"ssl.keystore.location": "/keys/node.p12", "ssl.client.auth": "required"}
+    assert outside.tls.settings == common | {
+        "ssl.keystore.location": "/keys/outside.p12",
+        "ssl.truststore.certificates": "text",
+        "ssl.client.auth": "none",
+    }
+    assert inside.tls.principal_mapping_rules == "RULE:.*/x/,DEFAULT"
+    assert inside.tls.key("ssl.keystore.location") == "ssl.keystore.location"
+    assert outside.tls.key("ssl.keystore.location") == "listener.name.outside.ssl.keystore.location"
+    assert "secret" not in repr(inside)
+
+
+def test_a_sasl_listener_asks_for_certificates_where_that_is_said_by_its_name() -> None:
+    (listener,) = made(**{"listeners": "SASL_SSL://:9093", "listener.name.sasl_ssl.ssl.client.auth": "requested"})
+    assert listener.tls is not None
+    assert listener.tls.settings["ssl.client.auth"] == "requested"
+
+
+def test_a_plain_listener_has_no_tls() -> None:
+    (listener,) = made(**{"ssl.keystore.location": "/keys/node.p12"})
+    assert listener.tls is None
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"listeners": ""}, "listeners: at least one is needed, such as SASL_PLAINTEXT://:9092"),
         ({"listeners": "9092"}, "listeners: '9092' is not of the form NAME://host:port"),
         ({"listeners": "PLAINTEXT://:70000"}, "listeners: 'PLAINTEXT://:70000' is not of the form NAME://host:port"),
-        (
-            {"listeners": "SASL_SSL://:9092"},
-            "listeners: SASL_SSL://:9092 is a SASL_SSL listener; this version serves PLAINTEXT and SASL_PLAINTEXT",
-        ),
         ({"listeners": "A://:1"}, "listener.security.protocol.map: it says no security protocol for A"),
         (
             {"listeners": "PLAINTEXT://:1,SASL_PLAINTEXT://:1"},
@@ -112,7 +155,7 @@ def test_what_clients_are_told_is_the_advertised_address() -> None:
         (
             {"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},
             "listener.name.sasl_plaintext.plain.sasl.jaas.config: it sets nothing: "
-            "no listener SASL_PLAINTEXT, or none with that mechanism",
+            "there is no listener SASL_PLAINTEXT that would use it",
         ),
         (
             {

@@ -391,6 +391,8 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: {"hmac": b"", "renew_period": to_duration(-1)},
     ApiKey.EXPIRE_DELEGATION_TOKEN: {"hmac": b"", "expiry_time_period": to_duration(-1)},
     ApiKey.DESCRIBE_DELEGATION_TOKEN: {"owners": None},
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {"users": None},
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {"deletions": (), "upsertions": ()},
     ApiKey.DESCRIBE_CLUSTER: {
         "include_cluster_authorized_operations": False,
         "endpoint_type": 1,

@@ -20,7 +20,23 @@ from protocol.registry import APIS, ApiKey, api_versions_response
 from tests.support.kio_entities import rich, sparse
 
 VERSIONS = [(int(key), version) for key, api in APIS.items() for version in api.request]
-FLEXIBLE_SINCE = {3: 9, 10: 3, 17: 99, 18: 3, 29: 2, 30: 2, 31: 2, 36: 2, 38: 2, 39: 2, 40: 2, 41: 2, 60: 0}
+FLEXIBLE_SINCE = {
+    3: 9,
+    10: 3,
+    17: 99,
+    18: 3,
+    29: 2,
+    30: 2,
+    31: 2,
+    36: 2,
+    38: 2,
+    39: 2,
+    40: 2,
+    41: 2,
+    50: 0,
+    51: 0,
+    60: 0,
+}
 CORRELATION_IDS = st.integers(-(2**31), 2**31 - 1)
 CLIENT_IDS = st.none() | st.text(max_size=30)
 

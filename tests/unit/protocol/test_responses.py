@@ -22,6 +22,8 @@ class Body:
     coordinator_keys = ("group",)
     key = "group"
     creations = filters = ("one", "another")
+    deletions = ()
+    upsertions = ()
 
 
 def refused(key: ApiKey, version: int, error: ErrorCode, body: object = Body) -> Any:
@@ -79,3 +81,19 @@ def test_a_change_of_acls_is_refused_part_by_part(key: ApiKey, field: str, versi
 
 def test_an_error_that_nobody_foresaw_has_no_words() -> None:
     assert refused(ApiKey.DESCRIBE_CLUSTER, 1, ErrorCode.unknown_server_error).error_message is None
+
+
+def test_an_alteration_of_credentials_is_refused_for_each_user_once_in_their_order() -> None:
+    request = APIS[ApiKey.ALTER_USER_SCRAM_CREDENTIALS].request[0]
+    deletion, upsertion = element_type(request, "deletions"), element_type(request, "upsertions")
+    added = {"iterations": 4096, "salt": b"s", "salted_password": b"p"}
+    body = build(
+        request,
+        deletions=(deletion(name="zoe", mechanism=1), deletion(name="alice", mechanism=1)),
+        upsertions=(upsertion(name="alice", mechanism=2, **added), upsertion(name="bob", mechanism=2, **added)),
+    )
+    refusal_of_each = refused(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, ErrorCode.illegal_sasl_state, body).results
+    assert [each.user for each in refusal_of_each] == ["alice", "bob", "zoe"]
+    assert {each.error_code for each in refusal_of_each} == {ErrorCode.illegal_sasl_state}
+    words = "Unexpected Kafka request of type ALTER_USER_SCRAM_CREDENTIALS during SASL authentication."
+    assert {each.error_message for each in refusal_of_each} == {words}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_dt.server.addresses import client_host
-from kafka_dt.server.connection import _address
+from kafka_dt.server.connection import address_text
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_an_address_is_written_as_java_does(peer: object, host: str) -> None:
     ],
 )
 def test_an_ipv4_client_on_an_ipv6_socket_is_shown_as_what_it_is(peer: tuple[object, ...] | None, text: str) -> None:
-    assert _address(peer) == text
+    assert address_text(peer) == text

@@ -30,6 +30,7 @@ def test_the_public_names_are_these() -> None:
         "UnacceptableIterations",
         "derive_credential",
         "derive_keys",
+        "keys_of",
         "plain_message",
     ]
     assert all(hasattr(protocol.sasl, name) for name in protocol.sasl.__all__)

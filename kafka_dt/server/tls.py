@@ -1,0 +1,242 @@
+"""TLS between a socket and a connection: asyncio's transport and protocol, with OpenSSL in memory between them.
+
+`TlsConnection` is the protocol of the socket. When the handshake is complete the protocol inside gets a `TlsTransport`
+as if it were a socket's, with `ssl_object` among its extra info.
+
+asyncio's own TLS is not used, because there a failed handshake ends in a reset without the alert that tells the client
+why, and without a word to us; a client that has said all it will say would lose the answers that it waits for; and the
+certificate could not change while the port is open. Here every connection takes the context of its moment.
+
+Limit: a context must refuse renegotiation (`kafka_dt.tls` does), so that writing never has to wait for reading.
+
+Source: RFC 8446, RFC 5246 (alerts, close_notify); Kafka's SslTransportLayer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, cast
+
+HANDSHAKE_SECONDS: Final = 60.0
+"""A handshake that takes longer has failed."""
+LINGER_SECONDS: Final = 1.0
+"""How long the client of a failed handshake has to read why and to close."""
+_READ_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsServices:
+    """What the encrypted connections of one listener share."""
+
+    context: Callable[[], ssl.SSLContext]
+    """Gives the context of a new connection."""
+    failed: Callable[[Any, str], None]
+    """Told the address and the reason of a failed handshake, one line."""
+
+
+class _State(Enum):
+    HANDSHAKE = auto()
+    OPEN = auto()
+    ENDED = auto()
+
+
+class TlsConnection(asyncio.Protocol):
+    """The server's end of one encrypted connection.
+
+    Args:
+        services: what it shares with the others of its listener.
+        inner: what the connection is made for; it hears of it once the handshake is complete.
+    """
+
+    def __init__(self, services: TlsServices, inner: asyncio.Protocol) -> None:
+        self._services = services
+        self._inner = inner
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = services.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._state = _State.HANDSHAKE
+        self._silent = True
+        self._transport: asyncio.Transport | None = None
+        self._timeout: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket and wait for the client's hello."""
+        # uvloop's transports are asyncio's in all but their class.
+        self._transport = cast("asyncio.Transport", transport)
+        loop = asyncio.get_running_loop()
+        self._timeout = loop.call_later(HANDSHAKE_SECONDS, self._fail, "it took too long")
+
+    def data_received(self, data: bytes) -> None:
+        """Take encrypted bytes."""
+        self._silent = False
+        if self._state is _State.ENDED:
+            return
+        self._incoming.write(data)
+        if self._state is _State.HANDSHAKE:
+            self._shake_hands()
+        if self._state is _State.OPEN:
+            self._read()
+
+    def eof_received(self) -> bool:
+        """Serve what has been received; a Kafka frame tells its length, so nothing can be cut off unnoticed."""
+        match self._state:
+            case _State.HANDSHAKE if not self._silent:
+                self._fail("the client closed the connection")
+            case _State.OPEN:
+                return bool(self._inner.eof_received())
+            case _:
+                pass
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass the end on."""
+        self._stop_waiting()
+        before, self._state = self._state, _State.ENDED
+        if before is _State.OPEN:
+            self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Pass it on that the client does not read."""
+        if self._state is _State.OPEN:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on that the client reads again."""
+        if self._state is _State.OPEN:
+            self._inner.resume_writing()
+
+    def write(self, data: bytes) -> None:
+        """Encrypt and send."""
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._tls.write(left) :]
+        except ssl.SSLError:
+            self._socket.abort()
+            return
+        self._flush()
+
+    def close(self) -> None:
+        """Tell the client that nothing follows, and close; its own goodbye is not waited for."""
+        if not self._socket.is_closing():
+            with suppress(ssl.SSLError):
+                self._tls.unwrap()
+            self._flush()
+            self._socket.close()
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+        except ssl.SSLError as error:
+            self._fail(_reason(error))
+        else:
+            self._flush()
+            self._stop_waiting()
+            self._state = _State.OPEN
+            self._inner.connection_made(TlsTransport(self, self._socket, self._tls))
+
+    def _read(self) -> None:
+        plain, ended = self._decrypt()
+        self._flush()
+        if plain:
+            self._inner.data_received(plain)
+        if ended and self._state is _State.OPEN and not self._inner.eof_received():
+            self.close()
+
+    def _decrypt(self) -> tuple[bytes, bool]:
+        """Give what can be decrypted now, and whether the client has said goodbye or broken the protocol."""
+        parts = []
+        try:
+            while part := self._tls.read(_READ_BYTES):
+                parts.append(part)
+        except ssl.SSLWantReadError:
+            return b"".join(parts), False
+        except ssl.SSLError:
+            self._socket.close()
+        return b"".join(parts), True
+
+    def _fail(self, reason: str) -> None:
+        """Give up a handshake.
+
+        What the client still sends is read and dropped for a while: closing with unread bytes would reset the
+        connection, and the client might never see the alert.
+        """
+        self._state = _State.ENDED
+        self._stop_waiting()
+        self._services.failed(self._socket.get_extra_info("peername"), reason)
+        self._flush()
+        if not self._socket.is_closing():
+            self._socket.write_eof()
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, self._socket.close)
+
+    def _stop_waiting(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+
+    def _flush(self) -> None:
+        data = self._outgoing.read()
+        if data and not self._socket.is_closing():
+            self._socket.write(data)
+
+    @property
+    def _socket(self) -> asyncio.Transport:
+        assert self._transport is not None  # noqa: S101 - nothing happens before connection_made
+        return self._transport
+
+
+class TlsTransport(asyncio.Transport):
+    """What the protocol inside takes for its socket.
+
+    Args:
+        connection: encrypts.
+        transport: the socket's.
+        ssl_object: of the connection; tells the client's certificate.
+    """
+
+    def __init__(self, connection: TlsConnection, transport: asyncio.Transport, ssl_object: ssl.SSLObject) -> None:
+        super().__init__({"ssl_object": ssl_object})
+        self._connection = connection
+        self._transport = transport
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Give what is known of the connection: asyncio's names."""
+        found = super().get_extra_info(name)
+        return self._transport.get_extra_info(name, default) if found is None else found
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send."""
+        if data and not self._transport.is_closing():
+            self._connection.write(bytes(data))
+
+    def close(self) -> None:
+        """Send what is left and close."""
+        self._connection.close()
+
+    def abort(self) -> None:
+        """Close without sending what is left."""
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Say whether nothing more can be sent."""
+        return self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        """Take no more from the socket; what has been decrypted was passed on."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take from the socket again."""
+        self._transport.resume_reading()
+
+
+def _reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is refused: {error.verify_message}"
+    return (error.reason or str(error)).replace("_", " ").lower()

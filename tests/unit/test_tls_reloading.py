@@ -1,0 +1,94 @@
+"""A listener's certificates follow their files."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+import pytest
+
+from kafka_dt.tls import ReloadingContext, TlsError
+from tests.support.tls_material import Identity, authority, leaf
+
+ROOT = authority("Root")
+
+
+def store(identity: Identity) -> str:
+    return identity.key_pem() + identity.chain_pem
+
+
+@pytest.fixture
+def key_store(tmp_path: Path) -> Path:
+    path = tmp_path / "server.pem"
+    path.write_text(store(leaf("first", ROOT)))
+    return path
+
+
+def test_the_context_stays_while_the_files_do(key_store: Path) -> None:
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    before = reloading.current
+    assert not reloading.refresh()
+    assert reloading.current is before
+
+
+def test_a_changed_file_makes_a_new_context_once(key_store: Path) -> None:
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    before = reloading.current
+    key_store.write_text(store(leaf("second", ROOT)))
+    assert reloading.refresh()
+    assert reloading.current is not before
+    assert not reloading.refresh()
+
+
+def test_a_turned_link_is_a_change(tmp_path: Path, key_store: Path) -> None:
+    other, link = tmp_path / "other.pem", tmp_path / "link.pem"
+    other.write_text(store(leaf("second", ROOT)))
+    link.symlink_to(key_store)
+    reloading = ReloadingContext({"ssl.keystore.location": str(link)})
+    turned = tmp_path / "turned"
+    turned.symlink_to(other)
+    turned.rename(link)
+    assert reloading.refresh()
+
+
+def test_the_trust_store_is_watched_too(tmp_path: Path, key_store: Path) -> None:
+    trust = tmp_path / "trust.pem"
+    trust.write_text(ROOT.certificate_pem)
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store), "ssl.truststore.location": str(trust)})
+    trust.write_text(authority("Other").certificate_pem + ROOT.certificate_pem)
+    assert reloading.refresh()
+
+
+@pytest.mark.parametrize("broken", ["", "-----BEGIN CERTIFICATE-----\nx", None])
+def test_a_broken_file_is_told_once_and_the_old_context_stays(key_store: Path, broken: str | None) -> None:
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    before = reloading.current
+    if broken is None:
+        key_store.unlink()
+    else:
+        key_store.write_text(broken)
+    with pytest.raises(TlsError, match=r"ssl\.keystore\.location"):
+        reloading.refresh()
+    assert not reloading.refresh()
+    assert reloading.current is before
+    key_store.write_text(store(leaf("third", ROOT)))
+    assert reloading.refresh()
+
+
+def test_a_change_while_the_files_are_read_at_the_start_is_seen(
+    key_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(_settings: dict[str, str]) -> ssl.SSLContext:
+        os.utime(key_store, ns=(1, 1))
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+    monkeypatch.setattr("kafka_dt.tls.reloading.server_context", slow)
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    assert reloading.refresh()
+
+
+def test_settings_without_files_never_change() -> None:
+    identity = leaf("inline", ROOT)
+    settings = {"ssl.keystore.key": identity.key_pem(), "ssl.keystore.certificate.chain": identity.chain_pem}
+    assert not ReloadingContext(settings).refresh()
