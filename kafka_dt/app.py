@@ -23,10 +23,12 @@ from typing import Any, Final
 
 import uvloop
 
-from kafka_dt.config import Endpoint, Listener, Loaded, Settings, listeners
+from kafka_dt.config import Endpoint, Listener, Loaded, OAuthBearerSettings, Settings, listeners
 from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.security.bearer import BearerTokens
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.jwks import Jwks
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.server.admission import Admission
@@ -154,6 +156,9 @@ class Node:
             now_ms=now_ms,
         )
         self._admission = Admission.from_settings(settings)
+        self._bearer = {
+            each.name: self._bearer_tokens(each.oauthbearer) for each in self._listeners if each.oauthbearer
+        }
         self._open: list[OpenListener] = []
         self._background: list[asyncio.Task[None]] = []
 
@@ -171,6 +176,8 @@ class Node:
         await self._users.start()
         await self._tokens.start()
         await self._look_for_acls()
+        for bearer in self._bearer.values():
+            await bearer.start()
         handler = dispatcher(handlers.handlers(), TokenHandlers(self._tokens, self._authorizer).handlers())
         for listener in self._listeners:
             await self._open_listener(listener, handler)
@@ -188,6 +195,7 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        await asyncio.gather(*(bearer.close() for bearer in self._bearer.values()))
         await self._store.close()
         await self._users.close()
         await self._zookeeper.close()
@@ -206,7 +214,7 @@ class Node:
             limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
             handler=handler,
             sessions=self._sessions,
-            new_login=lambda of: Login(of, self._subjects, now_ms, _nonce),
+            new_login=lambda of: Login(of, self._subjects, now_ms, _nonce, bearer=self._bearer.get(of.name)),
             now_ms=now_ms,
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
@@ -214,6 +222,10 @@ class Node:
         )
         await opened.open(partial(ClientConnection, services))
         self._open.append(opened)
+
+    def _bearer_tokens(self, settings: OAuthBearerSettings) -> BearerTokens:
+        keys = Jwks(settings, self._executor, now_ms) if settings.jwks_url else None
+        return BearerTokens(settings, keys, now_ms)
 
     async def _remove_expired(self) -> None:
         with suppress(StoreUnavailable):

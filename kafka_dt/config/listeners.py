@@ -17,9 +17,17 @@ from typing import Any, Final
 
 from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.load import LISTENER_PREFIX
+from kafka_dt.config.oauthbearer import HANDLER_KEY, OAuthBearerSettings, oauthbearer_settings
 from kafka_dt.config.option import Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
-from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
+from kafka_dt.jaas import (
+    OAUTHBEARER_LOGIN_MODULE,
+    PLAIN_LOGIN_MODULE,
+    SCRAM_LOGIN_MODULE,
+    JaasError,
+    LoginModule,
+    parse_login_module,
+)
 
 JAAS_KEY: Final = "sasl.jaas.config"
 _ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
@@ -49,6 +57,18 @@ class Mechanism(StrEnum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
+
+
+LOGIN_MODULES: Final[Mapping[Mechanism, str]] = MappingProxyType(
+    {
+        Mechanism.PLAIN: PLAIN_LOGIN_MODULE,
+        Mechanism.SCRAM_SHA_256: SCRAM_LOGIN_MODULE,
+        Mechanism.SCRAM_SHA_512: SCRAM_LOGIN_MODULE,
+        Mechanism.OAUTHBEARER: OAUTHBEARER_LOGIN_MODULE,
+    }
+)
+"""The login module that the JAAS line of each mechanism must name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +99,8 @@ class Listener:
     """User name to password, for PLAIN."""
     max_reauth_ms: Mapping[Mechanism, int] = field(default_factory=lambda: MappingProxyType({}))
     """`connections.max.reauth.ms` of each mechanism; 0 is never."""
+    oauthbearer: OAuthBearerSettings | None = None
+    """How tokens are checked, if OAUTHBEARER is among the mechanisms."""
 
     @property
     def name(self) -> str:
@@ -162,6 +184,7 @@ def _listener(
                 for mechanism in mechanisms
             }
         ),
+        oauthbearer=_oauthbearer(scope) if Mechanism.OAUTHBEARER in mechanisms else None,
     )
 
 
@@ -187,6 +210,17 @@ def _plain_users(scope: _Scope) -> Mapping[str, str]:
     return MappingProxyType(dict(module.plain_users))
 
 
+def _oauthbearer(scope: _Scope) -> OAuthBearerSettings:
+    prefix = f"{Mechanism.OAUTHBEARER.lower()}."
+    module = _login_module(scope, Mechanism.OAUTHBEARER)
+    return oauthbearer_settings(
+        scope.name,
+        lambda key: scope.value(key, (prefix, "")),
+        scope.text(prefix + HANDLER_KEY),
+        module.options if module else {},
+    )
+
+
 def _login_module(scope: _Scope, mechanism: Mechanism) -> LoginModule | None:
     """Return what the JAAS line of a mechanism says, None without one.
 
@@ -201,7 +235,7 @@ def _login_module(scope: _Scope, mechanism: Mechanism) -> LoginModule | None:
         module = parse_login_module(secret.value)
     except JaasError as error:
         raise ConfigError(full, str(error)) from None
-    expected = PLAIN_LOGIN_MODULE if mechanism is Mechanism.PLAIN else SCRAM_LOGIN_MODULE
+    expected = LOGIN_MODULES[mechanism]
     if module.name != expected:
         raise ConfigError(full, f"{mechanism} needs {expected}, not {module.name}")
     return module

@@ -5,6 +5,7 @@ does what the outcome says:
 
     Challenge          send `message`, pass the next message of the client to `step`
     CredentialRequest  find the credential of `name` (this may take a while), pass it to `resume`
+    VerdictRequest     judge `bearer_token` (this may take a while), pass the verdict to `resume`
     Success            send `message`; the client is `identity`
     Failure            send nothing of the mechanism; tell the client `message`, the log `detail`
 
@@ -51,6 +52,14 @@ class CredentialRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictRequest:
+    """The driver has to judge a bearer token and pass its verdict to `resume`."""
+
+    bearer_token: str = field(repr=False)
+    """The token as the client sent it; whoever holds it can log in, so it is a secret."""
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
     """The client has proved that it is `identity`."""
 
@@ -72,7 +81,7 @@ class Failure:
     """The words for the client; None stands for the mechanism's generic words, which tell a guesser nothing."""
 
 
-Outcome: TypeAlias = Challenge | CredentialRequest | Success | Failure
+Outcome: TypeAlias = Challenge | CredentialRequest | VerdictRequest | Success | Failure
 
 
 class ServerMechanism(Protocol[Credential_contra]):
@@ -85,14 +94,14 @@ class ServerMechanism(Protocol[Credential_contra]):
             response: the message as it came, without framing
 
         Raises:
-            LocalProtocolError: no message is due (a credential is, or the machine has ended)
+            LocalProtocolError: no message is due (a credential or a verdict is, or the machine has ended)
         """
         ...
 
     def resume(self, credential: Credential_contra) -> Outcome:
-        """Take the credential that the last outcome, a CredentialRequest, asked for.
+        """Take the credential or the verdict that the last outcome asked for.
 
         Raises:
-            LocalProtocolError: no credential was asked for
+            LocalProtocolError: nothing was asked for
         """
         ...

@@ -102,12 +102,12 @@ def test_what_clients_are_told_is_the_advertised_address() -> None:
         (
             {"sasl.enabled.mechanisms": "GSSAPI"},
             "sasl.enabled.mechanisms: 'GSSAPI' on listener SASL_PLAINTEXT is not one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
         ),
         (
             {"sasl.enabled.mechanisms": ""},
             "sasl.enabled.mechanisms: listener SASL_PLAINTEXT needs at least one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
         ),
         (
             {"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},

@@ -5,12 +5,17 @@ import protocol.sasl
 
 def test_the_public_names_are_these() -> None:
     assert sorted(protocol.sasl.__all__) == [
+        "BearerAccepted",
+        "BearerRejected",
+        "BearerVerdict",
         "Challenge",
         "CredentialRequest",
         "Failure",
         "MAX_ITERATIONS",
         "MalformedScramMessage",
         "NO_EXTENSIONS",
+        "OAUTHBEARER",
+        "OAuthBearerServer",
         "Outcome",
         "PLAIN",
         "PlainServer",
@@ -28,6 +33,7 @@ def test_the_public_names_are_these() -> None:
         "Success",
         "TOKENAUTH",
         "UnacceptableIterations",
+        "VerdictRequest",
         "derive_credential",
         "derive_keys",
         "plain_message",
