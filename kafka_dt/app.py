@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from kafka_dt.security.bearer import BearerTokens
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.jwks import Jwks
+from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.server.admission import Admission
@@ -156,6 +157,8 @@ class Node:
             now_ms=now_ms,
         )
         self._admission = Admission.from_settings(settings)
+        self._gss_executor = ThreadPoolExecutor(thread_name_prefix="gssapi")
+        self._kerberos = _kerberos(self._listeners, self._gss_executor)
         self._bearer = {
             each.name: self._bearer_tokens(each.oauthbearer) for each in self._listeners if each.oauthbearer
         }
@@ -200,6 +203,7 @@ class Node:
         await self._users.close()
         await self._zookeeper.close()
         self._executor.shutdown(cancel_futures=True)
+        self._gss_executor.shutdown(cancel_futures=True)
 
     async def _open_listener(self, listener: Listener, handler: Handler) -> None:
         settings = self._settings
@@ -214,7 +218,14 @@ class Node:
             limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
             handler=handler,
             sessions=self._sessions,
-            new_login=lambda of: Login(of, self._subjects, now_ms, _nonce, bearer=self._bearer.get(of.name)),
+            new_login=lambda of: Login(
+                of,
+                self._subjects,
+                now_ms,
+                _nonce,
+                bearer=self._bearer.get(of.name),
+                kerberos=self._kerberos.get(of.name),
+            ),
             now_ms=now_ms,
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
@@ -258,6 +269,11 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
         except Exception:  # noqa: BLE001 - background work must go on
             _LOG.exception("Background work failed; it is tried again in %.0f s", seconds)
         await asyncio.sleep(seconds)
+
+
+def _kerberos(made: Sequence[Listener], executor: Executor) -> Mapping[str, Kerberos]:
+    """Load Kerberos for the listeners that offer GSSAPI, by name."""
+    return {each.name: Kerberos.from_settings(each.name, each.kerberos, executor) for each in made if each.kerberos}
 
 
 def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:

@@ -16,11 +16,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.kerberos import KerberosSettings, kerberos_settings
 from kafka_dt.config.load import LISTENER_PREFIX
 from kafka_dt.config.oauthbearer import HANDLER_KEY, OAuthBearerSettings, oauthbearer_settings
 from kafka_dt.config.option import Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
 from kafka_dt.jaas import (
+    KERBEROS_LOGIN_MODULE,
     OAUTHBEARER_LOGIN_MODULE,
     PLAIN_LOGIN_MODULE,
     SCRAM_LOGIN_MODULE,
@@ -58,6 +60,7 @@ class Mechanism(StrEnum):
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
     OAUTHBEARER = "OAUTHBEARER"
+    GSSAPI = "GSSAPI"
 
 
 LOGIN_MODULES: Final[Mapping[Mechanism, str]] = MappingProxyType(
@@ -66,6 +69,7 @@ LOGIN_MODULES: Final[Mapping[Mechanism, str]] = MappingProxyType(
         Mechanism.SCRAM_SHA_256: SCRAM_LOGIN_MODULE,
         Mechanism.SCRAM_SHA_512: SCRAM_LOGIN_MODULE,
         Mechanism.OAUTHBEARER: OAUTHBEARER_LOGIN_MODULE,
+        Mechanism.GSSAPI: KERBEROS_LOGIN_MODULE,
     }
 )
 """The login module that the JAAS line of each mechanism must name."""
@@ -101,6 +105,8 @@ class Listener:
     """`connections.max.reauth.ms` of each mechanism; 0 is never."""
     oauthbearer: OAuthBearerSettings | None = None
     """How tokens are checked, if OAUTHBEARER is among the mechanisms."""
+    kerberos: KerberosSettings | None = None
+    """Our keys and the rules for names, if GSSAPI is among the mechanisms."""
 
     @property
     def name(self) -> str:
@@ -185,6 +191,7 @@ def _listener(
             }
         ),
         oauthbearer=_oauthbearer(scope) if Mechanism.OAUTHBEARER in mechanisms else None,
+        kerberos=_kerberos(scope) if Mechanism.GSSAPI in mechanisms else None,
     )
 
 
@@ -204,10 +211,24 @@ def _plain_users(scope: _Scope) -> Mapping[str, str]:
     module = _login_module(scope, Mechanism.PLAIN)
     if module is None:
         raise ConfigError(
-            f"{LISTENER_PREFIX}{scope.name.lower()}.{Mechanism.PLAIN.lower()}.{JAAS_KEY}",
+            _jaas_key(scope, Mechanism.PLAIN),
             f'is needed for PLAIN; for example: {PLAIN_LOGIN_MODULE} required user_alice="alice\'s password";',
         )
     return MappingProxyType(dict(module.plain_users))
+
+
+def _kerberos(scope: _Scope) -> KerberosSettings:
+    key = _jaas_key(scope, Mechanism.GSSAPI)
+    module = _login_module(scope, Mechanism.GSSAPI)
+    if module is None:
+        # GSSAPI is Kafka's default: perhaps nobody meant it.
+        raise ConfigError(
+            key,
+            "is needed for GSSAPI, unless sasl.enabled.mechanisms names others; for example: "
+            f'{KERBEROS_LOGIN_MODULE} required useKeyTab="true" storeKey="true" '
+            'keyTab="/etc/kafka.keytab" principal="kafka/host.example.com@EXAMPLE.COM";',
+        )
+    return kerberos_settings(key, module, lambda name: scope.value(name, (f"{Mechanism.GSSAPI.lower()}.", "")))
 
 
 def _oauthbearer(scope: _Scope) -> OAuthBearerSettings:
@@ -219,6 +240,10 @@ def _oauthbearer(scope: _Scope) -> OAuthBearerSettings:
         scope.text(prefix + HANDLER_KEY),
         module.options if module else {},
     )
+
+
+def _jaas_key(scope: _Scope, mechanism: Mechanism) -> str:
+    return f"{LISTENER_PREFIX}{scope.name.lower()}.{mechanism.lower()}.{JAAS_KEY}"
 
 
 def _login_module(scope: _Scope, mechanism: Mechanism) -> LoginModule | None:

@@ -103,8 +103,8 @@ class Settings:
         "sasl.enabled.mechanisms",
         Kind.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. The default is Kafka's "
-        "and must be changed, for GSSAPI is not among them.",
+        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and, with the extra "
+        "`kerberos`, GSSAPI.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -126,6 +126,23 @@ class Settings:
         section=Section.AUTHENTICATION,
         unit="milliseconds",
         minimum=0,
+        per_listener=True,
+    )
+    kerberos_service_name: str = option(
+        "sasl.kerberos.service.name",
+        Kind.STRING,
+        "",
+        "The service that the principal of GSSAPI's JAAS line is of, such as `kafka`.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    kerberos_principal_to_local_rules: tuple[str, ...] = option(
+        "sasl.kerberos.principal.to.local.rules",
+        Kind.LIST,
+        ("DEFAULT",),
+        "How Kerberos names become names of principals; the first rule that fits counts. `DEFAULT` takes names of the "
+        "default realm and leaves the first component, `RULE:[2:$1](.*)s/^svc-//L` is a rule of its own.",
+        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_jwks_endpoint_url: str = option(

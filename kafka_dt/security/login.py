@@ -1,7 +1,7 @@
 """One connection's logins: drives the SASL machine that the client chose and decides the principal, once, at the end.
 
 `begin` starts an exchange, `evaluate` takes each message of it and gives either the outcome or, where the store must be
-asked, a credential derived or an issuer's keys fetched, a coroutine that gives it.
+asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it.
 
 At a re-authentication the principal must stay the same (KIP-368). A token that ended during the exchange does not
 complete it. The session of a token, a bearer's or one of ours, ends with the token, and no session outlives
@@ -19,6 +19,8 @@ from typing import Any, Final
 from kafka_dt.config import Listener, Mechanism
 from kafka_dt.security.bearer import BearerTokens, Judgement
 from kafka_dt.security.credentials import Claim, ScramSubjects, Subject
+from kafka_dt.security.kerberos import Kerberos
+from kafka_dt.security.kerberos_names import NoShortName
 from kafka_dt.tokens import Principal
 from protocol.errors import LocalProtocolError
 from protocol.sasl import (
@@ -57,8 +59,8 @@ class Identity:
 class LoggedIn:
     """The login is complete."""
 
-    message: bytes
-    """The mechanism's last message to the client."""
+    message: bytes | None
+    """The mechanism's last message to the client; None if it has none."""
     identity: Identity
     session_lifetime_ms: int | None
     """None if the session has no end."""
@@ -89,6 +91,7 @@ class Login:
         now_ms: the clock, milliseconds since the epoch.
         nonce: makes the server's part of a SCRAM nonce, printable ASCII without commas.
         bearer: judges the tokens of OAUTHBEARER; None where the listener does not offer it.
+        kerberos: runs GSSAPI; None where the listener does not offer it.
     """
 
     identity: Identity | None = None
@@ -102,12 +105,14 @@ class Login:
         nonce: Callable[[], str],
         *,
         bearer: BearerTokens | None = None,
+        kerberos: Kerberos | None = None,
     ) -> None:
         self._listener = listener
         self._subjects = subjects
         self._now_ms = now_ms
         self._nonce = nonce
         self._bearer = bearer
+        self._kerberos = kerberos
         self._mechanism = Mechanism.PLAIN
         self._machine: ServerMechanism[Any] | None = None
         self._subject: Subject | None = None
@@ -125,6 +130,8 @@ class Login:
                 self._machine = PlainServer()
             case Mechanism.OAUTHBEARER:
                 self._machine = OAuthBearerServer()
+            case Mechanism.GSSAPI:
+                self._machine = self._running_kerberos().new_machine()
             case Mechanism.SCRAM_SHA_256 | Mechanism.SCRAM_SHA_512:
                 self._machine = ScramServer(_SCRAM[self._mechanism], self._nonce())
 
@@ -134,6 +141,8 @@ class Login:
         Returns:
             The outcome, or a coroutine that gives it when it cannot be known without waiting.
         """
+        if self._mechanism is Mechanism.GSSAPI:
+            return self._run_kerberos(message)
         outcome = self._running().step(message)
         match outcome:
             case CredentialRequest():
@@ -142,6 +151,9 @@ class Login:
                 return self._judge(outcome.bearer_token)
             case _:
                 return self._conclude_when_sure(outcome)
+
+    async def _run_kerberos(self, message: bytes) -> LoginOutcome:
+        return self._conclude(await self._running_kerberos().run(self._running().step, message))
 
     def _find(self, request: CredentialRequest) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         self._name = request.name
@@ -203,7 +215,10 @@ class Login:
     def _complete(self, success: Success) -> LoginOutcome:
         self._name = self._name or success.identity
         if self._subject is None:
-            identity = Identity(Principal.user(success.identity), self._mechanism)
+            try:
+                identity = Identity(self._principal(success.identity), self._mechanism)
+            except NoShortName as error:
+                return self._refused(str(error))
             return self._establish(success.message, identity, self._bearer_expiry_ms)
         if self._subject.principal is None:
             return self._refused("a decoy was matched")
@@ -216,7 +231,7 @@ class Login:
         ends_ms = min(token.expiry_timestamp_ms, token.max_timestamp_ms)
         return self._establish(success.message, identity, ends_ms)
 
-    def _establish(self, message: bytes, identity: Identity, ends_timestamp_ms: int | None) -> LoginOutcome:
+    def _establish(self, message: bytes | None, identity: Identity, ends_timestamp_ms: int | None) -> LoginOutcome:
         before = self.identity
         if before is not None and before.principal != identity.principal:
             changed = f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
@@ -230,6 +245,11 @@ class Login:
     def _refused(self, detail: str, message: str | None = None) -> Refused:
         return Refused(message or self._generic(), detail, self._name, self._mechanism)
 
+    def _principal(self, name: str) -> Principal:
+        if self._mechanism is Mechanism.GSSAPI:
+            return self._running_kerberos().principal(name)
+        return Principal.user(name)
+
     def _max_reauth_ms(self) -> int:
         configured: Mapping[Mechanism, int] = self._listener.max_reauth_ms
         return configured.get(self._mechanism, 0)
@@ -241,6 +261,11 @@ class Login:
         if self._machine is None:
             raise LocalProtocolError("no exchange is under way")
         return self._machine
+
+    def _running_kerberos(self) -> Kerberos:
+        if self._kerberos is None:
+            raise LocalProtocolError("there is no Kerberos on this listener")
+        return self._kerberos
 
 
 def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_ms: int) -> int | None:

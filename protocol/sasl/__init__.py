@@ -8,6 +8,7 @@ Source: RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `
 """
 
 from protocol.sasl.errors import (
+    GssRefused,
     MalformedScramMessage,
     SaslError,
     ScramError,
@@ -16,6 +17,7 @@ from protocol.sasl.errors import (
     ServerSignatureMismatch,
     UnacceptableIterations,
 )
+from protocol.sasl.gssapi import GSSAPI, GssapiServer, GssContext
 from protocol.sasl.mechanism import (
     NO_EXTENSIONS,
     Challenge,
@@ -33,6 +35,7 @@ from protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from protocol.sasl.scram_server import TOKENAUTH, ScramServer
 
 __all__ = [
+    "GSSAPI",
     "MAX_ITERATIONS",
     "NO_EXTENSIONS",
     "OAUTHBEARER",
@@ -44,6 +47,9 @@ __all__ = [
     "Challenge",
     "CredentialRequest",
     "Failure",
+    "GssContext",
+    "GssRefused",
+    "GssapiServer",
     "MalformedScramMessage",
     "OAuthBearerServer",
     "Outcome",

@@ -6,7 +6,7 @@ does what the outcome says:
     Challenge          send `message`, pass the next message of the client to `step`
     CredentialRequest  find the credential of `name` (this may take a while), pass it to `resume`
     VerdictRequest     judge `bearer_token` (this may take a while), pass the verdict to `resume`
-    Success            send `message`; the client is `identity`
+    Success            send `message`, if there is one; the client is `identity`
     Failure            send nothing of the mechanism; tell the client `message`, the log `detail`
 
 Bytes of a client never make a machine raise: whatever it sends is one of these outcomes. `LocalProtocolError` is
@@ -63,8 +63,9 @@ class VerdictRequest:
 class Success:
     """The client has proved that it is `identity`."""
 
-    message: bytes
-    """The mechanism's last message to the client; empty if it has none."""
+    message: bytes | None
+    """The mechanism's last message to the client, may be empty; None if it has none, as GSSAPI, whose client has the
+    last word. (SaslAuthenticate is answered all the same; for bare tokens it makes a difference.)"""
     identity: str
     """The authentication id: a user name or a token id. The principal is the driver's decision."""
     extensions: Mapping[str, str] = field(default_factory=_no_extensions)

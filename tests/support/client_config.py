@@ -15,6 +15,7 @@ SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 _OAUTH_MODULE = f"{_OAUTH_PACKAGE}.OAuthBearerLoginModule"
+_KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 # A refused login is an answer; a client that tries the connection again and again only makes the test slow.
@@ -59,6 +60,12 @@ def unsigned_bearer(name: str, **extensions: str) -> ClientConfig:
     options = f'unsecuredLoginStringClaim_sub="{name}"'
     options += "".join(f' unsecuredLoginExtension_{key}="{value}"' for key, value in extensions.items())
     return _sasl("OAUTHBEARER", f"{_OAUTH_MODULE} required {options};")
+
+
+def kerberos(principal: str, keytab: Path, service: str = "kafka") -> ClientConfig:
+    """Log in with GSSAPI and the keys in a keytab."""
+    options = f'useKeyTab="true" storeKey="true" keyTab="{keytab}" principal="{principal}" refreshKrb5Config="true"'
+    return _sasl("GSSAPI", f"{_KERBEROS_MODULE} required {options};") | {"sasl.kerberos.service.name": service}
 
 
 def _sasl(mechanism: str, jaas: str) -> ClientConfig:

@@ -156,7 +156,7 @@ async def scram(
     assert isinstance(first, Challenge), first
     final = await evaluated(login, client.challenge(first.message))
     if isinstance(final, LoggedIn):
-        client.verify(final.message)
+        client.verify(final.message or b"")
     return final
 
 
