@@ -98,6 +98,9 @@ def _check_url(listener: str, settings: OAuthBearerSettings) -> None:
         if settings.allow_unsigned:
             return
         raise ConfigError(URL_KEY, f"listener {listener} needs it for OAUTHBEARER: where the keys of the issuer are")
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        # Said without the URL: it holds a password, and would be in every message about the keys.
+        raise ConfigError(URL_KEY, "a URL with a user's name in it is not supported")
     scheme, host, path = _split(url)
     if scheme not in _SCHEMES or not (path if scheme == "file" else host):
         raise ConfigError(URL_KEY, f"{url!r} is not a URL with {', '.join(_SCHEMES[:-1])} or {_SCHEMES[-1]}")

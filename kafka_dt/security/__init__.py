@@ -3,6 +3,6 @@
 Read `login.py` first: it drives the SASL machines of `protocol` and decides the principal. `credentials.py` finds what
 a login is checked against, `derivation.py` makes and keeps the SCRAM credentials of tokens, `bearer.py` judges the
 tokens of OAUTHBEARER by the keys of `jwks.py`, `kerberos.py` runs GSSAPI through `gss.py` and names principals by the
-rules of `kerberos_names.py`, `revocations.py` makes a
-revocation count on all workers of a node at once, `authorizer.py` says who may have or see tokens of others.
+rules of `kerberos_names.py`, `revocations.py` makes a revocation count on all workers of a node at once,
+`authorizer.py` says who may have or see tokens of others.
 """

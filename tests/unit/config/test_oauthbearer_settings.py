@@ -63,6 +63,7 @@ HANDLER_NAME = "OAuthBearerValidatorCallbackHandler"
         ({URL: "ftp://x/jwks"}, f"{URL}: 'ftp://x/jwks' is not a URL with https, http or file"),
         ({URL: "https://"}, f"{URL}: 'https://' is not a URL with https, http or file"),
         ({URL: "file:"}, f"{URL}: 'file:' is not a URL with https, http or file"),
+        ({URL: "https://me:secret@x/jwks"}, f"{URL}: a URL with a user's name in it is not supported"),
         ({URL: "http://[x/"}, f"{URL}: 'http://[x/' is not a URL with https, http or file"),
         (
             {HANDLER: UNSECURED},
