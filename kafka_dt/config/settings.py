@@ -141,7 +141,7 @@ class Settings:
         Kind.LIST,
         ("DEFAULT",),
         "How Kerberos names become names of principals; the first rule that fits counts. `DEFAULT` takes names of the "
-        "default realm and leaves the first component, `RULE:[2:$1](.*)s/^svc-//L` is a rule of its own.",
+        "default realm and leaves the first component; rules of your own are written as in Kafka.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
