@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs generated lock clean
+.PHONY: help setup run test kerberos lint format docs generated lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	$(BIN)/python -m pytest
+
+kerberos: $(READY) ## Add the extra for Kerberos to .venv (needs a C compiler and Kerberos' headers: libkrb5-dev)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-kerberos.lock
 
 lint: $(READY) ## Style, types and import directions of the whole tree
 	$(BIN)/ruff format --check .
@@ -46,6 +49,8 @@ lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header pyproject.toml \
 		--constraint requirements.lock --group build -o requirements-server.lock
+	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-kerberos.lock
 
 generated: $(READY) ## Write the pages of the manual that are made of the code
 	$(BIN)/python -m docs.generators

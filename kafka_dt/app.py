@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,12 +23,15 @@ from typing import Any, Final
 
 import uvloop
 
-from kafka_dt.config import Endpoint, Listener, Loaded, Settings, listeners
+from kafka_dt.config import Endpoint, Listener, Loaded, OAuthBearerSettings, Settings, listeners
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_manager import AclManager
 from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.security.bearer import BearerTokens
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.jwks import Jwks
+from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.login import Login
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.security.scram_changes import ScramUserManager
@@ -176,6 +179,11 @@ class Node:
             now_ms=now_ms,
         )
         self._admission = Admission.from_settings(settings)
+        self._gss_executor = ThreadPoolExecutor(thread_name_prefix="gssapi")
+        self._kerberos = _kerberos(self._listeners, self._gss_executor)
+        self._bearer = {
+            each.name: self._bearer_tokens(each.oauthbearer) for each in self._listeners if each.oauthbearer
+        }
         self._open: list[OpenListener] = []
         self._background: list[asyncio.Task[None]] = []
 
@@ -193,6 +201,8 @@ class Node:
         await self._tokens.start()
         if self._authorizer.enabled:
             await self._acls.start()
+        for bearer in self._bearer.values():
+            await bearer.start()
         users = ScramUserManager(ZooKeeperScramUserStore(self._zookeeper, self._users))
         handler = dispatcher(
             cluster.handlers(),
@@ -216,11 +226,13 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        await asyncio.gather(*(bearer.close() for bearer in self._bearer.values()))
         await self._store.close()
         await self._acl_store.close()
         await self._users.close()
         await self._zookeeper.close()
         self._executor.shutdown(cancel_futures=True)
+        self._gss_executor.shutdown(cancel_futures=True)
 
     async def _open_listener(self, listener: Listener, handler: Handler) -> None:
         settings = self._settings
@@ -236,7 +248,14 @@ class Node:
             limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
             handler=handler,
             sessions=self._sessions,
-            new_login=lambda of: Login(of, self._subjects, now_ms, _nonce),
+            new_login=lambda of: Login(
+                of,
+                self._subjects,
+                now_ms,
+                _nonce,
+                bearer=self._bearer.get(of.name),
+                kerberos=self._kerberos.get(of.name),
+            ),
             certified=encryption.principals.principal if encryption else lambda _: ANONYMOUS,
             now_ms=now_ms,
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
@@ -246,6 +265,10 @@ class Node:
         new_connection = partial(ClientConnection, services)
         await opened.open(lambda: encryption.protocol(new_connection()) if encryption else new_connection())
         self._open.append(opened)
+
+    def _bearer_tokens(self, settings: OAuthBearerSettings) -> BearerTokens:
+        keys = Jwks(settings, self._executor, now_ms) if settings.jwks_url else None
+        return BearerTokens(settings, keys, now_ms)
 
     async def _remove_expired(self) -> None:
         with suppress(StoreUnavailable):
@@ -279,6 +302,11 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
 
 def _encryption(listener: Listener) -> ListenerEncryption | None:
     return ListenerEncryption(listener) if listener.tls else None
+
+
+def _kerberos(made: Sequence[Listener], executor: Executor) -> Mapping[str, Kerberos]:
+    """Load Kerberos for the listeners that offer GSSAPI, by name."""
+    return {each.name: Kerberos.from_settings(each.name, each.kerberos, executor) for each in made if each.kerberos}
 
 
 def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:

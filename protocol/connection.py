@@ -219,11 +219,11 @@ class ServerConnection:
         """Answer a `TokenReceived` with the mechanism's next challenge."""
         self._answer_token(message, 0)
 
-    def succeed(self, message: bytes, session_lifetime_ms: int | None, now_ms: int) -> None:
+    def succeed(self, message: bytes | None, session_lifetime_ms: int | None, now_ms: int) -> None:
         """Complete the login.
 
         Args:
-            message: the mechanism's last message, may be empty.
+            message: the mechanism's last message, may be empty; None if it has none.
             session_lifetime_ms: after how many milliseconds the session ends; None for never.
             now_ms: milliseconds since the epoch.
         """
@@ -369,12 +369,12 @@ class ServerConnection:
         payload = encode_response(header.api_key, header.api_version, header.correlation_id, response)
         self._out.append(frame(payload))
 
-    def _answer_token(self, message: bytes, session_lifetime_ms: int) -> None:
-        if self._state.bare:
-            self._out.append(frame(message))
-        else:
+    def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:
+        if not self._state.bare:
             header = self._owed()
-            self._answer(header, _authenticate(header, ErrorCode.none, "", message, session_lifetime_ms))
+            self._answer(header, _authenticate(header, ErrorCode.none, "", message or b"", session_lifetime_ms))
+        elif message is not None:
+            self._out.append(frame(message))
         self._settle()
 
     def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:

@@ -5,19 +5,23 @@ into one value for each, `manual.py` writes the manual's page, `option.py` holds
 """
 
 from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.kerberos import KerberosSettings
 from kafka_dt.config.listener_tls import ListenerTls
 from kafka_dt.config.listeners import Endpoint, Listener, Mechanism, SecurityProtocol, listeners
 from kafka_dt.config.load import Loaded, from_properties, load, read_properties
+from kafka_dt.config.oauthbearer import OAuthBearerSettings
 from kafka_dt.config.option import Option, Secret
 from kafka_dt.config.settings import Settings, options
 
 __all__ = [
     "ConfigError",
     "Endpoint",
+    "KerberosSettings",
     "Listener",
     "ListenerTls",
     "Loaded",
     "Mechanism",
+    "OAuthBearerSettings",
     "Option",
     "Secret",
     "SecurityProtocol",

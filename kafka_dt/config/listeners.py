@@ -16,11 +16,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.kerberos import KerberosSettings, kerberos_settings
 from kafka_dt.config.listener_tls import ListenerTls, listener_tls
 from kafka_dt.config.load import LISTENER_PREFIX
+from kafka_dt.config.oauthbearer import HANDLER_KEY, OAuthBearerSettings, oauthbearer_settings
 from kafka_dt.config.option import Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
-from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
+from kafka_dt.jaas import (
+    KERBEROS_LOGIN_MODULE,
+    OAUTHBEARER_LOGIN_MODULE,
+    PLAIN_LOGIN_MODULE,
+    SCRAM_LOGIN_MODULE,
+    JaasError,
+    LoginModule,
+    parse_login_module,
+)
 
 JAAS_KEY: Final = "sasl.jaas.config"
 _ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
@@ -52,6 +62,20 @@ class Mechanism(StrEnum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
+    GSSAPI = "GSSAPI"
+
+
+LOGIN_MODULES: Final[Mapping[Mechanism, str]] = MappingProxyType(
+    {
+        Mechanism.PLAIN: PLAIN_LOGIN_MODULE,
+        Mechanism.SCRAM_SHA_256: SCRAM_LOGIN_MODULE,
+        Mechanism.SCRAM_SHA_512: SCRAM_LOGIN_MODULE,
+        Mechanism.OAUTHBEARER: OAUTHBEARER_LOGIN_MODULE,
+        Mechanism.GSSAPI: KERBEROS_LOGIN_MODULE,
+    }
+)
+"""The login module that the JAAS line of each mechanism must name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +108,10 @@ class Listener:
     """`connections.max.reauth.ms` of each mechanism; 0 is never."""
     tls: ListenerTls | None = None
     """None for a listener that is not encrypted."""
+    oauthbearer: OAuthBearerSettings | None = None
+    """How tokens are checked, if OAUTHBEARER is among the mechanisms."""
+    kerberos: KerberosSettings | None = None
+    """Our keys and the rules for names, if GSSAPI is among the mechanisms."""
 
     @property
     def name(self) -> str:
@@ -171,6 +199,8 @@ def _listener(
             }
         ),
         tls=tls,
+        oauthbearer=_oauthbearer(scope) if Mechanism.OAUTHBEARER in mechanisms else None,
+        kerberos=_kerberos(scope) if Mechanism.GSSAPI in mechanisms else None,
     )
 
 
@@ -190,10 +220,39 @@ def _plain_users(scope: _Scope) -> Mapping[str, str]:
     module = _login_module(scope, Mechanism.PLAIN)
     if module is None:
         raise ConfigError(
-            f"{LISTENER_PREFIX}{scope.name.lower()}.{Mechanism.PLAIN.lower()}.{JAAS_KEY}",
+            _jaas_key(scope, Mechanism.PLAIN),
             f'is needed for PLAIN; for example: {PLAIN_LOGIN_MODULE} required user_alice="alice\'s password";',
         )
     return MappingProxyType(dict(module.plain_users))
+
+
+def _kerberos(scope: _Scope) -> KerberosSettings:
+    key = _jaas_key(scope, Mechanism.GSSAPI)
+    module = _login_module(scope, Mechanism.GSSAPI)
+    if module is None:
+        # GSSAPI is Kafka's default: perhaps nobody meant it.
+        raise ConfigError(
+            key,
+            "is needed for GSSAPI, unless sasl.enabled.mechanisms names others; for example: "
+            f'{KERBEROS_LOGIN_MODULE} required useKeyTab="true" storeKey="true" '
+            'keyTab="/etc/kafka.keytab" principal="kafka/host.example.com@EXAMPLE.COM";',
+        )
+    return kerberos_settings(key, module, lambda name: scope.value(name, (f"{Mechanism.GSSAPI.lower()}.", "")))
+
+
+def _oauthbearer(scope: _Scope) -> OAuthBearerSettings:
+    prefix = f"{Mechanism.OAUTHBEARER.lower()}."
+    module = _login_module(scope, Mechanism.OAUTHBEARER)
+    return oauthbearer_settings(
+        scope.name,
+        lambda key: scope.value(key, (prefix, "")),
+        scope.text(prefix + HANDLER_KEY),
+        module.options if module else {},
+    )
+
+
+def _jaas_key(scope: _Scope, mechanism: Mechanism) -> str:
+    return f"{LISTENER_PREFIX}{scope.name.lower()}.{mechanism.lower()}.{JAAS_KEY}"
 
 
 def _login_module(scope: _Scope, mechanism: Mechanism) -> LoginModule | None:
@@ -210,7 +269,7 @@ def _login_module(scope: _Scope, mechanism: Mechanism) -> LoginModule | None:
         module = parse_login_module(secret.value)
     except JaasError as error:
         raise ConfigError(full, str(error)) from None
-    expected = PLAIN_LOGIN_MODULE if mechanism is Mechanism.PLAIN else SCRAM_LOGIN_MODULE
+    expected = LOGIN_MODULES[mechanism]
     if module.name != expected:
         raise ConfigError(full, f"{mechanism} needs {expected}, not {module.name}")
     return module

@@ -233,8 +233,8 @@ class Settings:
         "sasl.enabled.mechanisms",
         Kind.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. The default is Kafka's and must "
-        "be changed, for GSSAPI is not among them.",
+        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and, with the extra "
+        "`kerberos`, GSSAPI.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -256,6 +256,114 @@ class Settings:
         section=Section.AUTHENTICATION,
         unit="milliseconds",
         minimum=0,
+        per_listener=True,
+    )
+    kerberos_service_name: str = option(
+        "sasl.kerberos.service.name",
+        Kind.STRING,
+        "",
+        "The service that the principal of GSSAPI's JAAS line is of, such as `kafka`.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    kerberos_principal_to_local_rules: tuple[str, ...] = option(
+        "sasl.kerberos.principal.to.local.rules",
+        Kind.LIST,
+        ("DEFAULT",),
+        "How Kerberos names become names of principals; the first rule that fits counts. `DEFAULT` takes names of the "
+        "default realm and leaves the first component; rules of your own are written as in Kafka.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    oauthbearer_jwks_endpoint_url: str = option(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        Kind.STRING,
+        "",
+        "Where the keys are that OAUTHBEARER's tokens are signed with, a JWKS: an `https:`, `http:` or `file:` URL.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    oauthbearer_jwks_endpoint_refresh_ms: int = option(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        Kind.LONG,
+        3600000,
+        "How often the JWKS is read again. It is also read when a token names a key that it does not hold, "
+        "at most once in ten seconds.",
+        section=Section.AUTHENTICATION,
+        unit="milliseconds",
+        minimum=1,
+        per_listener=True,
+    )
+    oauthbearer_jwks_endpoint_retry_backoff_ms: int = option(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        Kind.LONG,
+        100,
+        "How long to wait after a first attempt to read the JWKS has failed; twice as long after each further one.",
+        section=Section.AUTHENTICATION,
+        unit="milliseconds",
+        minimum=1,
+        per_listener=True,
+    )
+    oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = option(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        Kind.LONG,
+        10000,
+        "The longest wait between attempts to read the JWKS.",
+        section=Section.AUTHENTICATION,
+        unit="milliseconds",
+        minimum=1,
+        per_listener=True,
+    )
+    oauthbearer_clock_skew_seconds: int = option(
+        "sasl.oauthbearer.clock.skew.seconds",
+        Kind.INT,
+        30,
+        "How far the clocks of the issuer and of this node may be apart.",
+        section=Section.AUTHENTICATION,
+        unit="seconds",
+        minimum=0,
+        per_listener=True,
+    )
+    oauthbearer_expected_audience: tuple[str, ...] = option(
+        "sasl.oauthbearer.expected.audience",
+        Kind.LIST,
+        (),
+        "A token must be meant for one of these (`aud`). Without it a token that says whom it is meant for is refused.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    oauthbearer_expected_issuer: str = option(
+        "sasl.oauthbearer.expected.issuer",
+        Kind.STRING,
+        "",
+        "Who must have made a token (`iss`).",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    oauthbearer_scope_claim_name: str = option(
+        "sasl.oauthbearer.scope.claim.name",
+        Kind.STRING,
+        "scope",
+        "The claim that holds a token's scopes. They are checked for their form only, as in Kafka.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    oauthbearer_sub_claim_name: str = option(
+        "sasl.oauthbearer.sub.claim.name",
+        Kind.STRING,
+        "sub",
+        "The claim that holds the name of the principal.",
+        section=Section.AUTHENTICATION,
+        per_listener=True,
+    )
+    oauthbearer_allow_unsigned_tokens: bool = option(
+        "kafka.dt.sasl.oauthbearer.allow.unsigned.tokens",
+        Kind.BOOLEAN,
+        False,
+        "Whether OAUTHBEARER also takes tokens without a signature (`alg` none): everybody may be anybody then. "
+        "A broker does so unless it is told otherwise.",
+        section=Section.AUTHENTICATION,
+        source=Source.KAFKA_DT,
         per_listener=True,
     )
     connection_failed_authentication_delay_ms: int = option(

@@ -19,6 +19,8 @@ javax.security.auth.login.Configuration.
 
 from kafka_dt.jaas.errors import JaasError
 from kafka_dt.jaas.modules import (
+    KERBEROS_LOGIN_MODULE,
+    OAUTHBEARER_LOGIN_MODULE,
     PLAIN_LOGIN_MODULE,
     SCRAM_LOGIN_MODULE,
     ControlFlag,
@@ -28,6 +30,8 @@ from kafka_dt.jaas.modules import (
 )
 
 __all__ = [
+    "KERBEROS_LOGIN_MODULE",
+    "OAUTHBEARER_LOGIN_MODULE",
     "PLAIN_LOGIN_MODULE",
     "SCRAM_LOGIN_MODULE",
     "ControlFlag",

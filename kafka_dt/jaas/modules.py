@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTHBEARER_LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+KERBEROS_LOGIN_MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
 
 _PLAIN_USER_PREFIX: Final = "user_"
 

@@ -1,10 +1,11 @@
 """One connection's logins: drives the SASL machine that the client chose and decides the principal, once, at the end.
 
 `begin` starts an exchange, `evaluate` takes each message of it and gives either the outcome or, where the store must be
-asked or a credential derived, a coroutine that gives it.
+asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it.
 
 At a re-authentication the principal must stay the same (KIP-368). A token that ended during the exchange does not
-complete it. The session of a token ends with the token, and no session outlives `connections.max.reauth.ms`.
+complete it. The session of a token, a bearer's or one of ours, ends with the token, and no session outlives
+`connections.max.reauth.ms`.
 
 Source: KIP-48, KIP-368; Kafka's SaslServerAuthenticator (ReauthInfo), ScramSaslServer, PlainSaslServer.
 """
@@ -16,20 +17,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka_dt.config import Listener, Mechanism
+from kafka_dt.security.bearer import BearerTokens, Judgement
 from kafka_dt.security.credentials import Claim, ScramSubjects, Subject
-from kafka_dt.tokens import Principal, Token
+from kafka_dt.security.kerberos import Kerberos
+from kafka_dt.security.kerberos_names import NoShortName
+from kafka_dt.tokens import Principal
 from protocol.errors import LocalProtocolError
 from protocol.sasl import (
     TOKENAUTH,
     Challenge,
     CredentialRequest,
     Failure,
+    OAuthBearerServer,
     Outcome,
     PlainServer,
     ScramMechanism,
     ScramServer,
     ServerMechanism,
     Success,
+    VerdictRequest,
 )
 
 _SCRAM: Final[Mapping[Mechanism, ScramMechanism]] = {
@@ -53,8 +59,8 @@ class Identity:
 class LoggedIn:
     """The login is complete."""
 
-    message: bytes
-    """The mechanism's last message to the client."""
+    message: bytes | None
+    """The mechanism's last message to the client; None if it has none."""
     identity: Identity
     session_lifetime_ms: int | None
     """None if the session has no end."""
@@ -84,32 +90,50 @@ class Login:
         subjects: finds what a SCRAM login is checked against.
         now_ms: the clock, milliseconds since the epoch.
         nonce: makes the server's part of a SCRAM nonce, printable ASCII without commas.
+        bearer: judges the tokens of OAUTHBEARER; None where the listener does not offer it.
+        kerberos: runs GSSAPI; None where the listener does not offer it.
     """
 
     identity: Identity | None = None
     """Whom the last successful login made the connection's owner."""
 
     def __init__(
-        self, listener: Listener, subjects: ScramSubjects, now_ms: Callable[[], int], nonce: Callable[[], str]
+        self,
+        listener: Listener,
+        subjects: ScramSubjects,
+        now_ms: Callable[[], int],
+        nonce: Callable[[], str],
+        *,
+        bearer: BearerTokens | None = None,
+        kerberos: Kerberos | None = None,
     ) -> None:
         self._listener = listener
         self._subjects = subjects
         self._now_ms = now_ms
         self._nonce = nonce
+        self._bearer = bearer
+        self._kerberos = kerberos
         self._mechanism = Mechanism.PLAIN
         self._machine: ServerMechanism[Any] | None = None
         self._subject: Subject | None = None
         self._name = ""
+        self._bearer_expiry_ms: int | None = None
 
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
         self._mechanism = Mechanism(mechanism)
         self._subject = None
         self._name = ""
-        if self._mechanism is Mechanism.PLAIN:
-            self._machine = PlainServer()
-        else:
-            self._machine = ScramServer(_SCRAM[self._mechanism], self._nonce())
+        self._bearer_expiry_ms = None
+        match self._mechanism:
+            case Mechanism.PLAIN:
+                self._machine = PlainServer()
+            case Mechanism.OAUTHBEARER:
+                self._machine = OAuthBearerServer()
+            case Mechanism.GSSAPI:
+                self._machine = self._running_kerberos().new_machine()
+            case Mechanism.SCRAM_SHA_256 | Mechanism.SCRAM_SHA_512:
+                self._machine = ScramServer(_SCRAM[self._mechanism], self._nonce())
 
     def evaluate(self, message: bytes) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         """Take the client's next message.
@@ -117,16 +141,28 @@ class Login:
         Returns:
             The outcome, or a coroutine that gives it when it cannot be known without waiting.
         """
+        if self._mechanism is Mechanism.GSSAPI:
+            return self._run_kerberos(message)
         outcome = self._running().step(message)
-        if not isinstance(outcome, CredentialRequest):
-            return self._conclude_when_sure(outcome)
-        self._name = outcome.name
+        match outcome:
+            case CredentialRequest():
+                return self._find(outcome)
+            case VerdictRequest():
+                return self._judge(outcome.bearer_token)
+            case _:
+                return self._conclude_when_sure(outcome)
+
+    async def _run_kerberos(self, message: bytes) -> LoginOutcome:
+        return self._conclude(await self._running_kerberos().run(self._running().step, message))
+
+    def _find(self, request: CredentialRequest) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
+        self._name = request.name
         if self._mechanism is Mechanism.PLAIN:
-            return self._check_password(outcome.name)
+            return self._check_password(request.name)
         mechanism = _SCRAM[self._mechanism]
-        subject = self._subjects.find(mechanism, outcome.name, _claim(outcome))
+        subject = self._subjects.find(mechanism, request.name, _claim(request))
         if subject is None:
-            return self._look_up(mechanism, outcome.name)
+            return self._look_up(mechanism, request.name)
         return self._check_proof(subject)
 
     def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
@@ -139,6 +175,21 @@ class Login:
         if not await self._subjects.hear_revocations():
             return self._refused("the token may have been revoked, and the store cannot be asked")
         return self._conclude(success)
+
+    def _judge(self, bearer_token: str) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
+        if self._bearer is None:
+            raise LocalProtocolError("there is nobody to judge bearer tokens")
+        judgement = self._bearer.judge(bearer_token)
+        if isinstance(judgement, Judgement):
+            return self._take_verdict(judgement)
+        return self._await_verdict(judgement)
+
+    async def _await_verdict(self, judgement: Coroutine[Any, Any, Judgement]) -> LoginOutcome:
+        return self._take_verdict(await judgement)
+
+    def _take_verdict(self, judgement: Judgement) -> LoginOutcome:
+        self._bearer_expiry_ms = judgement.expiry_timestamp_ms
+        return self._conclude(self._running().resume(judgement.verdict))
 
     async def _look_up(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
         return self._check_proof(await self._subjects.lookup(mechanism, name))
@@ -158,12 +209,17 @@ class Login:
                 return self._complete(outcome)
             case Failure():
                 return self._refused(outcome.detail, outcome.message)
-            case CredentialRequest():
-                raise LocalProtocolError("a mechanism asked for a credential twice")
+            case CredentialRequest() | VerdictRequest():
+                raise LocalProtocolError("a mechanism asked twice what a login is checked against")
 
     def _complete(self, success: Success) -> LoginOutcome:
+        self._name = self._name or success.identity
         if self._subject is None:
-            return self._establish(success.message, Identity(Principal.user(success.identity), self._mechanism), None)
+            try:
+                identity = Identity(self._principal(success.identity), self._mechanism)
+            except NoShortName as error:
+                return self._refused(str(error))
+            return self._establish(success.message, identity, self._bearer_expiry_ms)
         if self._subject.principal is None:
             return self._refused("a decoy was matched")
         if self._subject.token is None:
@@ -172,21 +228,27 @@ class Login:
         if token is None:
             return self._refused("the token ended during the login")
         identity = Identity(self._subject.principal, self._mechanism, token.token_id)
-        return self._establish(success.message, identity, token)
+        ends_ms = token.end_timestamp_ms
+        return self._establish(success.message, identity, ends_ms)
 
-    def _establish(self, message: bytes, identity: Identity, token: Token | None) -> LoginOutcome:
+    def _establish(self, message: bytes | None, identity: Identity, ends_timestamp_ms: int | None) -> LoginOutcome:
         before = self.identity
         if before is not None and before.principal != identity.principal:
             changed = f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
             text = f"Cannot change principals during re-authentication from {changed}"
             return self._refused("the principal is another one than before", text)
-        lifetime = session_lifetime_ms(token, self._max_reauth_ms(), self._now_ms())
+        lifetime = session_lifetime_ms(ends_timestamp_ms, self._max_reauth_ms(), self._now_ms())
         self.identity = identity
         self._machine = None
         return LoggedIn(message, identity, lifetime)
 
     def _refused(self, detail: str, message: str | None = None) -> Refused:
         return Refused(message or self._generic(), detail, self._name, self._mechanism)
+
+    def _principal(self, name: str) -> Principal:
+        if self._mechanism is Mechanism.GSSAPI:
+            return self._running_kerberos().principal(name)
+        return Principal.user(name)
 
     def _max_reauth_ms(self) -> int:
         configured: Mapping[Mechanism, int] = self._listener.max_reauth_ms
@@ -200,12 +262,17 @@ class Login:
             raise LocalProtocolError("no exchange is under way")
         return self._machine
 
+    def _running_kerberos(self) -> Kerberos:
+        if self._kerberos is None:
+            raise LocalProtocolError("there is no Kerberos on this listener")
+        return self._kerberos
 
-def session_lifetime_ms(token: Token | None, max_reauth_ms: int, now_ms: int) -> int | None:
+
+def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_ms: int) -> int | None:
     """Say how long a session lasts.
 
     Args:
-        token: the token that was logged in with, if any.
+        ends_timestamp_ms: when the token that was logged in with ends, if there is one.
         max_reauth_ms: `connections.max.reauth.ms`; 0 is no limit.
         now_ms: milliseconds since the epoch.
 
@@ -213,8 +280,8 @@ def session_lifetime_ms(token: Token | None, max_reauth_ms: int, now_ms: int) ->
         Milliseconds, 0 or more; None if nothing ends the session.
     """
     lifetimes = []
-    if token is not None:
-        lifetimes.append(max(0, token.end_timestamp_ms - now_ms))
+    if ends_timestamp_ms is not None:
+        lifetimes.append(max(0, ends_timestamp_ms - now_ms))
     if max_reauth_ms > 0:
         lifetimes.append(max_reauth_ms)
     return min(lifetimes, default=None)

@@ -1,14 +1,14 @@
-"""SASL mechanisms as machines without I/O: PLAIN and SCRAM, both sides.
+"""SASL mechanisms as machines without I/O: PLAIN and SCRAM of both sides, the server sides of OAUTHBEARER and GSSAPI.
 
-Read mechanism.py first: what every server side mechanism takes and gives. plain.py and scram_server.py are the server
-sides, scram_client.py and `plain_message` the client sides; scram.py holds what both sides of SCRAM compute,
-scram_messages.py and scram_attributes.py
-its grammar, errors.py what a client can meet.
+Read mechanism.py first: what every server side mechanism takes and gives. plain.py, scram_server.py, oauthbearer.py and
+gssapi.py are the server sides, scram_client.py and `plain_message` the client sides; scram.py holds what both sides of
+SCRAM compute, scram_messages.py and scram_attributes.py its grammar, errors.py what a client can meet.
 
-Source: RFC 4422, RFC 4616, RFC 5802, RFC 7677; KIP-48 for `tokenauth`.
+Source: RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `tokenauth`, KIP-342 for extensions.
 """
 
 from protocol.sasl.errors import (
+    GssRefused,
     MalformedScramMessage,
     SaslError,
     ScramError,
@@ -17,6 +17,7 @@ from protocol.sasl.errors import (
     ServerSignatureMismatch,
     UnacceptableIterations,
 )
+from protocol.sasl.gssapi import GSSAPI, GssapiServer, GssContext
 from protocol.sasl.mechanism import (
     NO_EXTENSIONS,
     Challenge,
@@ -25,7 +26,9 @@ from protocol.sasl.mechanism import (
     Outcome,
     ServerMechanism,
     Success,
+    VerdictRequest,
 )
+from protocol.sasl.oauthbearer import OAUTHBEARER, BearerAccepted, BearerRejected, BearerVerdict, OAuthBearerServer
 from protocol.sasl.plain import PLAIN, PlainServer, plain_message
 from protocol.sasl.scram import (
     ScramCredential,
@@ -39,14 +42,23 @@ from protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from protocol.sasl.scram_server import TOKENAUTH, ScramServer
 
 __all__ = [
+    "GSSAPI",
     "MAX_ITERATIONS",
     "NO_EXTENSIONS",
+    "OAUTHBEARER",
     "PLAIN",
     "TOKENAUTH",
+    "BearerAccepted",
+    "BearerRejected",
+    "BearerVerdict",
     "Challenge",
     "CredentialRequest",
     "Failure",
+    "GssContext",
+    "GssRefused",
+    "GssapiServer",
     "MalformedScramMessage",
+    "OAuthBearerServer",
     "Outcome",
     "PlainServer",
     "SaslError",
@@ -62,6 +74,7 @@ __all__ = [
     "ServerSignatureMismatch",
     "Success",
     "UnacceptableIterations",
+    "VerdictRequest",
     "derive_credential",
     "derive_keys",
     "keys_of",

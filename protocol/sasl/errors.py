@@ -2,6 +2,7 @@
 
     RemoteProtocolError
       SaslError                        the exchange of a mechanism cannot go on
+        GssRefused                     GSSAPI does not accept a token or a wrapped message
         ScramError                     ... of SCRAM
           MalformedScramMessage        a message does not follow the grammar of RFC 5802
           UnacceptableIterations       the server asks for too little or too much hashing
@@ -9,9 +10,9 @@
           ServerSignatureMismatch      the server does not know the credential
           ServerRejected               the server says why it ends the exchange
 
-The client machine raises them. The server machines do not: a client's mistake is a value there
-(`mechanism.Failure`), because every mistake gets the same answer. A machine that is driven in the wrong order raises
-`protocol.errors.LocalProtocolError`.
+The client machine raises them, and so does a `gssapi.GssContext`. The server machines do not: a client's mistake is a
+value there (`mechanism.Failure`), because every mistake gets the same answer. A machine that is driven in the wrong
+order raises `protocol.errors.LocalProtocolError`.
 
 No text of the peer enters a message unless it went through `printable`, and no secret does at all.
 
@@ -24,6 +25,10 @@ from protocol.sasl.text import printable
 
 class SaslError(RemoteProtocolError):
     """The peer broke the rules of the SASL mechanism; the login has failed."""
+
+
+class GssRefused(SaslError):
+    """GSSAPI does not accept what the client sent; the text is for our log, one line without the client's words."""
 
 
 class ScramError(SaslError):

@@ -5,7 +5,8 @@ does what the outcome says:
 
     Challenge          send `message`, pass the next message of the client to `step`
     CredentialRequest  find the credential of `name` (this may take a while), pass it to `resume`
-    Success            send `message`; the client is `identity`
+    VerdictRequest     judge `bearer_token` (this may take a while), pass the verdict to `resume`
+    Success            send `message`, if there is one; the client is `identity`
     Failure            send nothing of the mechanism; tell the client `message`, the log `detail`
 
 Bytes of a client never make a machine raise: whatever it sends is one of these outcomes. `LocalProtocolError` is
@@ -51,11 +52,20 @@ class CredentialRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictRequest:
+    """The driver has to judge a bearer token and pass its verdict to `resume`."""
+
+    bearer_token: str = field(repr=False)
+    """The token as the client sent it; whoever holds it can log in, so it is a secret."""
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
     """The client has proved that it is `identity`."""
 
-    message: bytes
-    """The mechanism's last message to the client; empty if it has none."""
+    message: bytes | None
+    """The mechanism's last message to the client, may be empty; None if it has none, as GSSAPI, whose client has the
+    last word. (SaslAuthenticate is answered all the same; for bare tokens it makes a difference.)"""
     identity: str
     """The authentication id: a user name or a token id. The principal is the driver's decision."""
     extensions: Mapping[str, str] = field(default_factory=_no_extensions)
@@ -72,7 +82,7 @@ class Failure:
     """The words for the client; None stands for the mechanism's generic words, which tell a guesser nothing."""
 
 
-Outcome: TypeAlias = Challenge | CredentialRequest | Success | Failure
+Outcome: TypeAlias = Challenge | CredentialRequest | VerdictRequest | Success | Failure
 
 
 class ServerMechanism(Protocol[Credential_contra]):
@@ -85,14 +95,14 @@ class ServerMechanism(Protocol[Credential_contra]):
             response: the message as it came, without framing
 
         Raises:
-            LocalProtocolError: no message is due (a credential is, or the machine has ended)
+            LocalProtocolError: no message is due (a credential or a verdict is, or the machine has ended)
         """
         ...
 
     def resume(self, credential: Credential_contra) -> Outcome:
-        """Take the credential that the last outcome, a CredentialRequest, asked for.
+        """Take the credential or the verdict that the last outcome asked for.
 
         Raises:
-            LocalProtocolError: no credential was asked for
+            LocalProtocolError: nothing was asked for
         """
         ...

@@ -57,6 +57,10 @@ public class ReferenceClient {
     private Object perform(JsonNode request) throws Exception {
         String client = request.get("client").asText();
         String operation = request.get("operation").asText();
+        if (operation.equals("property")) {
+            System.setProperty(request.get("name").asText(), request.get("value").asText());
+            return null;
+        }
         if (operation.equals("open")) {
             configs.put(client, JSON.convertValue(request.get("config"), Map.class));
             admins.put(client, Admin.create(configs.get(client)));

@@ -6,12 +6,16 @@ Source: org.apache.kafka.common.security.scram.ScramLoginModule, KIP-48 ("Client
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 ClientConfig = dict[str, str]
 
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
+_OAUTH_MODULE = f"{_OAUTH_PACKAGE}.OAuthBearerLoginModule"
+_KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 # A refused login is an answer; a client that tries the connection again and again only makes the test slow.
@@ -41,6 +45,27 @@ def token(login: TokenLogin, mechanism: str = SCRAM_MECHANISMS[0]) -> ClientConf
     """Log in with a delegation token, with the extension that says so."""
     credentials = f'username="{login.token_id}" password="{login.hmac}"'
     return _sasl(mechanism, f'{_SCRAM_MODULE} required {credentials} tokenauth="true";')
+
+
+def bearer(token_file: Path) -> ClientConfig:
+    """Log in with OAUTHBEARER and the token in a file (KIP-768)."""
+    return _sasl("OAUTHBEARER", f"{_OAUTH_MODULE} required;") | {
+        "sasl.oauthbearer.token.endpoint.url": token_file.as_uri(),
+        "sasl.login.callback.handler.class": f"{_OAUTH_PACKAGE}.OAuthBearerLoginCallbackHandler",
+    }
+
+
+def unsigned_bearer(name: str, **extensions: str) -> ClientConfig:
+    """Log in with OAUTHBEARER and a token without signature that the client makes itself (KIP-255)."""
+    options = f'unsecuredLoginStringClaim_sub="{name}"'
+    options += "".join(f' unsecuredLoginExtension_{key}="{value}"' for key, value in extensions.items())
+    return _sasl("OAUTHBEARER", f"{_OAUTH_MODULE} required {options};")
+
+
+def kerberos(principal: str, keytab: Path, service: str = "kafka") -> ClientConfig:
+    """Log in with GSSAPI and the keys in a keytab."""
+    options = f'useKeyTab="true" storeKey="true" keyTab="{keytab}" principal="{principal}" refreshKrb5Config="true"'
+    return _sasl("GSSAPI", f"{_KERBEROS_MODULE} required {options};") | {"sasl.kerberos.service.name": service}
 
 
 def _sasl(mechanism: str, jaas: str) -> ClientConfig:

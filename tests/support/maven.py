@@ -97,6 +97,23 @@ KAFKA_39 = _kafka("kafka-3.9", "3.9.1", "org.slf4j:slf4j-reload4j:1.7.36")
 KAFKA_4X = _kafka("kafka-4.x", "4.3.1", "org.slf4j:slf4j-nop:1.7.36")
 """The newest release: tools and clients."""
 
+YARN = Bundle(
+    "yarn-3.4",
+    (
+        "org.apache.hadoop:hadoop-client-minicluster:3.4.1",
+        # What it needs beside it and does not name.
+        "org.slf4j:slf4j-reload4j:1.7.36",
+        "org.bouncycastle:bcprov-jdk18on:1.78.1",
+        "org.bouncycastle:bcpkix-jdk18on:1.78.1",
+        "javax.xml.bind:jaxb-api:2.3.1",
+        "org.glassfish.jaxb:jaxb-runtime:2.3.9",
+    ),
+)
+"""A YARN in one process, of the Hadoop that Spark 4.0 brings."""
+
+SPARK_KAFKA = Bundle("spark-kafka-4.0", ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",))
+"""Spark's Kafka source and sink with its token provider; the rest of Spark is in pyspark."""
+
 Classpath = tuple[Path, ...]
 
 

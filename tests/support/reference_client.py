@@ -81,6 +81,10 @@ class ReferenceClient:
         session.call("open", config={**config, "bootstrap.servers": server})
         return session
 
+    def set_property(self, name: str, value: str) -> None:
+        """Set a Java system property; it holds for all sessions."""
+        self.call({"client": "", "operation": "property", "name": name, "value": value})
+
     def call(self, request: Mapping[str, object]) -> Any:
         """Send one request and wait for its answer; raises JavaClientError."""
         assert self._process is not None

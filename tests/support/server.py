@@ -40,14 +40,22 @@ class KafkaDt:
         directory: receives its configuration and log.
         properties: its whole configuration.
         name: for messages and file names.
+        environment: variables to set over those of this process.
     """
 
-    def __init__(self, directory: Path, properties: Mapping[str, object], name: str = "kafka-dt") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        properties: Mapping[str, object],
+        name: str = "kafka-dt",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.configuration = write_properties(directory / f"{name}.properties", properties)
         program = Path(sys.executable).with_name("kafka-dt")
         command = [str(program), "serve", "--config", str(self.configuration)]
-        self.process = ChildProcess(name, command, directory / f"{name}.log", {"PYTHONUNBUFFERED": "1"})
+        variables = {"PYTHONUNBUFFERED": "1", **(environment or {})}
+        self.process = ChildProcess(name, command, directory / f"{name}.log", variables)
         self._addresses: dict[str, str] = {}
 
     def start(self) -> None:

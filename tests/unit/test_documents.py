@@ -15,6 +15,7 @@ from tests.support.documents import ROOT, Block, blocks, documents, read
 
 PAGES = documents()
 CLIENT_KEYS = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.(mechanism|jaas\.config|username|password)")
+OF_A_LISTENER = re.compile(r"listener\.name\.\w+\.((plain|scram-sha-\d+|gssapi|oauthbearer)\.)?")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 
@@ -81,14 +82,11 @@ def test_the_services_of_docker_compose_exist() -> None:
 
 @pytest.mark.parametrize("block", of_all_pages("properties"), ids=str)
 def test_settings_exist(block: Block) -> None:
-    declared = [each for _, each in options()]
-    known = {each.key for each in declared}
-    of_one_listener = tuple(f".{each.key}" for each in declared if each.per_listener) + (".sasl.jaas.config",)
+    known = {declared.key for _, declared in options()}
     keys = re.findall(r"^([a-z][\w.\-]*)=", block.text, re.MULTILINE)
     assert keys
-    for key in keys:
-        overrides = key.startswith("listener.name.") and key.endswith(of_one_listener)
-        assert key in known or overrides or CLIENT_KEYS.fullmatch(key)
+    for key in (OF_A_LISTENER.sub("", each) for each in keys):
+        assert key in known or CLIENT_KEYS.fullmatch(key)
 
 
 @pytest.mark.parametrize("block", of_all_pages("python"), ids=str)

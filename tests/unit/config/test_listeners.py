@@ -143,14 +143,14 @@ def test_a_plain_listener_has_no_tls() -> None:
             "advertised.listeners: SASL_PLAINTEXT://0.0.0.0:1 is no address that a client can connect to",
         ),
         (
-            {"sasl.enabled.mechanisms": "GSSAPI"},
-            "sasl.enabled.mechanisms: 'GSSAPI' on listener SASL_PLAINTEXT is not one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            {"sasl.enabled.mechanisms": "DIGEST-MD5"},
+            "sasl.enabled.mechanisms: 'DIGEST-MD5' on listener SASL_PLAINTEXT is not one of "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
         ),
         (
             {"sasl.enabled.mechanisms": ""},
             "sasl.enabled.mechanisms: listener SASL_PLAINTEXT needs at least one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
         ),
         (
             {"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},

@@ -337,6 +337,22 @@ def test_a_login_by_bare_tokens() -> None:
     assert client.connection.state is State.READY
 
 
+@pytest.mark.parametrize(("version", "answers"), [(0, 0), (1, 1)])
+def test_a_mechanism_without_a_last_message_sends_none_among_bare_tokens(version: int, answers: int) -> None:
+    client = Conversation()
+    client.ask(ApiKey.SASL_HANDSHAKE, version, mechanism="PLAIN")
+    client.event()
+    client.frames()
+    if version:
+        client.tokens(b"token")
+    else:
+        client.connection.receive_data(frame(b"token"))
+    client.event()
+    client.connection.succeed(None, None, client.now)
+    assert len(client.frames()) == answers
+    assert client.connection.state is State.READY
+
+
 def test_a_failed_login_is_told_and_closed_after_a_while() -> None:
     client = Conversation()
     client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")

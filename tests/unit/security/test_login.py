@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 import pytest
 
-from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
+from kafka_dt.config import Endpoint, Listener, Mechanism, OAuthBearerSettings, SecurityProtocol
+from kafka_dt.security.bearer import BearerTokens
 from kafka_dt.security.credentials import ScramSubjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
@@ -26,6 +27,7 @@ from protocol.sasl import (
     derive_credential,
     plain_message,
 )
+from tests.support.issuer import unsigned
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -125,7 +127,9 @@ class World:
             without_extension=self.without_extension,
             now_ms=lambda: self.now,
         )
-        return Login(listener, subjects, lambda: self.now, lambda: "servernonce")
+        unsigned_only = OAuthBearerSettings(jwks_url="", allow_unsigned=True)
+        judge = BearerTokens(unsigned_only, None, lambda: self.now)
+        return Login(listener, subjects, lambda: self.now, lambda: "servernonce", bearer=judge)
 
 
 def _as_manager(tokens: KnownTokens) -> TokenManager:
@@ -152,7 +156,7 @@ async def scram(
     assert isinstance(first, Challenge), first
     final = await evaluated(login, client.challenge(first.message))
     if isinstance(final, LoggedIn):
-        client.verify(final.message)
+        client.verify(final.message or b"")
     return final
 
 
@@ -416,18 +420,74 @@ async def test_credentials_used_longest_ago_make_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("login_token", "max_reauth_ms", "lifetime_ms"),
+    ("ends_ms", "max_reauth_ms", "lifetime_ms"),
     [
         (None, 0, None),
         (None, 1_000, 1_000),
-        (token(), 0, HOUR),
-        (token(), 1_000, 1_000),
-        (token(), 2 * HOUR, HOUR),
-        (token(expiry_timestamp_ms=NOW - 1), 0, 0),
-        (token(max_timestamp_ms=NOW + 5), 0, 5),
+        (NOW + HOUR, 0, HOUR),
+        (NOW + HOUR, 1_000, 1_000),
+        (NOW + HOUR, 2 * HOUR, HOUR),
+        (NOW - 1, 0, 0),
     ],
 )
 def test_a_session_lasts_as_long_as_its_token_and_the_setting_allow(
-    login_token: Token | None, max_reauth_ms: int, lifetime_ms: int | None
+    ends_ms: int | None, max_reauth_ms: int, lifetime_ms: int | None
 ) -> None:
-    assert session_lifetime_ms(login_token, max_reauth_ms, NOW) == lifetime_ms
+    assert session_lifetime_ms(ends_ms, max_reauth_ms, NOW) == lifetime_ms
+
+
+async def test_the_session_of_a_token_ends_with_the_tokens_maximum_too(world: World) -> None:
+    world.tokens.cached[TOKEN_ID] = token(max_timestamp_ms=NOW + 5)
+    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.session_lifetime_ms == 5
+
+
+async def bearer(login: Login, token_text: str) -> LoginOutcome:
+    login.begin(Mechanism.OAUTHBEARER)
+    return await evaluated(login, f"n,,\x01auth=Bearer {token_text}\x01\x01".encode())
+
+
+def unsigned_token(subject: str = "alice", exp: int = NOW // 1000 + 3600) -> str:
+    return unsigned({"alg": "none"}, {"sub": subject, "iat": NOW // 1000, "exp": exp})
+
+
+async def test_a_bearer_token_logs_in_as_its_subject_until_it_ends(world: World) -> None:
+    outcome = await bearer(world.login(), unsigned_token())
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.identity.principal == Principal.user("alice")
+    assert outcome.identity.token_id is None
+    assert outcome.session_lifetime_ms == HOUR
+
+
+async def test_a_session_by_bearer_token_ends_when_the_setting_says_so(world: World) -> None:
+    world.max_reauth_ms = {Mechanism.OAUTHBEARER: 1_000}
+    outcome = await bearer(world.login(), unsigned_token())
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.session_lifetime_ms == 1_000
+
+
+async def test_a_bearer_token_that_is_refused_is_told_in_two_steps(world: World) -> None:
+    login = world.login()
+    assert await bearer(login, unsigned_token(exp=1)) == Challenge(b'{"status": "invalid_token"}')
+    outcome = await evaluated(login, b"\x01")
+    assert isinstance(outcome, Refused)
+    assert outcome.message == '{"status": "invalid_token"}'
+    assert "expired" in outcome.detail
+
+
+async def test_a_bearer_token_may_not_change_the_principal(world: World) -> None:
+    login = world.login()
+    await bearer(login, unsigned_token("alice"))
+    outcome = await bearer(login, unsigned_token("bob"))
+    assert isinstance(outcome, Refused)
+    assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert isinstance(await bearer(login, unsigned_token("alice", NOW // 1000 + 7200)), LoggedIn)
+
+
+async def test_the_end_of_a_bearer_token_is_not_that_of_the_next_login(world: World) -> None:
+    login = world.login()
+    await bearer(login, unsigned_token("carol"))
+    outcome = await scram(login, Mechanism.SCRAM_SHA_256, "carol", "carol's")
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.session_lifetime_ms is None

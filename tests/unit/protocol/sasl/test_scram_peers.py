@@ -25,6 +25,7 @@ def test_the_client_of_scramp_logs_in_at_our_server(mechanism: ScramMechanism, u
     client.set_server_first(challenge.message.decode())
     success = server.step(client.get_client_final().encode())
     assert isinstance(success, Success)
+    assert success.message is not None
     client.set_server_final(success.message.decode())
 
 

@@ -1,0 +1,58 @@
+"""What a listener's GSSAPI needs: the service's name and keytab, and the rules that make principals of Kerberos names.
+
+Source: Kafka's KerberosLogin, JaasContext; com.sun.security.auth.module.Krb5LoginModule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.jaas import LoginModule
+
+SERVICE_KEY: Final = "sasl.kerberos.service.name"
+RULES_KEY: Final = "sasl.kerberos.principal.to.local.rules"
+ANY_PRINCIPAL: Final = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerberosSettings:
+    """Who we are in Kerberos, and what becomes of the names of others."""
+
+    keytab: str
+    """The path of the file with our keys."""
+    principal: str
+    """Our name, such as `kafka/host.example.com@EXAMPLE.COM`; `*` for every name in the keytab."""
+    rules: tuple[str, ...] = ("DEFAULT",)
+
+
+def kerberos_settings(jaas_key: str, module: LoginModule, value: Callable[[str], Any]) -> KerberosSettings:
+    """Collect what is set for one listener.
+
+    Args:
+        jaas_key: the key of its JAAS line, for messages.
+        module: what that line says.
+        value: gives the value of a key as it holds for the listener.
+
+    Raises:
+        ConfigError: the line names no keytab or no principal, or another service than the setting.
+    """
+    options = module.options
+    if options.get("useKeyTab", "").lower() != "true" or not options.get("keyTab"):
+        raise ConfigError(jaas_key, 'GSSAPI needs our keytab: useKeyTab="true" keyTab="/path"')
+    principal = options.get("principal", "")
+    if not principal:
+        raise ConfigError(jaas_key, 'GSSAPI needs our name: principal="kafka/host.example.com@EXAMPLE.COM"')
+    service = options.get("serviceName") or value(SERVICE_KEY)
+    if (
+        service
+        and principal not in {ANY_PRINCIPAL, service}
+        and not principal.startswith((f"{service}/", f"{service}@"))
+    ):
+        raise ConfigError(jaas_key, f"its principal {principal} is not of the service {service} ({SERVICE_KEY})")
+    keytab = options["keyTab"]
+    for scheme in ("FILE:", "file:"):
+        keytab = keytab.removeprefix(scheme)
+    return KerberosSettings(keytab=keytab, principal=principal, rules=value(RULES_KEY))

@@ -1,0 +1,114 @@
+"""What a listener's OAUTHBEARER asks of a token, and where the keys come from that tokens are signed with.
+
+The keys are Kafka's `sasl.oauthbearer.*`, each of which `listener.name.<name>.oauthbearer.<key>` sets for one listener.
+
+Limits: the checks are those of Kafka's own validator for signed tokens; callback handlers of one's own are refused.
+
+Source: KIP-768; Kafka's OAuthBearerValidatorCallbackHandler, AccessTokenValidatorFactory and
+VerificationKeyResolverFactory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from kafka_dt.config.errors import ConfigError
+
+HANDLER_KEY: Final = "sasl.server.callback.handler.class"
+URL_KEY: Final = "sasl.oauthbearer.jwks.endpoint.url"
+UNSIGNED_KEY: Final = "kafka.dt.sasl.oauthbearer.allow.unsigned.tokens"
+_SCHEMES: Final = ("https", "http", "file")
+_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
+_SIGNED_HANDLERS: Final = (
+    f"{_PACKAGE}OAuthBearerValidatorCallbackHandler",
+    f"{_PACKAGE}secured.OAuthBearerValidatorCallbackHandler",
+)
+_UNSIGNED_HANDLER: Final = f"{_PACKAGE}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthBearerSettings:
+    """How the tokens of one listener are checked."""
+
+    jwks_url: str
+    """`https:`, `http:` or `file:`; empty if only unsigned tokens are taken."""
+    jwks_refresh_ms: int = 3_600_000
+    jwks_retry_backoff_ms: int = 100
+    jwks_retry_backoff_max_ms: int = 10_000
+    jwks_tls: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The `ssl.*` options of the JAAS line, for fetching the keys."""
+    clock_skew_seconds: int = 30
+    expected_audience: tuple[str, ...] = ()
+    """One of these has to be in `aud`; empty: there must be no `aud`."""
+    expected_issuer: str = ""
+    """`iss`; empty for any."""
+    scope_claim_name: str = "scope"
+    sub_claim_name: str = "sub"
+    allow_unsigned: bool = False
+
+
+def oauthbearer_settings(
+    listener: str, value: Callable[[str], Any], handler: tuple[str, str] | None, jaas_options: Mapping[str, str]
+) -> OAuthBearerSettings:
+    """Collect what is set for one listener.
+
+    Args:
+        listener: its name, for messages.
+        value: gives the value of a key as it holds for the listener.
+        handler: the key and value of `sasl.server.callback.handler.class`, if it is set.
+        jaas_options: the options of its JAAS line.
+
+    Raises:
+        ConfigError: there is nothing that a token could be checked against, or the URL cannot be used.
+    """
+    settings = OAuthBearerSettings(
+        jwks_url=value(URL_KEY),
+        jwks_refresh_ms=value("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        jwks_retry_backoff_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        jwks_retry_backoff_max_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
+        jwks_tls={name: text for name, text in jaas_options.items() if name.startswith("ssl.")},
+        clock_skew_seconds=value("sasl.oauthbearer.clock.skew.seconds"),
+        expected_audience=value("sasl.oauthbearer.expected.audience"),
+        expected_issuer=value("sasl.oauthbearer.expected.issuer"),
+        scope_claim_name=value("sasl.oauthbearer.scope.claim.name"),
+        sub_claim_name=value("sasl.oauthbearer.sub.claim.name"),
+        allow_unsigned=value(UNSIGNED_KEY),
+    )
+    _check_handler(handler, settings)
+    _check_url(listener, settings)
+    return settings
+
+
+def _check_handler(handler: tuple[str, str] | None, settings: OAuthBearerSettings) -> None:
+    if handler is None or handler[1] in _SIGNED_HANDLERS:
+        return
+    key, name = handler
+    if name != _UNSIGNED_HANDLER:
+        raise ConfigError(key, f"{name} cannot be loaded here; {_SIGNED_HANDLERS[0]} is what is built in")
+    if not settings.allow_unsigned:
+        raise ConfigError(key, f"it would accept what anybody writes; if that is wanted set {UNSIGNED_KEY}=true")
+
+
+def _check_url(listener: str, settings: OAuthBearerSettings) -> None:
+    url = settings.jwks_url
+    if not url:
+        if settings.allow_unsigned:
+            return
+        raise ConfigError(URL_KEY, f"listener {listener} needs it for OAUTHBEARER: where the keys of the issuer are")
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        # Said without the URL: it holds a password, and would be in every message about the keys.
+        raise ConfigError(URL_KEY, "a URL with a user's name in it is not supported")
+    scheme, host, path = _split(url)
+    if scheme not in _SCHEMES or not (path if scheme == "file" else host):
+        raise ConfigError(URL_KEY, f"{url!r} is not a URL with {', '.join(_SCHEMES[:-1])} or {_SCHEMES[-1]}")
+
+
+def _split(url: str) -> tuple[str, str | None, str]:
+    try:
+        split = urlsplit(url)
+    except ValueError:
+        return "", None, ""
+    return split.scheme, split.hostname, split.path

@@ -1,0 +1,101 @@
+"""An issuer of bearer tokens: keys, a JWKS, tokens, and a web server on loopback that publishes the JWKS.
+
+    issuer = Issuer()
+    issuer.token("alice")            # a good one
+    issuer.token("alice", exp=0)     # with a claim changed; None leaves it out
+
+Source: RFC 7515, RFC 7517, RFC 7519.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+from joserfc import jwt
+from joserfc.jwk import Key, KeySet, generate_key
+
+NAME = "https://issuer.example"
+AUDIENCE = "kafka"
+HOUR_S = 3600
+
+
+@dataclass
+class Issuer:
+    """Somebody who signs tokens."""
+
+    key: Key = field(default_factory=lambda: signing_key("key-1"))
+    algorithm: str = "RS256"
+
+    def token(self, subject: str = "alice", *, now_s: float | None = None, **claims: Any) -> str:
+        """A token that was made a minute ago and lasts an hour."""
+        now = time.time() if now_s is None else now_s
+        made = {"sub": subject, "iss": NAME, "aud": AUDIENCE, "iat": int(now) - 60, "exp": int(now) + HOUR_S} | claims
+        header = {"alg": self.algorithm, "kid": self.key.kid}
+        return jwt.encode(header, {k: v for k, v in made.items() if v is not None}, self.key, [self.algorithm])
+
+    def jwks(self, *others: Key) -> bytes:
+        """The public keys as the issuer publishes them."""
+        return json.dumps(KeySet([self.key, *others]).as_dict(private=False)).encode()
+
+
+def signing_key(kid: str, kind: str = "RSA", size: str | int = 2048) -> Key:
+    """A key to sign with."""
+    return generate_key(kind, size, {"kid": kid, "use": "sig"})  # type: ignore[call-overload,no-any-return]
+
+
+def unsigned(header: object, claims: object, signature: str = "") -> str:
+    """A token of any content, with any text for a signature."""
+    return f"{segment(header)}.{segment(claims)}.{signature}"
+
+
+def segment(value: object) -> str:
+    """JSON in base64url without padding."""
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+@dataclass
+class Published:
+    """What a web server gives, and how often it was asked."""
+
+    url: str
+    body: bytes
+    status: int = 200
+    location: str | None = None
+    requests: int = 0
+
+
+@contextmanager
+def publishing(body: bytes) -> Iterator[Published]:
+    """A web server on a free port of loopback; what it gives can be changed."""
+    published = Published("", body)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            published.requests += 1
+            self.send_response(published.status)
+            if published.location is not None:
+                self.send_header("Location", published.location)
+            self.send_header("Content-Length", str(len(published.body)))
+            self.end_headers()
+            self.wfile.write(published.body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the standard library calls it
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        published.url = f"http://127.0.0.1:{server.server_port}/jwks.json"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield published
+        finally:
+            server.shutdown()
+            thread.join()
