@@ -34,9 +34,11 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
 
 
 def report_left_out(loaded: Loaded) -> None:
-    """Log the keys that have no effect: a broker's in one line, strangers' in another."""
+    """Log the keys that have no effect: a broker's in one line, those that would protect and strangers' in others."""
     if loaded.ignored:
         _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
+    if loaded.unprotected:
+        _LOG.warning("Not supported; what they would protect is not protected: %s", ", ".join(loaded.unprotected))
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
     if loaded.settings.secret_key is None:
