@@ -29,6 +29,12 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     set_up_logging("supervisor")
     with one_line(ConfigError, WorkerFailed):
         loaded = load(config, overrides)
+        if config is None and not loaded.settings.zookeeper_connect:
+            raise ConfigError(
+                "zookeeper.connect",
+                "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
+                "--override zookeeper.connect=...",
+            )
         report_left_out(loaded)
         app.run(app.serve(loaded, announce))
 
