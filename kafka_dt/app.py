@@ -219,7 +219,7 @@ class Node:
         with suppress(StoreUnavailable):
             removed = await self._tokens.remove_expired()
             if removed:
-                _LOG.info("Removed %d expired delegation tokens", removed)
+                _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
     async def _look_for_acls_again(self) -> None:
         with suppress(ZooKeeperError):  # cut off: what was seen last counts, and the log has a line about it
