@@ -274,7 +274,7 @@ class Node:
         with suppress(StoreUnavailable):
             removed = await self._tokens.remove_expired()
             if removed:
-                _LOG.info("Removed %d expired delegation tokens", removed)
+                _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
     async def _refresh_certificates(self) -> None:
         for encryption in filter(None, self._encryption.values()):

@@ -58,4 +58,4 @@ class LazyGroup(click.Group):
 )
 @click.version_option(version("kafka-dt"), prog_name="kafka-dt")
 def main() -> None:
-    """Serve, create and manage delegation tokens (KIP-48) for every Kafka client and Kafka-compatible cluster."""
+    """Serve, create and manage delegation tokens for Apache Kafka (KIP-48)."""

@@ -38,7 +38,7 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 )
 @click.option("--workers", type=click.IntRange(0), default=1, show_default=True, help="0 is one for each core.")
 def run(port: int, data_dir: Path, workers: int) -> None:
-    """Start ZooKeeper and kafka-dt on this machine, make a token and log in with it."""
+    """Start ZooKeeper and kafka-dt, make a token and log in with it."""
     set_up_logging("supervisor", logging.WARNING)
     console = Console(highlight=False)
     with one_line(ConfigError, WorkerFailed, EmbeddedZooKeeperError, TokenClientError, OSError):

@@ -29,14 +29,22 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     set_up_logging("supervisor")
     with one_line(ConfigError, WorkerFailed):
         loaded = load(config, overrides)
+        if config is None and not loaded.settings.zookeeper_connect:
+            raise ConfigError(
+                "zookeeper.connect",
+                "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
+                "--override zookeeper.connect=...",
+            )
         report_left_out(loaded)
         app.run(app.serve(loaded, announce))
 
 
 def report_left_out(loaded: Loaded) -> None:
-    """Log the keys that have no effect: a broker's in one line, strangers' in another."""
+    """Log the keys that have no effect: a broker's in one line, those that would protect and strangers' in others."""
     if loaded.ignored:
         _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
+    if loaded.unprotected:
+        _LOG.warning("Not supported; what they would protect is not protected: %s", ", ".join(loaded.unprotected))
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
     if loaded.settings.secret_key is None:

@@ -1,8 +1,8 @@
 """From a `server.properties` to `Settings`.
 
 An operator can start kafka-dt on the file of a broker: a broker's key that has no meaning here is named in one
-line and left alone, as is a key that nobody knows; a value that cannot be used is a `ConfigError` that names
-the key, before any port opens.
+line and left alone, as is a key that nobody knows; those that would protect something are named apart. A value that
+cannot be used is a `ConfigError` that names the key, before any port opens.
 
 Source: DESIGN.md, "Contracts"; Java's Properties format.
 """
@@ -22,6 +22,7 @@ import javaproperties
 from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.option import Kind, Option
 from kafka_dt.config.settings import Settings, options
+from kafka_dt.config.unprotected import protects, protects_listener
 
 LISTENER_PREFIX: Final = "listener.name."
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
@@ -37,6 +38,8 @@ class Loaded:
     """The keys and texts that the settings were made of, secrets included: what a worker makes the same settings of."""
     ignored: tuple[str, ...]
     """Keys of a broker that have no meaning here."""
+    unprotected: tuple[str, ...]
+    """Keys of a broker that would protect something, and do not here."""
     unknown: tuple[str, ...]
     """Keys that neither a broker nor kafka-dt has."""
 
@@ -82,6 +85,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     taken: dict[str, str] = {}
     listener_keys: dict[str, str] = {}
     ignored: list[str] = []
+    unprotected: list[str] = []
     unknown: list[str] = []
     spellings = _spellings()
     for key, text in properties.items():
@@ -93,14 +97,16 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             values[name] = _value(declared, key, text)
         elif key.startswith(LISTENER_PREFIX):
             listener_keys[_lower_case(key)] = text
+            if protects_listener(key, text):
+                unprotected.append(key)
         elif key in broker_keys():
-            ignored.append(key)
+            (unprotected if protects(key, text) else ignored).append(key)
         elif key.startswith(OUR_PREFIXES):
             raise ConfigError(key, f"there is no such setting{_suggestion(key)}")
         else:
             unknown.append(key)
     settings = Settings(overrides=listener_keys, **values)
-    return Loaded(settings, properties, tuple(sorted(ignored)), tuple(sorted(unknown)))
+    return Loaded(settings, properties, *(tuple(sorted(keys)) for keys in (ignored, unprotected, unknown)))
 
 
 @cache

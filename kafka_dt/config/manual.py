@@ -17,7 +17,8 @@ _HEAD = """\
 
 `kafka-dt serve --config server.properties [--override key=value ...]` takes the settings of a Kafka broker, with
 Kafka's names, meanings, defaults and syntax. A broker's key that has no meaning here is ignored; one line at the
-start lists them. A value that cannot be used ends the start with an error that names its key.
+start lists them, and a warning those that would protect something. A value that cannot be used ends the start with an
+error that names its key.
 
 `listener.name.<name>.<key>` overrides a key for one listener where the table says so, and
 `listener.name.<name>.<mechanism>.sasl.jaas.config` holds the users of PLAIN. Names are in lower case there.

@@ -111,8 +111,8 @@ class ZooKeeperClient:
                 await self._make_chroot()
         except TimeoutError:
             await self.close()
-            reason = self._session.handler.last_error or "no answer"
-            raise CannotConnect(self._settings.connect, self._settings.connection_timeout_ms, str(reason)) from None
+            reason = self._session.trouble
+            raise CannotConnect(self._settings.connect, self._settings.connection_timeout_ms, reason) from None
         except AccessDenied:
             await self.close()
             raise

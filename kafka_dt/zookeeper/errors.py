@@ -158,7 +158,7 @@ class PortTaken(EmbeddedZooKeeperError):
     """
 
     def __init__(self, port: int) -> None:
-        super().__init__(f"port {port} is taken: stop what listens there, or choose another port for ZooKeeper")
+        super().__init__(f"port {port} is taken: stop what listens there, or choose another with --port")
         self.port = port
 
 
@@ -166,7 +166,9 @@ class DataDirInUse(EmbeddedZooKeeperError):
     """Another embedded ZooKeeper runs on the same data directory."""
 
     def __init__(self, data_dir: Path) -> None:
-        super().__init__(f"another embedded ZooKeeper uses {data_dir}")
+        super().__init__(
+            f"another embedded ZooKeeper uses {data_dir}: stop it, or choose another directory with --data-dir"
+        )
         self.data_dir = data_dir
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import WriterNotClosedException
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from kafka_dt.zookeeper.errors import LoginUnusable
@@ -80,6 +80,7 @@ class Session:
         self._inbox = inbox
         self._on_state = on_state
         self._wanted = False
+        self._login_refused = False
         self._ended = asyncio.Event()
         self._restarts: asyncio.Task[None] | None = None
         self.handler = LoopHandler(inbox, settings.tls, self._ended.set)
@@ -102,6 +103,13 @@ class Session:
     def connected(self) -> bool:
         """Whether a request would be sent now."""
         return bool(self.kazoo.connected)
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection, as far as it can be told."""
+        if self._login_refused:
+            return "it refuses the login: check name and password"
+        return str(self.handler.last_error or "no answer")
 
     @property
     def session_id(self) -> int | None:
@@ -150,12 +158,16 @@ class Session:
 
     def _heard(self, state: str) -> None:
         """Take a state from kazoo's thread."""
+        # Only now: kazoo is closed next. A server drops the connection of whoever fails to log in by SASL.
+        if self.kazoo.client_state == KeeperState.AUTH_FAILED:
+            self._login_refused = True
         self._inbox.post(self._changed, _STATES[state])
 
     def _changed(self, state: ConnectionState) -> None:
         if not self._wanted:
             return
         if state is ConnectionState.CONNECTED:
+            self._login_refused = False
             log.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
         else:
             log.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
@@ -166,7 +178,8 @@ class Session:
         while True:
             await self._ended.wait()
             self._ended.clear()
-            log.warning("the ZooKeeper client has ended, starting it again")
+            ended = "ZooKeeper refuses the login" if self._login_refused else "the ZooKeeper client has ended"
+            log.warning("%s, starting the client again", ended)
             await asyncio.sleep(RESTART_DELAY_S)
             try:
                 await asyncio.to_thread(self.kazoo.start_async)

@@ -148,13 +148,13 @@ def test_a_port_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
         stranger.bind(("127.0.0.1", 0))
         stranger.listen()
         port = stranger.getsockname()[1]
-        with pytest.raises(PortTaken, match=f"port {port} is taken"):
+        with pytest.raises(PortTaken, match=f"port {port} is taken: .* --port"):
             EmbeddedZooKeeper(tmp_path, port=port).start()
 
 
 def test_a_data_directory_in_use_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_dt.zookeeper.embedded.LOCK_TIMEOUT_S", 0.1)
-    with child_zookeeper(tmp_path), pytest.raises(DataDirInUse):
+    with child_zookeeper(tmp_path), pytest.raises(DataDirInUse, match="--data-dir"):
         EmbeddedZooKeeper(tmp_path).start()
 
 

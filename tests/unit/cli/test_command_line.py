@@ -26,6 +26,19 @@ def test_help_names_every_command() -> None:
         assert f"  {command} " in result.stdout
 
 
+def test_no_line_of_the_help_is_cut() -> None:
+    result = CliRunner().invoke(main, ["--help"], terminal_width=80)
+    assert "..." not in result.stdout.partition("Commands:")[2]
+
+
+def test_serve_without_settings_says_how_to_give_them() -> None:
+    result = CliRunner().invoke(main, ["serve"])
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("Error: zookeeper.connect: is needed, for example localhost:2181")
+    assert "--config" in result.stderr
+    assert "--override" in result.stderr
+
+
 def test_every_command_can_be_imported() -> None:
     context = click.Context(main)
     for name in main.list_commands(context):

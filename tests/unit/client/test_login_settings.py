@@ -61,9 +61,7 @@ def test_what_cannot_be_is_refused() -> None:
     for wrong in ({"kind": "sarama"}, {"mechanism": "PLAIN"}, {"security_protocol": "TLS"}):
         with pytest.raises(ValueError, match="is not a valid"):
             settings(TOKEN, **({"kind": "java"} | wrong))
-    with pytest.raises(
-        ValueError, match=r"one of java, aiokafka, kafka-python, confluent, spark .kcat takes confluent"
-    ):
+    with pytest.raises(ValueError, match=r"one of java, aiokafka, kafka-python, .* \(kcat takes"):
         settings(TOKEN, "kcat")
     for without_sasl in ("PLAINTEXT", "SSL"):
         with pytest.raises(ValueError, match="a token logs in by SASL"):

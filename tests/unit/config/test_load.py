@@ -5,6 +5,7 @@ import pytest
 
 from kafka_dt.config import ConfigError, Settings, from_properties, load, options
 from kafka_dt.config.load import broker_keys
+from kafka_dt.config.unprotected import DEFAULTS
 
 BROKER = """\
 broker.id=7
@@ -36,6 +37,48 @@ def test_keys_without_meaning_are_told_apart_from_keys_nobody_knows(tmp_path: Pa
     loaded = load(path)
     assert loaded.ignored == ("log.dirs", "num.network.threads")
     assert loaded.unknown == ("my.plugin.setting",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("zookeeper.ssl.crl.enable", "true"),
+        ("zookeeper.ssl.ocsp.enable", " TRUE "),
+        ("zookeeper.ssl.protocol", "TLSv1.3"),
+        ("zookeeper.ssl.cipher.suites", "TLS_AES_256_GCM_SHA384"),
+        ("zookeeper.ssl.enabled.protocols", "TLSv1.3"),
+        ("sasl.server.callback.handler.class", "com.example.Ldap"),
+        ("listener.name.sasl_ssl.plain.sasl.server.callback.handler.class", "com.example.Ldap"),
+        ("principal.builder.class", "com.example.Builder"),
+        ("listener.name.internal.principal.builder.class", "com.example.Builder"),
+        ("security.providers", "com.example.Provider"),
+        ("ssl.engine.factory.class", "com.example.Engines"),
+        ("max.connection.creation.rate", "100"),
+        ("listener.name.internal.max.connections", "100"),
+    ],
+)
+def test_a_key_that_would_protect_something_is_told_apart_from_the_harmless(key: str, value: str) -> None:
+    loaded = from_properties({key: value, "log.dirs": "/var/kafka"})
+    assert loaded.unprotected == (key,)
+    assert loaded.ignored == ("log.dirs",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *DEFAULTS.items(),
+        ("zookeeper.ssl.crl.enable", "False"),
+        ("principal.builder.class", ""),
+        ("listener.name.internal.max.connections", "2147483647"),
+        ("listener.name.internal.sasl.login.class", "com.example.Login"),
+    ],
+)
+def test_a_key_that_is_set_to_kafkas_default_protects_nothing(key: str, value: str) -> None:
+    assert from_properties({key: value}).unprotected == ()
+
+
+def test_keys_that_protect_are_keys_of_a_broker() -> None:
+    assert set(DEFAULTS) < broker_keys()
 
 
 def test_an_override_wins_over_the_file(tmp_path: Path) -> None:
