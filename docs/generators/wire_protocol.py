@@ -21,7 +21,9 @@ in version 0 with error 35, so that the client can ask again).
 """
 
 _NOTES: Final = {
-    ApiKey.METADATA: "One broker: the node itself, under the address by which the client came. There are no topics.",
+    ApiKey.METADATA: "One broker: the node itself, under the address of `advertised.listeners` for the listener by "
+    "which the client came, else of `listeners`, and without a host there under that to which it connected. "
+    "There are no topics.",
     ApiKey.FIND_COORDINATOR: "Refused with an error that clients do not retry: there are no groups or transactions.",
     ApiKey.SASL_HANDSHAKE: "After version 0 the tokens of the mechanism travel as bare frames, after 1 as below.",
     ApiKey.API_VERSIONS: "The same before and after login. Its response header never has tagged fields (KIP-511).",

@@ -44,6 +44,9 @@ class Waitable(Protocol):
     def before_wait(self) -> None:
         """Do what has to be done before a wait for the file descriptor."""
 
+    def readable(self) -> bool:
+        """Say whether a signal of the file descriptor means that reading does not wait."""
+
 
 class BufferedSocket:
     """The part of a socket's face that kazoo uses, with a buffer for reading.
@@ -100,6 +103,10 @@ class BufferedSocket:
                 self._wait(select.POLLIN)
             else:
                 del self._unsent[:sent]
+
+    def readable(self) -> bool:
+        """Say that it does: bytes, the end, or an error."""
+        return True
 
     def _wait(self, mask: int) -> None:
         poll = select.poll()
@@ -159,6 +166,10 @@ class WakeUp:
     def pending(self) -> int:
         """Return how many wake-ups there are."""
         return len(self._wake_ups)
+
+    def readable(self) -> bool:
+        """Say whether a signal stands for a wake-up that has not been taken."""
+        return bool(self._wake_ups)
 
     def before_wait(self) -> None:
         """Have the next wake-up signalled again; one that came just before is seen by `pending` after this."""
@@ -220,13 +231,22 @@ def wait_ready(
     Raises:
         OSError: what was written cannot be sent.
     """
-    ready = [reader for reader in readers if reader.pending()]
-    if ready or writers:
-        return ready, list(writers), []
-    for reader in readers:
-        reader.before_wait()
-    ready = [reader for reader in readers if reader.pending()]
-    return ready or _poll(readers, timeout_s), [], []
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        ready = [reader for reader in readers if reader.pending()]
+        if ready or writers:
+            return ready, list(writers), []
+        for reader in readers:
+            reader.before_wait()
+        ready = [reader for reader in readers if reader.pending()]
+        if ready:
+            return ready, [], []
+        left_s = None if deadline is None else deadline - time.monotonic()
+        signalled = _poll(readers, left_s)
+        # The signal of a wake-up may come after the wake-up itself was taken: then nothing is there.
+        ready = [reader for reader in signalled if reader.readable()]
+        if ready or not signalled:
+            return ready, [], []
 
 
 def _poll(readers: Sequence[Waitable], timeout_s: float | None) -> list[Waitable]:
