@@ -208,7 +208,7 @@ class Login:
             case Success():
                 return self._complete(outcome)
             case Failure():
-                return self._refused(outcome.detail, outcome.message)
+                return self._refused(self._why(outcome), outcome.message)
             case CredentialRequest() | VerdictRequest():
                 raise LocalProtocolError("a mechanism asked twice what a login is checked against")
 
@@ -241,6 +241,12 @@ class Login:
         self.identity = identity
         self._machine = None
         return LoggedIn(message, identity, lifetime)
+
+    def _why(self, failure: Failure) -> str:
+        """Say why, for the log: a decoy fails like a wrong password, which would send an operator the wrong way."""
+        if self._subject is not None and self._subject.principal is None:
+            return "there is no such user, and no live token with that id"
+        return failure.detail
 
     def _refused(self, detail: str, message: str | None = None) -> Refused:
         return Refused(message or self._generic(), detail, self._name, self._mechanism)

@@ -204,6 +204,21 @@ async def test_without_the_setting_a_token_needs_the_extension(world: World) -> 
     assert isinstance(with_extension, LoggedIn)
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("carol", "client-final: the proof is wrong"),
+        (TOKEN_ID, "client-final: the proof is wrong"),
+        ("nobody", "there is no such user, and no live token with that id"),
+        ("AAAAAAAAAAAAAAAAAAAAAA", "there is no such user, and no live token with that id"),
+    ],
+)
+async def test_the_log_is_told_what_the_client_is_not(world: World, name: str, detail: str) -> None:
+    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, name, "wrong")
+    assert isinstance(outcome, Refused)
+    assert (outcome.detail, outcome.name, outcome.mechanism) == (detail, name, Mechanism.SCRAM_SHA_256)
+
+
 async def test_a_client_that_says_it_is_no_token_is_none(world: World) -> None:
     login = world.login()
     login.begin(Mechanism.SCRAM_SHA_256)
