@@ -14,6 +14,7 @@ Source: SO_REUSEPORT in socket(7).
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import signal
@@ -66,7 +67,7 @@ class Supervisor:
         """Serve until SIGTERM or SIGINT, or until cancelled.
 
         Raises:
-            ConfigError: a port cannot be had.
+            ConfigError: a port is in use, or cannot be listened on.
             WorkerFailed: a worker could not start in the first place.
         """
         loop = asyncio.get_running_loop()
@@ -166,6 +167,7 @@ class Supervisor:
                     # That does not see another node whose workers do not listen yet.
                     reserved.enter_context(hold_port(sock) or nullcontext())
                 except OSError as error:
-                    raise ConfigError("listeners", f"{endpoint} cannot be had: {error.strerror}") from None
+                    problem = "is in use" if error.errno == errno.EADDRINUSE else "cannot be listened on"
+                    raise ConfigError("listeners", f"{endpoint} {problem}: {error.strerror}") from None
                 self._ports[endpoint.name] = port
             return reserved.pop_all()
