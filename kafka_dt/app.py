@@ -50,6 +50,7 @@ from kafka_dt.tokens import (
     ANONYMOUS,
     HmacAlgorithm,
     Keyring,
+    Principal,
     StoreUnavailable,
     Token,
     TokenCache,
@@ -256,7 +257,7 @@ class Node:
                 bearer=self._bearer.get(of.name),
                 kerberos=self._kerberos.get(of.name),
             ),
-            certified=encryption.principals.principal if encryption else lambda _: ANONYMOUS,
+            certified=_certified(listener, encryption),
             now_ms=now_ms,
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
@@ -302,6 +303,13 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
 
 def _encryption(listener: Listener) -> ListenerEncryption | None:
     return ListenerEncryption(listener) if listener.tls else None
+
+
+def _certified(listener: Listener, encryption: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:
+    """Say who a client is before it has logged in; where it logs in by SASL, its certificate makes nobody of it."""
+    if encryption is None or listener.security_protocol.sasl:
+        return lambda _: ANONYMOUS
+    return encryption.principals.principal
 
 
 def _kerberos(made: Sequence[Listener], executor: Executor) -> Mapping[str, Kerberos]:
