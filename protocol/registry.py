@@ -147,7 +147,6 @@ APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
 _FIRST_VERSION_WITH_THROTTLE_TIME: Final = 1
 
 
-@cache
 def load_entities() -> None:
     """Import the entities of every API and version now, a tenth of a second, instead of each when it is first used.
 
@@ -159,6 +158,7 @@ def load_entities() -> None:
                 _ = entity_types[version]
 
 
+@cache
 def api_versions_response(version: int, error: ErrorCode = ErrorCode.none) -> Any:
     """Make the answer to ApiVersions.
 
