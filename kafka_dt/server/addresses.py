@@ -1,4 +1,4 @@
-"""The address of a client as Kafka's ACLs have it.
+"""The address of a client: as Kafka's ACLs have it, and as the log and Metadata show it.
 
 ACLs compare texts, so the text must be the one that a broker would make: Java writes an IPv6 address in eight groups
 without leading zeros and without `::`, and an IPv4 address that came in by an IPv6 socket as the IPv4 address it is.
@@ -28,6 +28,16 @@ def client_host(peer: Any) -> str:
     if isinstance(address, IPv4Address):
         return str(address)
     return str(address.ipv4_mapped) if address.ipv4_mapped else _java(address)
+
+
+def address_text(peer: Any) -> str:
+    """Write an address as sockets give it."""
+    return f"{as_ipv4(peer[0])}:{peer[1]}" if peer else "an unknown address"
+
+
+def as_ipv4(host: str) -> str:
+    """Undo the mapping by which a socket for IPv6 shows an IPv4 client (RFC 4291, 2.5.5.2)."""
+    return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host
 
 
 def _java(address: IPv6Address) -> str:

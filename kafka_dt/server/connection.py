@@ -23,7 +23,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.config import Endpoint, Listener
 from kafka_dt.security.certificates import CertificateUnusable
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
-from kafka_dt.server.addresses import client_host
+from kafka_dt.server.addresses import address_text, as_ipv4, client_host
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -309,7 +309,7 @@ class ClientConnection(asyncio.Protocol):
         if advertised.host and advertised.port:
             return advertised
         host, port = self._transport.get_extra_info("sockname")[:2] if self._transport else ("", 0)
-        return Endpoint(advertised.name, advertised.host or _as_ipv4(host), advertised.port or port)
+        return Endpoint(advertised.name, advertised.host or as_ipv4(host), advertised.port or port)
 
     def _join_session(self, token_id: str | None) -> None:
         self._leave_session()
@@ -368,13 +368,3 @@ class ClientConnection(asyncio.Protocol):
 def _certificate(transport: asyncio.BaseTransport) -> bytes | None:
     ssl_object = transport.get_extra_info("ssl_object")
     return None if ssl_object is None else cast("ssl.SSLObject", ssl_object).getpeercert(binary_form=True)
-
-
-def address_text(peer: Any) -> str:
-    """Write an address as sockets give it."""
-    return f"{_as_ipv4(peer[0])}:{peer[1]}" if peer else "an unknown address"
-
-
-def _as_ipv4(host: str) -> str:
-    """Undo the mapping by which a socket for IPv6 shows an IPv4 client (RFC 4291, 2.5.5.2)."""
-    return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host

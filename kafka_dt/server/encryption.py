@@ -13,7 +13,7 @@ from typing import Any
 from kafka_dt.config import ConfigError, Listener, ListenerTls
 from kafka_dt.security.certificates import CertificatePrincipals
 from kafka_dt.security.principal_rules import InvalidRule, PrincipalRules
-from kafka_dt.server.connection import address_text
+from kafka_dt.server.addresses import address_text
 from kafka_dt.server.tls import TlsConnection, TlsServices
 from kafka_dt.tls import ReloadingContext, TlsError
 

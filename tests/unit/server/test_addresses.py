@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_dt.server.addresses import client_host
-from kafka_dt.server.connection import address_text
+from kafka_dt.server.addresses import address_text, client_host
 
 
 @pytest.mark.parametrize(
