@@ -300,8 +300,12 @@ def me() -> str:
 
 @pytest.fixture
 def admin(guarded: Authority) -> Iterator[RawConnection]:
-    """A connection of the super user."""
+    """A connection of the super user, once the authority has heard that the ACLs of other tests are gone.
+
+    They may have been deleted at the other authority a moment ago, and one about every resource means this test, too.
+    """
     with logged_in(guarded, "admin") as connection:
+        eventually(lambda: describe_acls(connection, Filter()) == (0, set()), within_s=WITHIN_S)
         yield connection
 
 
