@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kafka_dt.files import replace_file
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 
 USER: Final = "alice"
@@ -69,7 +70,7 @@ class EmbeddedNode:
     def write_client_properties(self, bootstrap_server: str) -> None:
         """Write the user's client settings, readable by the owner alone."""
         lines = (f"{key}={value}\n" for key, value in self.login_properties(bootstrap_server).items())
-        _write_private(self.client_properties, "".join(lines))
+        replace_file(self.client_properties, "".join(lines))
 
 
 def prepare(data_dir: Path) -> EmbeddedNode:
@@ -83,7 +84,7 @@ def prepare(data_dir: Path) -> EmbeddedNode:
     path = data_dir / "secrets.json"
     if not path.exists():
         made = {"password": secrets.token_urlsafe(12), "secret_key": secrets.token_urlsafe(32)}
-        _write_private(path, json.dumps(made))
+        replace_file(path, json.dumps(made))
     kept = json.loads(path.read_text(encoding="utf-8"))
     return EmbeddedNode(data_dir.absolute(), password=kept["password"], secret_key=kept["secret_key"])
 
@@ -92,11 +93,3 @@ def default_data_dir() -> Path:
     """Say where the embedded mode keeps its data unless told otherwise (XDG base directories)."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "kafka-dt"
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    partial.replace(path)

@@ -11,6 +11,7 @@ from kafka_dt.config.listeners import Endpoint, Listener, Mechanism, SecurityPro
 from kafka_dt.config.load import Loaded, from_properties, load, read_properties
 from kafka_dt.config.oauthbearer import OAuthBearerSettings
 from kafka_dt.config.option import Option, Secret
+from kafka_dt.config.secret_keys import SecretKeyFiles, SecretKeys
 from kafka_dt.config.settings import Settings, options
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "OAuthBearerSettings",
     "Option",
     "Secret",
+    "SecretKeyFiles",
+    "SecretKeys",
     "SecurityProtocol",
     "Settings",
     "from_properties",

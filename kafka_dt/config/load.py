@@ -131,7 +131,7 @@ def _value(declared: Option, key: str, text: str) -> Any:
     value = declared.parse(key, text)
     if key == declared.seconds_alias:
         return value * 1000
-    if declared.kind is Kind.PASSWORD and not value.value:
+    if declared.kind is Kind.PASSWORD and not value.value and value.file is None:
         return None
     return value
 

@@ -29,6 +29,8 @@ class Secret:
     """A text that never shows in a log, a repr or a traceback."""
 
     value: str = field(repr=False)
+    file: Path | None = field(default=None, compare=False)
+    """Where it was read from, if that was a file; so it can be read again."""
 
     def __str__(self) -> str:
         """Return what Kafka shows in place of a password."""
@@ -51,6 +53,7 @@ class Source(StrEnum):
 
     KAFKA = "Kafka"
     KIP_48 = "KIP-48"
+    KIP_395 = "KIP-395"
     KAFKA_DT = "kafka-dt"
 
 
@@ -85,6 +88,8 @@ class Option:
     """A spelling whose value is in seconds where `key` takes milliseconds."""
     per_listener: bool = False
     """Whether `listener.name.<name>.<key>` overrides it for one listener."""
+    empty_file: bool = False
+    """Whether a secret's file may be empty; elsewhere that is somebody's mistake, and not the wish to have none."""
 
     @property
     def secret(self) -> bool:
@@ -99,6 +104,8 @@ class Option:
         :raises ConfigError: if the text is no value of this option's type or is out of bounds
         """
         value = _PARSERS[self.kind](key, text.strip() if self.kind is not Kind.PASSWORD else text)
+        if isinstance(value, Secret) and value.file and not value.value and not self.empty_file:
+            raise ConfigError(key, f"the secret's file {value.file} is empty")
         if self.minimum is not None and value < self.minimum:
             raise ConfigError(key, f"{value} is too small, the smallest value is {self.minimum}")
         if self.choices and value not in self.choices:
@@ -136,7 +143,7 @@ def resolve_secret(key: str, text: str) -> Secret:
     if text.startswith("file:"):
         path = Path(text.removeprefix("file:"))
         try:
-            return Secret(path.read_text(encoding="utf-8").rstrip("\r\n"))
+            return Secret(path.read_text(encoding="utf-8").rstrip("\r\n"), path)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise ConfigError(key, f"the secret's file {path} cannot be read: {reason}") from None

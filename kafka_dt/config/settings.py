@@ -411,9 +411,29 @@ class Settings:
         Kind.PASSWORD,
         None,
         "The key that HMACs are made with, the same on all nodes and brokers. Without it, or with an empty one, "
-        "every request about tokens is refused.",
+        "every request about tokens is refused. A file (`file:/path`) is looked at every second, and a new key in it "
+        "is taken at once: `kafka-dt keys rotate`.",
         section=Section.TOKENS,
         aliases=("delegation.token.master.key",),
+    )
+    previous_secret_keys: Secret | None = option(
+        "kafka.dt.secret.keys.previous",
+        Kind.PASSWORD,
+        None,
+        "Older secret keys, one a line, the newest first. Tokens that were made with them go on working, and what is "
+        "sealed with them stays readable. A file is looked at every second; it has to exist, and may be empty.",
+        section=Section.TOKENS,
+        source=Source.KAFKA_DT,
+        empty_file=True,
+    )
+    metadata_encryption: bool = option(
+        "delegation.token.metadata.encryption.enable",
+        Kind.BOOLEAN,
+        True,
+        "Whether tokens are sealed (encrypted, then authenticated) in ZooKeeper. Brokers cannot read sealed tokens: "
+        "beside brokers this is false. Plain and sealed tokens are read either way.",
+        section=Section.TOKENS,
+        source=Source.KIP_395,
     )
     max_lifetime_ms: int = option(
         "delegation.token.max.lifetime.ms",

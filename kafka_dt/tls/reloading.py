@@ -15,15 +15,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.files import stamp
 from kafka_dt.tls.contexts import server_context
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
 
-_FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
+    from kafka_dt.files import Stamp
 
-_Stamp = tuple[int, int, int] | None
+_FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 class ReloadingContext:
@@ -56,14 +57,5 @@ class ReloadingContext:
         self.current = server_context(self._settings)
         return True
 
-    def _stamps(self) -> list[_Stamp]:
-        return [_stamp(path) for path in self._files]
-
-
-def _stamp(path: Path) -> _Stamp:
-    """Tell one content of a path from another, also where a symbolic link is turned (as Kubernetes does)."""
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_ino, state.st_mtime_ns, state.st_size
+    def _stamps(self) -> list[Stamp]:
+        return [stamp(path) for path in self._files]

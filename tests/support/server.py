@@ -22,12 +22,16 @@ READY = r"kafka-dt is ready: (?P<listeners>[^\n]+)\n"
 
 
 def server_properties(zookeeper: str) -> dict[str, object]:
-    """The settings of a server with the listeners, users and key of `tests.support.broker.Broker`."""
+    """The settings of a server with the listeners, users and key of `tests.support.broker.Broker`.
+
+    Its tokens are plain in ZooKeeper, so that a broker beside it can read them.
+    """
     return {
         "zookeeper.connect": zookeeper,
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
         **sasl_properties(),
         "delegation.token.secret.key": SECRET_KEY,
+        "delegation.token.metadata.encryption.enable": False,
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "allow.everyone.if.no.acl.found": True,
     }

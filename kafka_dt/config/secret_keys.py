@@ -1,0 +1,108 @@
+"""The secret keys of delegation tokens as the configuration has them, and again when their files change.
+
+    files = SecretKeyFiles(settings)
+    files.keys                   # None where there is no current key, and so no tokens
+    files.refresh()              # now and then, in a thread: it reads files
+
+`delegation.token.secret.key` holds the current key, `kafka.dt.secret.keys.previous` older ones, one a line. A key is
+text, and shown by nothing here.
+
+The current key's file is read first. `kafka-dt keys rotate` relies on it: it writes a new key to the older ones' file
+before it makes it the current one, so whoever reads the new current key finds the one before it in the other file.
+
+Source: KIP-48 "Configuration options"; DESIGN.md, "Command line" (`keys`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.option import Secret, resolve_secret
+from kafka_dt.files import stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kafka_dt.config.settings import Settings
+    from kafka_dt.files import Stamp
+
+CURRENT: Final = "delegation.token.secret.key"
+PREVIOUS: Final = "kafka.dt.secret.keys.previous"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKeys:
+    """The keys of a node."""
+
+    current: str = field(repr=False)
+    """What tokens are made with."""
+    previous: tuple[str, ...] = field(default=(), repr=False)
+    """What tokens may have been made with, the newest first; the current key may be among them."""
+
+
+class SecretKeyFiles:
+    """The keys of a node, as they are in its configuration now.
+
+    Args:
+        settings: as they were read at the start.
+    """
+
+    keys: SecretKeys | None
+    """None where tokens are disabled."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._current = settings.secret_key
+        self._previous = settings.previous_secret_keys
+        # What was read at the start is older than these stamps: it is read again at the first look.
+        self._seen: Mapping[str, Stamp] = {}
+        self.keys = _keys(self._current, self._previous)
+
+    def refresh(self) -> bool:
+        """Read the files again if one of them has changed since the last time.
+
+        Returns whether there are other keys than before. Raises ConfigError when a file cannot be used: the keys stay
+        as they are, and it is not tried again before one of them changes once more.
+        """
+        if self._current is None:
+            return False
+        stamps = {name: stamp(secret.file) for name, secret in self._secrets() if secret.file}
+        if stamps == self._seen:
+            return False
+        self._seen = stamps
+        before = self.keys
+        self._current = _read_again(CURRENT, self._current)
+        if self._previous is not None:
+            self._previous = _read_again(PREVIOUS, self._previous)
+        self.keys = _keys(self._current, self._previous)
+        return self.keys != before
+
+    def _secrets(self) -> Iterable[tuple[str, Secret]]:
+        return [(name, secret) for name, secret in ((CURRENT, self._current), (PREVIOUS, self._previous)) if secret]
+
+
+def split_keys(text: str) -> tuple[str, ...]:
+    """Take the keys out of a text with one a line; empty lines do not count."""
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return tuple(line for line in lines if line.strip())
+
+
+def join_keys(keys: Iterable[str]) -> str:
+    """Write keys as `split_keys` reads them."""
+    return "".join(f"{key}\n" for key in keys)
+
+
+def _keys(current: Secret | None, previous: Secret | None) -> SecretKeys | None:
+    if current is None:
+        return None
+    return SecretKeys(current.value, split_keys(previous.value) if previous else ())
+
+
+def _read_again(name: str, secret: Secret) -> Secret:
+    if secret.file is None:
+        return secret
+    read = resolve_secret(name, f"file:{secret.file}")
+    if not read.value and name == CURRENT:
+        raise ConfigError(name, f"the secret's file {secret.file} is empty")
+    return replace(secret, value=read.value)

@@ -1,0 +1,68 @@
+"""Files that change while we run: to see that one has, and to change one so that nobody reads half of it.
+
+    seen = stamp(path)
+    ...
+    if stamp(path) != seen: ...
+    replace_file(path, text)
+
+Source: rename(2), stat(2).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+Stamp = tuple[int, int, int, int] | None
+"""Tells one content of a path from another; None where it cannot be looked at."""
+
+
+def stamp(path: Path) -> Stamp:
+    """Say what is at a path now; a symbolic link is followed, so that turning it (as Kubernetes does) is a change."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    # The third tells of a mode or an owner that was put right.
+    return state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Give a file a new content, whole or not at all, also should the machine stop in between.
+
+    Mode and owner stay; a new file is its owner's alone. Of a symbolic link the target is replaced.
+
+    Raises:
+        OSError: it cannot be written, or its owner cannot be kept; it is as it was.
+    """
+    target = path.resolve()
+    try:
+        before = target.stat()
+    except FileNotFoundError:
+        before = None
+    # Beside it: only within one file system a file can take the place of another.
+    descriptor, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            if before is not None:
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), before.st_mode & 0o7777)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(partial).unlink()
+        raise
+    _sync_directory(target.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
