@@ -4,7 +4,7 @@ Read `token.py` first (what a token is), then `manager.py` (what may be done wit
 checked), then `store.py` (what is asked of the place that keeps the tokens, and on what "no lost update, no
 resurrection" rests). `cache.py` is what this process knows of the store; `changes.py`, `lookup.py` and `purge.py` are
 the three ways in which the manager uses both; `sharing.py` keeps concurrent requests out of each other's way;
-`keyring.py` makes the secrets; `errors.py` is the tree of refusals.
+`secret_key.py` and `keyring.py` make the secrets; `errors.py` is the tree of refusals.
 """
 
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
@@ -22,10 +22,11 @@ from kafka_dt.tokens.errors import (
     TokenTooLarge,
     VersionConflict,
 )
-from kafka_dt.tokens.keyring import HmacAlgorithm, Keyring
+from kafka_dt.tokens.keyring import Keyring
 from kafka_dt.tokens.lookup import has_token_id_form
 from kafka_dt.tokens.manager import TokenLimits, TokenManager
 from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, Principal
+from kafka_dt.tokens.secret_key import HmacAlgorithm, SecretKey
 from kafka_dt.tokens.store import ChangeListener, StoredToken, TokenStore
 from kafka_dt.tokens.token import DelegationToken, Token, ends_sooner
 
@@ -40,6 +41,7 @@ __all__ = [
     "InvalidRenewerType",
     "Keyring",
     "Principal",
+    "SecretKey",
     "StoreUnavailable",
     "StoredToken",
     "Token",

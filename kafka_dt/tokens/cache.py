@@ -148,7 +148,7 @@ class TokenCache:
     def _hmac(self, token_id: str) -> bytes:
         if self._keyring is None:
             raise ValueError("a cache without a keyring holds no tokens")
-        return self._keyring.hmac(token_id)
+        return self._keyring.hmacs(token_id, None)[0]
 
     def _indexed(self, token: Token, before: Token | None) -> Token:
         """Return an equal token made of the principals that are held already, and enter it in the index."""

@@ -1,61 +1,120 @@
-"""The secret that makes tokens: HMAC(secret key, token id).
+"""The secret keys of a node: the current one makes tokens, and the tokens of all of them are accepted.
 
-Whoever knows the key can make the HMAC of any token, so all nodes and brokers of a cluster must have the same one, and
-it is never shown. `HmacSHA512` is what brokers use; `HmacSHA1` is the text of KIP-48. The HMAC of an id never
-changes, so it is computed once, when the token enters the cache (about a microsecond).
+    keyring = Keyring(current, algorithm, previous=[older, oldest])
+    token_key = keyring.current                     # makes a token: its id is written beside it
+    keyring.hmacs(token_id, key_id)                 # what its holder may have
 
-Source: kafka.server.DelegationTokenManager.createHmac; KIP-48 "Token acquisition"; RFC 2104
+A token says which key made it. One that a broker has made or rewritten says nothing, and then may be of any key of the
+ring; that of the oldest is shown, because brokers get a new key last.
+
+`replace` changes the ring while the node runs. All nodes must accept a key before one of them makes tokens with it;
+how that is done is the operator's command's matter (`keys rotate`). The HMAC of an id and a key never changes, so it is
+computed once, when a token enters the cache (about a microsecond). For one event loop; the keys are for any thread.
+
+Source: kafka.server.DelegationTokenManager.createHmac; KIP-48 "Token acquisition", "Delegation Token Master Key"
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from enum import Enum
+from collections.abc import Callable, Mapping, Sequence
 
-
-class HmacAlgorithm(Enum):
-    """The algorithms of `kafka.dt.token.hmac.algorithm`, by their Java names."""
-
-    HMAC_SHA512 = "HmacSHA512"
-    HMAC_SHA256 = "HmacSHA256"
-    HMAC_SHA1 = "HmacSHA1"
-
-    @property
-    def hash_name(self) -> str:
-        """The name of the hash function in hashlib."""
-        return self.value.removeprefix("Hmac").lower()
+from kafka_dt.tokens.secret_key import HmacAlgorithm, SecretKey
 
 
 class Keyring:
-    """The secret key and its algorithm; its repr shows only the second.
+    """The keys and the algorithm; its repr shows only the second.
 
     Args:
-        secret_key: the text of `delegation.token.secret.key`, used as UTF-8.
-        algorithm: how the HMAC is computed.
+        current: makes the new tokens; a text is made a key.
+        algorithm: how HMACs are computed, the same for all keys.
+        previous: the others, newest first; one that is there twice counts once, where it is first.
 
     Raises:
-        ValueError: the key is empty; a server without a key has no keyring, and no tokens.
+        ValueError: a key is empty; a server without a key has no keyring, and no tokens.
     """
 
-    __slots__ = ("_algorithm", "_hash_name", "_key")
+    __slots__ = ("_algorithm", "_by_id", "_keys", "_listeners")
 
-    def __init__(self, secret_key: str, algorithm: HmacAlgorithm = HmacAlgorithm.HMAC_SHA512) -> None:
-        if not secret_key:
-            raise ValueError("the secret key of delegation tokens is empty")
-        self._key = secret_key.encode()
+    def __init__(
+        self,
+        current: SecretKey | str,
+        algorithm: HmacAlgorithm = HmacAlgorithm.HMAC_SHA512,
+        previous: Sequence[SecretKey | str] = (),
+    ) -> None:
         self._algorithm = algorithm
-        self._hash_name = algorithm.hash_name
+        self._keys = _distinct(current, previous)
+        self._by_id: Mapping[str, SecretKey] = {}
+        self._listeners: tuple[Callable[[], None], ...] = ()
 
     def __repr__(self) -> str:
         return f"Keyring({self._algorithm.value})"
 
-    def hmac(self, token_id: str) -> bytes:
-        """Return the raw HMAC of `token_id`, as long as the hash: 64, 32 or 20 bytes."""
-        # An id with half a surrogate pair cannot be UTF-8; a broker puts "?" there, and so an odd znode does no harm.
-        return hmac.digest(self._key, token_id.encode(errors="replace"), self._hash_name)
+    @property
+    def algorithm(self) -> HmacAlgorithm:
+        """How HMACs are computed."""
+        return self._algorithm
+
+    @property
+    def current(self) -> SecretKey:
+        """The key that makes new tokens."""
+        return self._keys[0]
+
+    @property
+    def keys(self) -> tuple[SecretKey, ...]:
+        """All keys, the current one first, then from newest to oldest."""
+        return self._keys
 
     @property
     def hmac_bytes(self) -> int:
         """The length of every HMAC of this keyring; anything else matches no token."""
-        return hashlib.new(self._hash_name, usedforsecurity=False).digest_size
+        return self._algorithm.hmac_bytes
+
+    def get(self, key_id: str) -> SecretKey | None:
+        """Return the key with that id; None if it is not in the ring."""
+        if not self._by_id:
+            self._by_id = {key.id: key for key in self._keys}
+        return self._by_id.get(key_id)
+
+    def hmacs(self, token_id: str, key_id: str | None) -> tuple[bytes, ...]:
+        """Return every HMAC by which the holder of a token may be known, the one to be shown first.
+
+        Args:
+            token_id: of the token.
+            key_id: of the key that made it; None if that is not known, then there is an HMAC of each key.
+
+        Returns:
+            Raw HMACs, all different; none if the key is not in the ring.
+        """
+        if key_id is None:
+            return tuple(key.hmac(token_id, self._algorithm) for key in reversed(self._keys))
+        key = self.get(key_id)
+        return () if key is None else (key.hmac(token_id, self._algorithm),)
+
+    def replace(self, current: SecretKey | str, previous: Sequence[SecretKey | str] = ()) -> bool:
+        """Change the keys, and call the listeners if that makes a difference.
+
+        Returns:
+            Whether there is another current key, another key, one less, or another order.
+
+        Raises:
+            ValueError: a key is empty; nothing has changed.
+        """
+        keys = _distinct(current, previous)
+        if keys == self._keys:
+            return False
+        # A key that stays remains the same object, so that its id is not computed again.
+        known = {key: key for key in self._keys}
+        self._keys = tuple(known.get(key, key) for key in keys)
+        self._by_id = {}
+        for listener in self._listeners:
+            listener()
+        return True
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after every change, in the order in which they were added; it must not raise."""
+        self._listeners = (*self._listeners, listener)
+
+
+def _distinct(current: SecretKey | str, previous: Sequence[SecretKey | str]) -> tuple[SecretKey, ...]:
+    keys = (key if isinstance(key, SecretKey) else SecretKey(key) for key in (current, *previous))
+    return tuple(dict.fromkeys(keys))

@@ -142,7 +142,7 @@ class TokenManager:
             except VersionConflict:
                 continue  # the id is taken: a miracle, or a broken random generator
             _LOG.info("Created delegation token %s of %s, asked for by %s", token.token_id, owner, requester)
-            return DelegationToken(stored.token, keyring.hmac(token.token_id))
+            return DelegationToken(stored.token, keyring.hmacs(token.token_id, None)[0])
         raise StoreUnavailable("every new token id was taken")
 
     async def renew(self, requester: Principal, hmac: bytes, period_ms: int) -> int:

@@ -38,6 +38,8 @@ class Token:
     """The end that no renewal moves."""
     expiry_timestamp_ms: int
     """The end unless it is renewed."""
+    key_id: str | None = None
+    """The id of the secret key that made it; None if a broker has written it, which does not say."""
 
     @property
     def end_timestamp_ms(self) -> int:
@@ -68,6 +70,12 @@ class DelegationToken:
     token: Token
     hmac: bytes = field(repr=False)
     """The raw HMAC; 64 bytes with HmacSHA512. The password of a login is its base64 text."""
+    alternatives: tuple[bytes, ...] = field(default=(), repr=False)
+    """The HMACs that are as good, where it is not known which of several keys made the token."""
+
+    def has_hmac(self, hmac: bytes) -> bool:
+        """Say whether the token is known by that HMAC; not for a guesser's, the time it takes is not constant."""
+        return hmac == self.hmac or hmac in self.alternatives
 
 
 def ends_sooner(before: Token | None, after: Token | None) -> bool:

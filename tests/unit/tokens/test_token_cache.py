@@ -23,7 +23,7 @@ def token(owner: Principal = ALICE, *renewers: Principal, **changes: int) -> Tok
 
 
 def with_hmac(*tokens: Token) -> list[DelegationToken]:
-    return [DelegationToken(each, KEYRING.hmac(each.token_id)) for each in tokens]
+    return [DelegationToken(each, KEYRING.current.hmac(each.token_id)) for each in tokens]
 
 
 def test_a_token_is_found_by_id_and_by_hmac_and_by_whom_it_concerns(cache: TokenCache) -> None:
@@ -56,7 +56,7 @@ def test_nothing_is_left_of_a_token_that_is_gone(cache: TokenCache) -> None:
     cache.apply(first.token_id, None)
     assert len(cache) == 0
     assert cache.get(first.token_id) is None
-    assert cache.by_hmac(KEYRING.hmac(first.token_id)) is None
+    assert cache.by_hmac(KEYRING.current.hmac(first.token_id)) is None
     assert cache.concerning([ALICE, BOB]) == cache.concerning(None) == []
     assert not cache._concerned
 
