@@ -159,11 +159,19 @@ class ZooKeeperClient:
         kazoo, full = self._session.kazoo, self._full(path)
         return self._send(lambda: kazoo.sync_async(full), lambda _: None, path, None)
 
-    def create(self, path: str, data: bytes | None) -> asyncio.Future[None]:
-        """Make a znode; NodeExists if it exists, NoNode if its parent does not. ZooKeeper tells None from b""."""
+    def create(self, path: str, data: bytes | None, *, ephemeral: bool = False) -> asyncio.Future[None]:
+        """Make a znode; NodeExists if it exists, NoNode if its parent does not. ZooKeeper tells None from b"".
+
+        Args:
+            path: relative to the chroot.
+            data: its content.
+            ephemeral: whether it goes when our session ends.
+        """
         kazoo, full = self._session.kazoo, self._full(path)
         acl = acl_of(path, secure=self._settings.set_acl)
-        return self._send(lambda: kazoo.create_async(full, data, acl=acl), lambda _: None, path, None)
+        return self._send(
+            lambda: kazoo.create_async(full, data, acl=acl, ephemeral=ephemeral), lambda _: None, path, None
+        )
 
     def delete(self, path: str, version: int = ANY_VERSION) -> asyncio.Future[None]:
         """Remove a znode without children; NoNode, or VersionMismatch."""

@@ -21,6 +21,8 @@ class Create:
     data: bytes
     sequence: bool = False
     """Whether the server appends a number of ten digits to the path."""
+    ephemeral: bool = False
+    """Whether it goes when our session ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Stat:
     """`cversion`: the children created and removed so far, as a signed 32-bit integer that wraps around."""
     child_count: int
     """How many children it has."""
+    ephemeral_owner: int
+    """The session with which it goes; 0 if it stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,9 @@ def add_to(transaction: Any, operation: Operation, path: str, *, secure: bool) -
     match operation:
         case Create():
             acl = acl_of(operation.path, secure=secure)
-            transaction.create(path, operation.data, acl=acl, sequence=operation.sequence)
+            transaction.create(
+                path, operation.data, acl=acl, ephemeral=operation.ephemeral, sequence=operation.sequence
+            )
         case SetData():
             transaction.set_data(path, operation.data, operation.version)
         case Delete():
@@ -101,7 +103,15 @@ def add_to(transaction: Any, operation: Operation, path: str, *, secure: bool) -
 
 def stat_of(stat: Any) -> Stat:
     """Return our Stat for a kazoo ZnodeStat."""
-    return Stat(stat.czxid, stat.mzxid, stat.ctime, stat.version, stat.cversion, stat.numChildren)
+    return Stat(
+        created_zxid=stat.czxid,
+        modified_zxid=stat.mzxid,
+        created_ms=stat.ctime,
+        version=stat.version,
+        child_version=stat.cversion,
+        child_count=stat.numChildren,
+        ephemeral_owner=stat.ephemeralOwner,
+    )
 
 
 def znode_of(result: tuple[bytes | None, Any]) -> Znode:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 MAX_NAME_LENGTH: Final = 1024
 MAX_REMEMBERED_LENGTH: Final = 128
-_SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+_SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens", "/kafka_dt")
+_KEY_ID_TEXT: Final = re.compile("[0-9a-f]{16}")
 # What ZooKeeper refuses in a path, and the slash.
 _NOT_IN_A_NAME: Final = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
@@ -34,7 +35,7 @@ _NOT_IN_A_NAME: Final = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uf
 def is_sensitive(path: str) -> bool:
     """Tell whether a znode is for brokers' eyes only when `zookeeper.set.acl` is on.
 
-    Source: kafka.zk.ZkData.SensitiveRootPaths.
+    Source: kafka.zk.ZkData.SensitiveRootPaths; `/kafka_dt` is ours.
     """
     return path.startswith(_SENSITIVE)
 
@@ -49,6 +50,8 @@ class TokenZnode:
 
     PARENT: Final = "/delegation_token/tokens"
     VERSION: Final = 3
+    KEY_ID: Final = "keyId"
+    """Our own field: the id of the secret key that made the token, 16 hex characters."""
 
     @classmethod
     def path(cls, token_id: str) -> str:
@@ -57,19 +60,23 @@ class TokenZnode:
 
     @classmethod
     def encode(cls, token: Token) -> bytes:
-        """Write a token as version 3, byte for byte as a broker does, whose order of keys is a Scala HashMap's."""
-        return documents.write(
-            {
-                "issueTimestamp": token.issue_timestamp_ms,
-                "renewers": [sanitize(str(renewer)) for renewer in token.renewers],
-                "tokenRequester": sanitize(str(token.requester)),
-                "tokenId": token.token_id,
-                "owner": sanitize(str(token.owner)),
-                "expiryTimestamp": token.expiry_timestamp_ms,
-                "maxTimestamp": token.max_timestamp_ms,
-                "version": cls.VERSION,
-            }
-        )
+        """Write a token as version 3, byte for byte as a broker does, whose order of keys is a Scala HashMap's.
+
+        Which key made it stands behind all that, where it is known; a broker ignores what it does not know.
+        """
+        document: documents.Document = {
+            "issueTimestamp": token.issue_timestamp_ms,
+            "renewers": [sanitize(str(renewer)) for renewer in token.renewers],
+            "tokenRequester": sanitize(str(token.requester)),
+            "tokenId": token.token_id,
+            "owner": sanitize(str(token.owner)),
+            "expiryTimestamp": token.expiry_timestamp_ms,
+            "maxTimestamp": token.max_timestamp_ms,
+            "version": cls.VERSION,
+        }
+        if token.key_id is not None:
+            document[cls.KEY_ID] = token.key_id
+        return documents.write(document)
 
     @classmethod
     def decode(cls, data: bytes) -> Token:
@@ -92,7 +99,18 @@ class TokenZnode:
             issue_timestamp_ms=documents.integer(document, "issueTimestamp"),
             max_timestamp_ms=documents.integer(document, "maxTimestamp"),
             expiry_timestamp_ms=documents.integer(document, "expiryTimestamp"),
+            key_id=cls._key_id(document),
         )
+
+    @classmethod
+    def _key_id(cls, document: documents.Document) -> str | None:
+        """Read which key made a token; what brokers write does not say it."""
+        if cls.KEY_ID not in document:
+            return None
+        key_id = documents.text(document, cls.KEY_ID)
+        if not _KEY_ID_TEXT.fullmatch(key_id):
+            raise InvalidZnode(f"{cls.KEY_ID} is not 16 hex characters")
+        return key_id
 
 
 class TokenChangeZnode:

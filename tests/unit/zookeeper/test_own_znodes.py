@@ -1,0 +1,53 @@
+"""What kafka-dt writes for itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt.zookeeper.own_znodes import NodeState, NodeZnode, SaltSecretZnode
+from kafka_dt.zookeeper.znodes import is_sensitive
+
+STATE = NodeState("host-1", 4711, 1, 1001, "0011223344556677", ("0011223344556677", "8899aabbccddeeff"), True, "0.1")
+KEYLESS = NodeState("host-1", 4711, 1, 1001, None, (), False, "0.1")
+
+
+@pytest.mark.parametrize("state", [STATE, KEYLESS])
+def test_a_nodes_state_survives(state: NodeState) -> None:
+    assert NodeZnode.decode(NodeZnode.encode(state)) == state
+
+
+def test_a_salt_secret_survives() -> None:
+    secret = bytes(range(32))
+    assert SaltSecretZnode.decode(SaltSecretZnode.encode(secret)) == secret
+
+
+@pytest.mark.parametrize("path", [NodeZnode.path("1"), SaltSecretZnode.PATH])
+def test_all_of_it_is_for_our_eyes_only(path: str) -> None:
+    assert is_sensitive(path)
+
+
+@pytest.mark.parametrize("decode", [NodeZnode.decode, SaltSecretZnode.decode])
+@given(data=st.binary() | st.dictionaries(st.text(), st.integers() | st.text()).map(lambda d: json.dumps(d).encode()))
+def test_anything_else_is_refused(decode: object, data: bytes) -> None:
+    assert callable(decode)
+    with pytest.raises(InvalidZnode):
+        decode(data)
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"secret": "AAAA"}, {"secret": "ä"}, {"secret": "A"}])
+def test_a_secret_of_another_form_is_refused(change: dict[str, object]) -> None:
+    document = json.loads(SaltSecretZnode.encode(bytes(32))) | change
+    with pytest.raises(InvalidZnode):
+        SaltSecretZnode.decode(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"host": 1}, {"keys": "a"}, {"currentKey": 5}, {"pid": "5"}])
+def test_a_node_of_another_form_is_refused(change: dict[str, object]) -> None:
+    document = json.loads(NodeZnode.encode(STATE)) | change
+    with pytest.raises(InvalidZnode):
+        NodeZnode.decode(json.dumps(document).encode())
