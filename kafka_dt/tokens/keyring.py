@@ -5,7 +5,8 @@
     keyring.hmacs(token_id, key_id)                 # what its holder may have
 
 A token says which key made it. One that a broker has made or rewritten says nothing, and then may be of any key of the
-ring; that of the oldest is shown, because brokers get a new key last.
+ring; that of the oldest is shown, because brokers get a new key last. The oldest is the last of the previous keys: while
+a rotation is prepared they begin with the key to come, and the current one is among them once more.
 
 `replace` changes the ring while the node runs. All nodes must accept a key before one of them makes tokens with it;
 how that is done is the operator's command's matter (`keys rotate`). The HMAC of an id and a key never changes, so it is
@@ -33,7 +34,7 @@ class Keyring:
         ValueError: a key is empty; a server without a key has no keyring, and no tokens.
     """
 
-    __slots__ = ("_algorithm", "_by_id", "_keys", "_listeners")
+    __slots__ = ("_algorithm", "_by_id", "_keys", "_listeners", "_oldest_first")
 
     def __init__(
         self,
@@ -42,7 +43,9 @@ class Keyring:
         previous: Sequence[SecretKey | str] = (),
     ) -> None:
         self._algorithm = algorithm
-        self._keys = _distinct(current, previous)
+        keys = _made(current, previous)
+        self._keys = tuple(dict.fromkeys(keys))
+        self._oldest_first = tuple(dict.fromkeys(reversed(keys)))
         self._by_id: Mapping[str, SecretKey] = {}
         self._listeners: tuple[Callable[[], None], ...] = ()
 
@@ -63,6 +66,11 @@ class Keyring:
     def keys(self) -> tuple[SecretKey, ...]:
         """All keys, the current one first, then from newest to oldest."""
         return self._keys
+
+    @property
+    def oldest(self) -> SecretKey:
+        """The key that a token is taken to be of which does not say its key."""
+        return self._oldest_first[0]
 
     @property
     def hmac_bytes(self) -> int:
@@ -86,7 +94,7 @@ class Keyring:
             Raw HMACs, all different; none if the key is not in the ring.
         """
         if key_id is None:
-            return tuple(key.hmac(token_id, self._algorithm) for key in reversed(self._keys))
+            return tuple(key.hmac(token_id, self._algorithm) for key in self._oldest_first)
         key = self.get(key_id)
         return () if key is None else (key.hmac(token_id, self._algorithm),)
 
@@ -99,12 +107,13 @@ class Keyring:
         Raises:
             ValueError: a key is empty; nothing has changed.
         """
-        keys = _distinct(current, previous)
-        if keys == self._keys:
-            return False
-        # A key that stays remains the same object, so that its id is not computed again.
         known = {key: key for key in self._keys}
-        self._keys = tuple(known.get(key, key) for key in keys)
+        # A key that stays remains the same object, so that its id is not computed again.
+        made = [known.get(key, key) for key in _made(current, previous)]
+        keys, oldest_first = tuple(dict.fromkeys(made)), tuple(dict.fromkeys(reversed(made)))
+        if (keys, oldest_first) == (self._keys, self._oldest_first):
+            return False
+        self._keys, self._oldest_first = keys, oldest_first
         self._by_id = {}
         for listener in self._listeners:
             listener()
@@ -115,6 +124,5 @@ class Keyring:
         self._listeners = (*self._listeners, listener)
 
 
-def _distinct(current: SecretKey | str, previous: Sequence[SecretKey | str]) -> tuple[SecretKey, ...]:
-    keys = (key if isinstance(key, SecretKey) else SecretKey(key) for key in (current, *previous))
-    return tuple(dict.fromkeys(keys))
+def _made(current: SecretKey | str, previous: Sequence[SecretKey | str]) -> list[SecretKey]:
+    return [key if isinstance(key, SecretKey) else SecretKey(key) for key in (current, *previous)]

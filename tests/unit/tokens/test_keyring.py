@@ -36,6 +36,17 @@ def test_a_token_of_an_unknown_key_may_be_of_each_of_them_and_that_of_the_oldest
     assert keyring.hmacs("x", None) == (OLDEST.hmac("x"), OLD.hmac("x"), NEW.hmac("x"))
 
 
+def test_a_key_that_is_yet_to_come_is_not_the_oldest() -> None:
+    keyring = Keyring(OLD)
+    assert keyring.oldest is OLD
+    assert keyring.replace(OLD, [NEW, OLD])
+    assert keyring.keys == (OLD, NEW)
+    assert keyring.oldest is OLD
+    assert keyring.hmacs("x", None) == (OLD.hmac("x"), NEW.hmac("x"))
+    assert keyring.replace(OLD, [NEW])
+    assert keyring.hmacs("x", None) == (NEW.hmac("x"), OLD.hmac("x"))
+
+
 def test_a_token_of_a_key_that_is_not_in_the_ring_has_no_hmac() -> None:
     assert Keyring(NEW).hmacs("x", OLD.id) == ()
 
