@@ -5,8 +5,8 @@
     keyring.hmacs(token_id, key_id)                 # what its holder may have
 
 A token says which key made it. One that a broker has made or rewritten says nothing, and then may be of any key of the
-ring; that of the oldest is shown, because brokers get a new key last. The oldest is the last of the previous keys: while
-a rotation is prepared they begin with the key to come, and the current one is among them once more.
+ring; that of the oldest is shown, because brokers get a new key last. The oldest is the last of the previous keys:
+while a rotation is prepared they begin with the key to come, and the current one is among them once more.
 
 `replace` changes the ring while the node runs. All nodes must accept a key before one of them makes tokens with it;
 how that is done is the operator's command's matter (`keys rotate`). The HMAC of an id and a key never changes, so it is

@@ -76,7 +76,7 @@ def test_another_ring_takes_effect_before_the_listeners_hear_of_it() -> None:
 def test_the_same_ring_again_is_no_change() -> None:
     keyring = Keyring(NEW, previous=[OLD])
     keyring.on_change(lambda: pytest.fail("nothing has changed"))
-    assert not keyring.replace("new", ["old", "new"])
+    assert not keyring.replace("new", ["new", "old"])
 
 
 def test_another_order_is_a_change() -> None:
