@@ -9,6 +9,8 @@ READY. A session with a lifetime may log in again (KIP-368): the same walk, from
 depends on the state alone (`VIOLATION`): before a mechanism is chosen a broker just closes the connection, during
 the exchange it answers ILLEGAL_SASL_STATE first, afterwards it answers so and goes on.
 
+The enums are numbers, because the table is looked up for every request and numbers are hashed without Python code.
+
 The picture in the manual is drawn from this table, and a test walks every state with every request.
 
 Source: KIP-43, KIP-152, KIP-368; Kafka's SaslServerAuthenticator.SaslState and KafkaChannel.
@@ -16,12 +18,12 @@ Source: KIP-43, KIP-152, KIP-368; Kafka's SaslServerAuthenticator.SaslState and 
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import IntEnum, auto
 from types import MappingProxyType
 from typing import Final
 
 
-class State(Enum):
+class State(IntEnum):
     """Where a connection is between its first byte and its session."""
 
     INITIAL = auto()
@@ -44,7 +46,7 @@ class State(Enum):
     @property
     def bare(self) -> bool:
         """Whether frames are tokens of the mechanism without a Kafka header."""
-        return self in {State.BARE_EXCHANGE, State.BARE_REAUTHENTICATING}
+        return self is State.BARE_EXCHANGE or self is State.BARE_REAUTHENTICATING
 
     @property
     def logged_in(self) -> bool:
@@ -52,7 +54,7 @@ class State(Enum):
         return self in {State.READY, State.REAUTHENTICATING, State.BARE_REAUTHENTICATING}
 
 
-class Request(Enum):
+class Request(IntEnum):
     """The kinds of frames that the table tells apart."""
 
     API_VERSIONS = auto()
@@ -64,7 +66,7 @@ class Request(Enum):
     """Any other API."""
 
 
-class Action(Enum):
+class Action(IntEnum):
     """What the connection does with a frame."""
 
     ANSWER_VERSIONS = auto()

@@ -30,8 +30,8 @@ from protocol.authentication import Action, Request, State, next_step
 from protocol.decoding import decode
 from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from protocol.frames import FrameSplitter, frame
-from protocol.headers import RequestHeader, encode_response, parse_request_header
-from protocol.registry import APIS, ApiKey, api_versions_response
+from protocol.headers import RequestHeader, encode_api_versions, encode_response, parse_request_header
+from protocol.registry import APIS, ApiKey
 from protocol.responses import build, refusal, response_type
 from protocol.times import to_duration
 
@@ -275,7 +275,7 @@ class ServerConnection:
             )
         if kind is Request.API_VERSIONS and header.api_version not in APIS[ApiKey.API_VERSIONS].request:
             return self._refuse_version(header, action)
-        api = APIS[ApiKey(header.api_key)]
+        api = APIS[header.api_key]
         body, _ = decode(api.request[header.api_version], content, offset, max_elements=api.max_elements)
         return self._act(action, following, header, body, now_ms)
 
@@ -308,14 +308,14 @@ class ServerConnection:
             return
         if header.api_version >= 3:  # noqa: PLR2004
             self.client_software = (body.client_software_name, body.client_software_version)
-        self._answer(header, api_versions_response(header.api_version))
+        self._out.append(frame(encode_api_versions(header.api_version, header.correlation_id)))
         self._state = following
 
     def _refuse_version(self, header: RequestHeader, action: Action) -> Event | None:
         """Answer an ApiVersions of a version that there is none of, in the layout of v0 (KIP-511)."""
         v0 = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         if action is Action.ANSWER_VERSIONS:
-            self._answer(v0, api_versions_response(0, ErrorCode.unsupported_version))
+            self._out.append(frame(encode_api_versions(0, header.correlation_id, ErrorCode.unsupported_version)))
             return None
         return self._refuse(action, v0, None)
 
@@ -383,14 +383,12 @@ class ServerConnection:
 
 
 def _kind(header: RequestHeader) -> Request:
-    match header.api_key:
-        case ApiKey.API_VERSIONS:
-            return Request.API_VERSIONS
-        case ApiKey.SASL_HANDSHAKE:
-            return Request.HANDSHAKE_V1 if header.api_version else Request.HANDSHAKE_V0
-        case ApiKey.SASL_AUTHENTICATE:
-            return Request.TOKEN
-    return Request.OTHER
+    key = header.api_key
+    if key == ApiKey.SASL_AUTHENTICATE:
+        return Request.TOKEN
+    if key == ApiKey.SASL_HANDSHAKE:
+        return Request.HANDSHAKE_V1 if header.api_version else Request.HANDSHAKE_V0
+    return Request.API_VERSIONS if key == ApiKey.API_VERSIONS else Request.OTHER
 
 
 def _has_header(content: bytes) -> bool:

@@ -78,6 +78,28 @@ def decode(entity_type: type[E], buffer: bytes, offset: int = 0, *, max_elements
     return cast("E", entity), cursor.offset
 
 
+def skip_tagged_fields(buffer: bytes, offset: int, *, max_elements: int) -> int:
+    """Skip the tagged fields of a message of which none is known, such as a request header.
+
+    Args:
+        buffer: the frame; all of it has arrived.
+        offset: where their count stands.
+        max_elements: how many are taken.
+
+    Returns:
+        The offset of the first byte after them.
+
+    Raises:
+        MalformedMessage: the bytes are no tagged fields.
+    """
+    cursor = _Cursor(buffer, offset, max_elements)
+    try:
+        _read_no_tagged_fields(cursor, {})
+    except IndexError:
+        raise MalformedMessage("it ends early") from None
+    return cursor.offset
+
+
 class _Cursor:
     """A place in a message, and what may still be taken from it."""
 
@@ -315,3 +337,5 @@ _READERS: Final[Mapping[str, _Reader]] = MappingProxyType(
 _NULLABLE_READERS: Final[Mapping[str, _Reader]] = MappingProxyType(
     {"uuid": _read_nullable_uuid, "datetime_i64": _read_nullable_timestamp}
 )
+
+_read_no_tagged_fields: Final = _tagged_fields_reader(())

@@ -13,6 +13,7 @@ Source: KIP-482, KIP-511; Kafka's RequestHeader, ResponseHeader and ApiVersionsR
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from struct import Struct
 from typing import Any, Final
 
@@ -20,18 +21,20 @@ from kio.schema.errors import ErrorCode
 from kio.schema.request_header.v1 import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
 
-from protocol.decoding import decode
+from protocol.decoding import decode, skip_tagged_fields
 from protocol.encoding import encode
 from protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
-from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
+from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey, api_versions_response
 
 MAX_RESPONSE_ELEMENTS: Final = 2_000_000
 """Array elements of a response that a client takes: a server may describe far more tokens than a client asks for."""
 
 _KEY_AND_VERSION: Final = Struct(">hh")
+_CORRELATION_ID_AND_LENGTH: Final = Struct(">ih")
+_CORRELATION_ID: Final = Struct(">i")
 _ERROR_CODE: Final = Struct(">h")
-_KEYS: Final = frozenset(int(key) for key in APIS)
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
+_NO_TAGGED_FIELDS: Final = b"\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,15 @@ def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     if len(frame) < _KEY_AND_VERSION.size:
         raise MalformedMessage("no header")
     api_key, api_version = _KEY_AND_VERSION.unpack_from(frame)
-    header_type: type[Any] = RequestHeaderV2 if _is_flexible(api_key, api_version) else RequestHeaderV1
-    header, offset = decode(header_type, frame, max_elements=MAX_TAGGED_FIELDS)
-    return RequestHeader(api_key, api_version, header.correlation_id, header.client_id), offset
+    flexible = _is_flexible(api_key, api_version)
+    offset = _KEY_AND_VERSION.size + _CORRELATION_ID_AND_LENGTH.size
+    if len(frame) < offset:
+        raise MalformedMessage("it ends early")
+    correlation_id, length = _CORRELATION_ID_AND_LENGTH.unpack_from(frame, _KEY_AND_VERSION.size)
+    client_id, offset = _read_client_id(frame, offset, length)
+    if flexible:
+        offset = skip_tagged_fields(frame, offset, max_elements=MAX_TAGGED_FIELDS)
+    return RequestHeader(api_key, api_version, correlation_id, client_id), offset
 
 
 def encode_request(header: RequestHeader, entity: Any) -> bytes:
@@ -103,7 +112,18 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, entity:
         LocalProtocolError: the entity is not the response of that API and version, or does not fit the wire.
     """
     _expect_type(entity, _api(api_key).response, api_version)
-    return encode(_response_header_type(entity)(correlation_id=correlation_id)) + encode(entity)
+    return _response_header(entity, correlation_id) + encode(entity)
+
+
+def encode_api_versions(api_version: int, correlation_id: int, error: ErrorCode = ErrorCode.none) -> bytes:
+    """Make the content of the frame that answers ApiVersions; every client asks, and nearly all are told the same.
+
+    Args:
+        api_version: of the answer; 0 for a request of an unknown version.
+        correlation_id: of the request.
+        error: as `api_versions_response` takes it.
+    """
+    return _CORRELATION_ID.pack(correlation_id) + _api_versions_body(api_version, error)
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:
@@ -133,21 +153,45 @@ def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, 
     return header.correlation_id, entity
 
 
+def _read_client_id(frame: bytes, offset: int, length: int) -> tuple[str | None, int]:
+    """Read the text; in every header version its length is a number of two bytes, which has been read."""
+    if length == -1:
+        return None, offset
+    end = offset + length
+    if length < 0 or end > len(frame):
+        raise MalformedMessage("a length beyond its end" if length >= 0 else "a negative length")
+    try:
+        return frame[offset:end].decode(), end
+    except UnicodeDecodeError:
+        raise MalformedMessage("text that is not UTF-8") from None
+
+
 def _is_flexible(api_key: int, api_version: int) -> bool:
     if api_key == ApiKey.API_VERSIONS:
         return api_version >= _FIRST_FLEXIBLE_API_VERSIONS
-    if api_key not in _KEYS:
+    api = APIS.get(api_key)
+    if api is None:
         raise UnknownApi(api_key)
-    api = APIS[ApiKey(api_key)]
-    if api_version not in api.request:
+    if not api.min_version <= api_version <= api.max_version:
         raise UnsupportedVersion(api_key, api_version)
     return bool(api.request[api_version].__flexible__)
 
 
 def _api(api_key: int) -> Api:
-    if api_key not in _KEYS:
+    api = APIS.get(api_key)
+    if api is None:
         raise LocalProtocolError(f"no API has the key {api_key}")
-    return APIS[ApiKey(api_key)]
+    return api
+
+
+@cache
+def _api_versions_body(api_version: int, error: ErrorCode) -> bytes:
+    return encode(api_versions_response(api_version, error))
+
+
+def _response_header(entity: Any, correlation_id: int) -> bytes:
+    header = _CORRELATION_ID.pack(correlation_id)
+    return header + _NO_TAGGED_FIELDS if _response_header_type(entity).__flexible__ else header
 
 
 def _response_header_type(response: Any) -> type[Any]:

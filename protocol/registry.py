@@ -120,7 +120,7 @@ def _acl_api(key: ApiKey, max_elements: int = MAX_TAGGED_FIELDS) -> Api:
     return _api(key, 0, 3, max_elements=max_elements, load_request=load_acl_request, load_response=load_acl_response)
 
 
-APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
+APIS: Final[Mapping[int, Api]] = MappingProxyType(
     {
         api.key: api
         for api in (

@@ -47,7 +47,7 @@ def build(entity_type: Any, **values: Any) -> Any:
 
 def response_type(header: RequestHeader) -> Any:
     """Give the entity type that answers a request."""
-    return APIS[ApiKey(header.api_key)].response[header.api_version]
+    return APIS[header.api_key].response[header.api_version]
 
 
 def element_type(entity_type: Any, field_name: str) -> Any:

@@ -52,7 +52,7 @@ class ScriptedServer:
     session_lifetimes_ms: list[int] = field(default_factory=list)
     """Of the logins to come; 0 when the list is used up."""
     versions: dict[ApiKey, tuple[int, int]] = field(
-        default_factory=lambda: {key: (api.min_version, api.max_version) for key, api in APIS.items()}
+        default_factory=lambda: {api.key: (api.min_version, api.max_version) for api in APIS.values()}
     )
     scripts: dict[ApiKey, Script] = field(default_factory=dict)
     """What answers a request; wins over the built-in logins and ApiVersions."""
