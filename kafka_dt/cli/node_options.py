@@ -1,0 +1,102 @@
+"""What the commands share that work on a cluster's ZooKeeper with a node's own settings.
+
+@click.command()
+@node_options
+def command(*, config: Path | None, overrides: tuple[str, ...], output: str) -> None:
+    with one_line(ConfigError, ZooKeeperError):
+        settings = node_settings(config, overrides)
+        ...
+        async with connected(settings) as client: ...
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafka_dt.config import ConfigError, SecretKeyFiles, Settings, load
+from kafka_dt.log import set_up_logging
+from kafka_dt.tokens import HmacAlgorithm, Keyring
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.configuration import zookeeper_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+
+class Output(StrEnum):
+    """The forms of `--output`."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def node_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--config`, `--override` and `--output`: the arguments `config`, `overrides` and `output`."""
+    options: tuple[Callable[..., Any], ...] = (
+        click.option(
+            "--output",
+            type=click.Choice([output.value for output in Output]),
+            default=Output.TABLE.value,
+            show_default=True,
+            callback=lambda _context, _parameter, value: Output(value),
+            help="How to print the result.",
+        ),
+        click.option(
+            "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting that wins over the file."
+        ),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="The server.properties of a node: where ZooKeeper is, and the secret keys.",
+        ),
+    )
+    for option in options:
+        command = option(command)
+    return command
+
+
+def node_settings(config: Path | None, overrides: tuple[str, ...]) -> Settings:
+    """Load the settings of a node for a command that says nothing but its result.
+
+    Raises:
+        ConfigError: they cannot be used, or hold no secret key.
+    """
+    set_up_logging("keys", logging.ERROR)
+    settings = load(config, overrides).settings
+    if not settings.zookeeper_connect:
+        raise ConfigError("zookeeper.connect", "is needed: name the server.properties of a node with --config")
+    if settings.secret_key is None:
+        raise ConfigError(
+            "delegation.token.secret.key", "is needed: name the server.properties of a node with --config"
+        )
+    return settings
+
+
+def keyring_of(settings: Settings) -> Keyring:
+    """Make the ring of a node's keys; `settings` as `node_settings` gives them."""
+    keys = SecretKeyFiles(settings).keys
+    assert keys is not None  # noqa: S101 - there is a secret key
+    return Keyring(keys.current, HmacAlgorithm(settings.hmac_algorithm), keys.previous)
+
+
+@asynccontextmanager
+async def connected(settings: Settings) -> AsyncIterator[ZooKeeperClient]:
+    """Give a client that is connected as the node would be.
+
+    Raises:
+        ConfigError: the settings cannot be used.
+        ZooKeeperError: ZooKeeper cannot be reached.
+    """
+    client = ZooKeeperClient(zookeeper_settings(settings))
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.close()

@@ -1,0 +1,63 @@
+"""Keeps a worker's ring of secret keys as its files are: a rotation needs no restart.
+
+    keys = NodeKeys(SecretKeyFiles(settings), keyring, changed)
+    await keys.refresh()         # every second, and at once when a token needs a key that is not in the ring
+
+Files are read, and the ids of new keys computed, in a thread; then the ring is replaced, and whoever has to know is
+told. With a file that cannot be used the keys stay as they are, which is one line in the log until it changes again.
+
+Source: KIP-48, "Delegation Token Master Key Rotation" (which needs new brokers for it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from kafka_dt.config import ConfigError, SecretKeyFiles
+from kafka_dt.tokens import Keyring, SecretKey
+from kafka_dt.tokens.sharing import SharedRun
+
+_LOG = logging.getLogger(__name__)
+
+
+class NodeKeys:
+    """The keys of one worker.
+
+    Args:
+        files: where they come from.
+        keyring: follows them.
+        changed: called after the ring has changed.
+    """
+
+    def __init__(self, files: SecretKeyFiles, keyring: Keyring, changed: Callable[[], Awaitable[None]]) -> None:
+        self._files = files
+        self._keyring = keyring
+        self._changed = changed
+        self._looks = SharedRun(self._look)
+
+    async def refresh(self) -> None:
+        """Take over what the files hold now, or held later than this call; many callers share the work."""
+        await self._looks.join()
+
+    async def _look(self) -> None:
+        try:
+            read = await asyncio.to_thread(self._read)
+        except ConfigError as error:
+            _LOG.error("The secret keys stay as they are, the changed ones cannot be used: %s", error)
+            return
+        if read is None or not self._keyring.replace(read[0], read[1:]):
+            return
+        older = ", ".join(key.id for key in self._keyring.keys[1:]) or "none"
+        _LOG.info("The secret keys have changed: %s is current; others: %s", self._keyring.current.id, older)
+        await self._changed()
+
+    def _read(self) -> Sequence[SecretKey] | None:
+        """Read the keys, the current one first; None if there is nothing new."""
+        if not self._files.refresh() or self._files.keys is None:
+            return None
+        keys = [SecretKey(text) for text in (self._files.keys.current, *self._files.keys.previous)]
+        for key in keys:
+            _ = key.id  # takes milliseconds, and is kept
+        return keys
