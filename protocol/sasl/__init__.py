@@ -1,14 +1,18 @@
-"""SASL mechanisms as machines without I/O: PLAIN and SCRAM of both sides, the server sides of OAUTHBEARER and GSSAPI.
+"""SASL mechanisms as machines without I/O: PLAIN and SCRAM of both sides, the server sides of all others.
 
-Read mechanism.py first: what every server side mechanism takes and gives. plain.py, scram_server.py, oauthbearer.py and
-gssapi.py are the server sides, scram_client.py and `plain_message` the client sides; scram.py holds what both sides of
-SCRAM compute, scram_messages.py and scram_attributes.py its grammar, errors.py what a client can meet.
+Read mechanism.py first: what every server side mechanism takes and gives. plain.py, scram_server.py, oauthbearer.py,
+gssapi.py and digest_md5.py are the server sides, scram_client.py and `plain_message` the client sides; scram.py holds
+what both sides of SCRAM compute, scram_messages.py and scram_attributes.py its grammar, digest_md5_messages.py and
+digest_md5_directives.py that of DIGEST-MD5, errors.py what a client can meet.
 
-Source: RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `tokenauth`, KIP-342 for extensions.
+Source: RFC 2831, RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `tokenauth`, KIP-342 for
+extensions.
 """
 
+from protocol.sasl.digest_md5 import DIGEST_MD5, DigestServer
 from protocol.sasl.errors import (
     GssRefused,
+    MalformedDigestMessage,
     MalformedScramMessage,
     SaslError,
     ScramError,
@@ -42,6 +46,7 @@ from protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from protocol.sasl.scram_server import TOKENAUTH, ScramServer
 
 __all__ = [
+    "DIGEST_MD5",
     "GSSAPI",
     "MAX_ITERATIONS",
     "NO_EXTENSIONS",
@@ -53,10 +58,12 @@ __all__ = [
     "BearerVerdict",
     "Challenge",
     "CredentialRequest",
+    "DigestServer",
     "Failure",
     "GssContext",
     "GssRefused",
     "GssapiServer",
+    "MalformedDigestMessage",
     "MalformedScramMessage",
     "OAuthBearerServer",
     "Outcome",

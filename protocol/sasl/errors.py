@@ -2,6 +2,7 @@
 
     RemoteProtocolError
       SaslError                        the exchange of a mechanism cannot go on
+        MalformedDigestMessage         a message of DIGEST-MD5 does not follow the grammar of RFC 2831
         GssRefused                     GSSAPI does not accept a token or a wrapped message
         ScramError                     ... of SCRAM
           MalformedScramMessage        a message does not follow the grammar of RFC 5802
@@ -10,9 +11,9 @@
           ServerSignatureMismatch      the server does not know the credential
           ServerRejected               the server says why it ends the exchange
 
-The client machine raises them, and so does a `gssapi.GssContext`. The server machines do not: a client's mistake is a
-value there (`mechanism.Failure`), because every mistake gets the same answer. A machine that is driven in the wrong
-order raises `protocol.errors.LocalProtocolError`.
+The client machine and the parsers raise them, and so does a `gssapi.GssContext`. The server machines do not: a client's
+mistake is a value there (`mechanism.Failure`), because every mistake gets the same answer. A machine that is driven in
+the wrong order raises `protocol.errors.LocalProtocolError`.
 
 No text of the peer enters a message unless it went through `printable`, and no secret does at all.
 
@@ -29,6 +30,17 @@ class SaslError(RemoteProtocolError):
 
 class GssRefused(SaslError):
     """GSSAPI does not accept what the client sent; the text is for our log, one line without the client's words."""
+
+
+class MalformedDigestMessage(SaslError):
+    """A message of DIGEST-MD5 does not follow the grammar."""
+
+    def __init__(self, message_name: str, reason: str) -> None:
+        super().__init__(f"{message_name}: {reason}")
+        self.message_name = message_name
+        """`digest-response`."""
+        self.reason = reason
+        """What is wrong, without any of the peer's text."""
 
 
 class ScramError(SaslError):
