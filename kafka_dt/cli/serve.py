@@ -10,9 +10,11 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.errors import one_line
-from kafka_dt.config import ConfigError, Endpoint, Loaded, load
+from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, load
 from kafka_dt.log import set_up_logging
 from kafka_dt.server.workers import WorkerFailed
+from kafka_dt.tokens import SecretKey
+from kafka_dt.tokens.secret_key import SHORT_CHARACTERS
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,8 +49,25 @@ def report_left_out(loaded: Loaded) -> None:
         _LOG.warning("Not supported; what they would protect is not protected: %s", ", ".join(loaded.unprotected))
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
-    if loaded.settings.secret_key is None:
+    _report_keys(loaded.settings)
+
+
+def _report_keys(settings: Settings) -> None:
+    """Log what is wrong with the secret keys, though a node can start with them."""
+    keys = SecretKeyFiles(settings).keys
+    if keys is None:
         _LOG.warning("delegation.token.secret.key is not set: every request about tokens is refused")
+        if settings.previous_secret_keys:
+            _LOG.warning("kafka.dt.secret.keys.previous has no effect without delegation.token.secret.key")
+        return
+    short = sum(SecretKey(text).is_short for text in {keys.current, *keys.previous})
+    if short:
+        _LOG.warning(
+            "Secret keys with fewer than %d characters, which could be guessed: %d of %d",
+            SHORT_CHARACTERS,
+            short,
+            len({keys.current, *keys.previous}),
+        )
 
 
 def announce(addresses: Sequence[Endpoint]) -> None:

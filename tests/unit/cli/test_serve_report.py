@@ -17,7 +17,7 @@ def test_settings_without_effect_are_named_by_what_it_means(caplog: pytest.LogCa
         "zookeeper.ssl.crl.enable": "true",
         "listener.name.a.principal.builder.class": "com.example.Builder",
         "my.plugin": "1",
-        "delegation.token.secret.key": "secret",
+        "delegation.token.secret.key": "k" * 32,
     }
     report_left_out(from_properties(properties))
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
@@ -28,4 +28,34 @@ def test_settings_without_effect_are_named_by_what_it_means(caplog: pytest.LogCa
             "listener.name.a.principal.builder.class, zookeeper.ssl.crl.enable",
         ),
         ("WARNING", "Settings that neither a broker nor kafka-dt knows: my.plugin"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("properties", "lines"),
+    [
+        (
+            {},
+            ["delegation.token.secret.key is not set: every request about tokens is refused"],
+        ),
+        (
+            {"kafka.dt.secret.keys.previous": "o" * 32},
+            [
+                "delegation.token.secret.key is not set: every request about tokens is refused",
+                "kafka.dt.secret.keys.previous has no effect without delegation.token.secret.key",
+            ],
+        ),
+        (
+            {"delegation.token.secret.key": "k" * 31, "kafka.dt.secret.keys.previous": "short\n" + "o" * 32},
+            ["Secret keys with fewer than 32 characters, which could be guessed: 2 of 3"],
+        ),
+        ({"delegation.token.secret.key": "k" * 32, "kafka.dt.secret.keys.previous": "o" * 32}, []),
+    ],
+)
+def test_keys_that_should_be_others_are_one_line_each(
+    properties: dict[str, str], lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    report_left_out(from_properties(properties))
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", line) for line in lines
     ]
