@@ -12,6 +12,7 @@ ZooKeeperError
   CannotConnect         no connection within the time allowed at the start
   LoginUnusable         the login, or the lack of one, does not fit what is asked for
   InvalidZnode          the bytes of a znode are not what Kafka writes there
+    UnknownKey            they need a secret key that is not in the ring
   EmbeddedZooKeeperError
     JavaNotFound          no Java to run the embedded ZooKeeper with
     JarsNotFound          no ZooKeeper to run (the `embedded` extra is not installed)
@@ -125,6 +126,10 @@ class InvalidZnode(ZooKeeperError):
         super().__init__(f"{path}: {reason}" if path else reason)
         self.reason = reason
         self.path = path
+
+
+class UnknownKey(InvalidZnode):
+    """What a token's znode says cannot be used, because no key of the ring fits; a key that comes later may."""
 
 
 class EmbeddedZooKeeperError(ZooKeeperError):

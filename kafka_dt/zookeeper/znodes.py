@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.tokens.errors import InvalidPrincipal
@@ -110,7 +111,7 @@ class TokenZnode:
         key_id = documents.text(document, cls.KEY_ID)
         if not _KEY_ID_TEXT.fullmatch(key_id):
             raise InvalidZnode(f"{cls.KEY_ID} is not 16 hex characters")
-        return key_id
+        return sys.intern(key_id)  # few keys make all tokens
 
 
 class TokenChangeZnode:
