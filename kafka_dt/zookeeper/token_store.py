@@ -3,9 +3,9 @@
 A change is one `multi`: the token's znode, guarded by its version, and a change znode that tells brokers and other
 nodes of it. So both happen or neither, in one round trip, and many may be under way at once.
 
-All reports to the listener are made as answers arrive, in ZooKeeper's order. The answer to a create does not tell its
-transaction, so its revision is 0 (nothing older exists); changes made here are not read again when their change znode
-comes by.
+Reports to the listener are made as answers arrive, in ZooKeeper's order; `token_reports` does it, also for what has to
+be opened first. The answer to a create does not tell its transaction, so its revision is 0 (nothing older exists);
+changes made here are not read again when their change znode comes by.
 
 When the connection breaks while a change is under way its outcome is unknown and StoreUnavailable says so. It is not
 tried again here. A caller may: a create makes another token, update and delete are guarded by the version.
@@ -15,6 +15,7 @@ Source: kafka.server.DelegationTokenManagerZk, kafka.zk.KafkaZkClient (setOrCrea
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from functools import partial
@@ -24,7 +25,6 @@ from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarg
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.changes import ChangeFollower
 from kafka_dt.zookeeper.errors import (
-    InvalidZnode,
     MultiFailed,
     NodeExists,
     NoNode,
@@ -35,20 +35,21 @@ from kafka_dt.zookeeper.errors import (
 from kafka_dt.zookeeper.operations import Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.shared_sync import SharedSync
+from kafka_dt.zookeeper.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode, is_node_name
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Operation
+    from kafka_dt.zookeeper.token_codec import TokenCodec
 
 log = logging.getLogger(__name__)
 
 LOAD_WINDOW = 128
-"""How many reads of a full load are under way at once; the client has more places, for requests of users."""
+"""How many tokens of a full load are being read or opened at once; client and threads have places for users, too."""
 
 
 class ZooKeeperTokenStore:
@@ -56,18 +57,23 @@ class ZooKeeperTokenStore:
 
     Args:
         client: a started client.
+        codec: between tokens and the bytes of their znodes.
         now_ms: the wall clock, in milliseconds since 1970.
         limits: when change znodes are removed.
     """
 
     def __init__(
-        self, client: ZooKeeperClient, *, now_ms: Callable[[], int], limits: PurgeLimits | None = None
+        self,
+        client: ZooKeeperClient,
+        codec: TokenCodec,
+        *,
+        now_ms: Callable[[], int],
+        limits: PurgeLimits | None = None,
     ) -> None:
         self._client = client
-        self._listener: ChangeListener = _nobody
+        self._codec = codec
+        self._reports = TokenReports(codec)
         self._sync = SharedSync(client.sync, TokenZnode.PARENT)
-        self._known: set[str] = set()
-        self._unreadable: dict[str, int] = {}
         self._purger = ChangePurger(client, TokenChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
         self._changes = ChangeFollower(
             client,
@@ -82,13 +88,22 @@ class ZooKeeperTokenStore:
         """Whether requests can be made now."""
         return self._client.connected
 
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """The ids of the tokens that are there and cannot be served, each with the reason."""
+        return self._reports.unreadable
+
     def staleness_ms(self) -> int:
         """Return for how long changes of other nodes may have gone unreported."""
         return self._changes.staleness_ms()
 
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener."""
-        self._listener = listener
+        self._reports.listener = listener
+
+    def on_unknown_key(self, hook: Callable[[], None]) -> None:
+        """Set who is called when a token needs a key that is not in the ring; many may in a row."""
+        self._reports.on_unknown_key = hook
 
     async def load(self) -> None:
         """Report every stored token, and keep reporting."""
@@ -104,6 +119,7 @@ class ZooKeeperTokenStore:
         """Stop reporting and purging; the client stays open."""
         await self._changes.close()
         await self._purger.close()
+        self._reports.close()
 
     async def read(self, token_id: str) -> StoredToken | None:
         """Return the token as it is now; a text that cannot be an id costs nothing."""
@@ -113,20 +129,19 @@ class ZooKeeperTokenStore:
             synced = await self._sync.sent()
             answer = self._get(token_id)
             await synced
-            return await answer
+            return await _reported(answer)
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
     async def create(self, token: Token) -> StoredToken:
         """Write a new token."""
-        path = TokenZnode.path(token.token_id)
-        operation = Create(path, TokenZnode.encode(token))
+        operation = Create(TokenZnode.path(token.token_id), await self._codec.encode(token))
         stored: StoredToken = await self._change(token.token_id, None, operation, lambda _: StoredToken(token, 0, 0))
         return stored
 
     async def update(self, token: Token, version: int) -> StoredToken:
         """Write a token that is stored at `version`."""
-        operation = SetData(TokenZnode.path(token.token_id), TokenZnode.encode(token), version)
+        operation = SetData(TokenZnode.path(token.token_id), await self._codec.encode(token), version)
         stored: StoredToken = await self._change(
             token.token_id, version, operation, lambda stat: StoredToken(token, stat.version, stat.modified_zxid)
         )
@@ -140,6 +155,13 @@ class ZooKeeperTokenStore:
         """Return when every change acknowledged anywhere before this call has been reported."""
         try:
             await self._changes.catch_up()
+        except ZooKeeperError as error:
+            raise StoreUnavailable(str(error)) from error
+
+    async def reread_unreadable(self) -> None:
+        """Try again what could not be read."""
+        try:
+            await self._read_all(self.unreadable, again=True)
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -168,7 +190,7 @@ class ZooKeeperTokenStore:
                 self._changes.own(change_path)
                 self._purger.add(change_path)
             stored = state(result)
-            self._report(token_id, stored)
+            self._reports.tell(token_id, stored, operation.data if isinstance(operation, Create) else b"")
             return stored
 
         try:
@@ -183,7 +205,7 @@ class ZooKeeperTokenStore:
         if isinstance(cause, NodeExists | VersionMismatch):
             return VersionConflict(token_id, version)
         if isinstance(cause, NoNode) and version is not None:
-            self._report(token_id, None)
+            self._reports.tell(token_id, None)
             return TokenNotFound(token_id)
         unavailable = StoreUnavailable(str(error))
         unavailable.__cause__ = error
@@ -193,74 +215,56 @@ class ZooKeeperTokenStore:
         """Read a token again that was changed by somebody else."""
         token_id = TokenChangeZnode.decode(change)
         if is_node_name(token_id):
-            await self._get(token_id)
+            await _reported(self._get(token_id, if_changed=True))
 
     async def _compare(self) -> None:
         """Read all tokens, and tell which of the known ones are gone."""
         await self._client.ensure_path(TokenZnode.PARENT)
         token_ids = await self._client.children(TokenZnode.PARENT, arrived=self._list_arrived)
-        window: deque[asyncio.Future[StoredToken | None]] = deque()
+        await self._read_all(token_ids, if_changed=True)
+        log.info("%d delegation tokens read", len(token_ids))
+        if unreadable := self._reports.unreadable:
+            log.warning("%d delegation tokens are not readable, and not served", len(unreadable))
+
+    async def _read_all(self, token_ids: Iterable[str], **how: bool) -> None:
+        """Read many tokens; all of them have been reported when this returns."""
+        window: deque[asyncio.Future[_Read]] = deque()
         for token_id in token_ids:
             if len(window) == LOAD_WINDOW:
-                await window.popleft()
-            window.append(self._get(token_id))
+                await _reported(window.popleft())
+            window.append(self._get(token_id, **how))
         for read in window:
-            await read
-        log.info("%d delegation tokens read", len(token_ids))
+            await _reported(read)
 
     def _list_arrived(self, token_ids: list[str] | None, error: ZooKeeperError | None) -> list[str]:
         """Compare what is known with what there is, in the moment in which both are of the same time."""
         if error is not None or token_ids is None:
             raise error or NoNode(TokenZnode.PARENT)
-        for token_id in self._known.difference(token_ids):
-            self._report(token_id, None)
+        self._reports.listed(token_ids)
         return token_ids
 
-    def _get(self, token_id: str) -> asyncio.Future[StoredToken | None]:
+    def _get(self, token_id: str, **how: bool) -> asyncio.Future[_Read]:
+        """Read a token; `how` is what TokenReports.read takes."""
         future: asyncio.Future[Any] = self._client.get(
-            TokenZnode.path(token_id), arrived=partial(self._token_arrived, token_id)
+            TokenZnode.path(token_id), arrived=partial(self._token_arrived, token_id, how)
         )
         return future
 
-    def _token_arrived(self, token_id: str, znode: Znode | None, error: ZooKeeperError | None) -> StoredToken | None:
+    def _token_arrived(
+        self, token_id: str, how: Mapping[str, bool], znode: Znode | None, error: ZooKeeperError | None
+    ) -> _Read:
         if error is not None and not isinstance(error, NoNode):
             raise error
         if znode is None:
-            self._unreadable.pop(token_id, None)
-        stored = None if znode is None else self._decoded(token_id, znode)
-        self._report(token_id, stored)
-        return stored
-
-    def _decoded(self, token_id: str, znode: Znode) -> StoredToken | None:
-        """Decode a token; one that is not readable counts as gone."""
-        try:
-            token = _token(token_id, znode)
-        except InvalidZnode as error:
-            self._tell_once(token_id, znode, error)
+            self._reports.tell(token_id, None)
             return None
-        return StoredToken(token, znode.stat.version, znode.stat.modified_zxid)
-
-    def _tell_once(self, token_id: str, znode: Znode, error: InvalidZnode) -> None:
-        """Log that a token is not readable, once for each time it was written."""
-        if self._unreadable.get(token_id) != znode.stat.modified_zxid:
-            self._unreadable[token_id] = znode.stat.modified_zxid
-            log.error("the delegation token %s is not readable: %s", TokenZnode.path(token_id), error)
-
-    def _report(self, token_id: str, stored: StoredToken | None) -> None:
-        if stored is None:
-            self._known.discard(token_id)
-        else:
-            self._known.add(stored.token.token_id)
-            self._unreadable.pop(token_id, None)
-        self._listener(token_id, stored)
+        return self._reports.read(token_id, znode, **how)
 
 
-def _token(token_id: str, znode: Znode) -> Token:
-    token = TokenZnode.decode(znode.data)
-    if token.token_id != token_id:
-        raise InvalidZnode("it names another token")
-    return token
+async def _reported(answer: asyncio.Future[_Read]) -> StoredToken | None:
+    """Wait until the answer to a read has been reported; who gives up does not stop the opening."""
+    read = await answer
+    return await asyncio.shield(read) if isinstance(read, asyncio.Future) else read
 
 
-def _nobody(token_id: str, stored: StoredToken | None) -> None:
-    """Hear changes before anybody has asked for them."""
+_Read = StoredToken | Opening | None

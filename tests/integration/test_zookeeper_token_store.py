@@ -19,6 +19,7 @@ from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
 from kafka_dt.zookeeper.znodes import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, node_of, now_ms, settings
+from tests.support.token_codecs import codec_of
 from tests.support.token_store_contract import TokenStoreContract, new_token
 
 if TYPE_CHECKING:
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
 CHANGES = "/delegation_token/token_changes"
 
 
+@pytest.mark.parametrize("seal", [False, True], ids=["plain", "sealed"])
 class TestZooKeeperTokenStore(TokenStoreContract):
     @pytest.fixture
-    async def stores(self, zookeeper_connect: str) -> AsyncIterator[tuple[ZooKeeperTokenStore, ZooKeeperTokenStore]]:
+    async def stores(
+        self, zookeeper_connect: str, *, seal: bool
+    ) -> AsyncIterator[tuple[ZooKeeperTokenStore, ZooKeeperTokenStore]]:
         async with client_of(settings(zookeeper_connect)) as one, client_of(settings(zookeeper_connect)) as other:
-            stores = ZooKeeperTokenStore(one, now_ms=now_ms), ZooKeeperTokenStore(other, now_ms=now_ms)
+            codec = codec_of(seal=seal)
+            stores = ZooKeeperTokenStore(one, codec, now_ms=now_ms), ZooKeeperTokenStore(other, codec, now_ms=now_ms)
             yield stores
             for store in stores:
                 await store.close()
@@ -272,7 +277,7 @@ async def test_what_others_have_left_behind_is_purged_when_it_is_old(zookeeper_c
 
 async def test_a_closed_connection_refuses_at_once(zookeeper_connect: str) -> None:
     async with client_of(settings(zookeeper_connect)) as client:
-        store = ZooKeeperTokenStore(client, now_ms=now_ms)
+        store = ZooKeeperTokenStore(client, codec_of(seal=True), now_ms=now_ms)
         await store.load()
         await store.close()
     assert not store.connected

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+from tests.support.token_codecs import codec_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.store import StoredToken
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.purge import PurgeLimits
+    from kafka_dt.zookeeper.token_codec import TokenCodec
 
 SESSION_TIMEOUT_MS = 4000
 """With the ticks of the test servers it is as short as the server allows, or near."""
@@ -67,9 +69,11 @@ class Node:
 
 
 @asynccontextmanager
-async def node_of(client_settings: ZooKeeperSettings, limits: PurgeLimits | None = None) -> AsyncIterator[Node]:
+async def node_of(
+    client_settings: ZooKeeperSettings, limits: PurgeLimits | None = None, codec: TokenCodec | None = None
+) -> AsyncIterator[Node]:
     async with client_of(client_settings) as client:
-        node = Node(client, ZooKeeperTokenStore(client, now_ms=now_ms, limits=limits))
+        node = Node(client, ZooKeeperTokenStore(client, codec or codec_of(), now_ms=now_ms, limits=limits))
         node.store.on_change(node.hear)
         await node.store.load()
         try:

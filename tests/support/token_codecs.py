@@ -1,0 +1,41 @@
+"""Codecs for tests that write and read token znodes, and threads that work when a test says so."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+from kafka_dt.tokens import Keyring, SecretKey
+from kafka_dt.zookeeper.token_codec import TokenCodec
+
+CURRENT, OLDER, FOREIGN = (SecretKey(f"the {name} secret key of the token codec's tests") for name in "abc")
+"""Shared, because an id takes some milliseconds."""
+_THREADS = ThreadPoolExecutor(2, thread_name_prefix="codec")
+
+
+def codec_of(keyring: Keyring | None = None, *, seal: bool = False, executor: Executor = _THREADS) -> TokenCodec:
+    return TokenCodec(keyring or Keyring(CURRENT), seal=seal, executor=executor, random_bytes=secrets.token_bytes)
+
+
+class HeldExecutor(Executor):
+    """Runs what it is given when it is told to, so that a test decides what ends before what."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._held.append((future, lambda: work(*args, **kwargs)))
+        return future
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def release(self) -> None:
+        """Run everything that has been given so far."""
+        held, self._held = self._held, []
+        for future, work in held:
+            if future.set_running_or_notify_cancel():
+                future.set_result(work())
