@@ -1,0 +1,86 @@
+"""What a task may decide about a token znode, and what became of it.
+
+A task is a function of a token id and the bytes of its znode. It is called in threads, several at once, so it keeps
+nothing but what never changes. What it has to tell besides travels in the `note` of its decision.
+
+Source: KIP-395, "Future work" (a tool for all existing delegation tokens).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Nothing is to be done."""
+
+    note: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The znode gets other bytes."""
+
+    data: bytes
+    note: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """The znode is deleted: the token ends."""
+
+    note: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """It cannot be worked on; it is left as it is."""
+
+    reason: str
+    """Without anything of the token itself, so that equal reasons can be counted."""
+
+
+Decision = Leave | Write | Remove | Fail
+
+
+class Task(Protocol):
+    """What is done with each znode."""
+
+    @property
+    def announces(self) -> bool:
+        """Whether its changes are told to brokers and nodes by change znodes."""
+
+    def __call__(self, token_id: str, data: bytes) -> Decision:
+        """Decide about one znode.
+
+        Raises:
+            InvalidZnode: it is not readable; that counts as Fail with its reason.
+        """
+
+
+class Outcome(Enum):
+    """What became of a znode."""
+
+    CHANGED = "changed"
+    """It was written or deleted (or would have been, in a dry run)."""
+    UNCHANGED = "unchanged"
+    """It was left as it is."""
+    GONE = "gone"
+    """Somebody else deleted it meanwhile."""
+    FAILED = "failed"
+    """It was left as it is, because something is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one znode, and why."""
+
+    token_id: str
+    outcome: Outcome
+    reason: str = ""
+    """Of a failure."""
+    note: object = None
+    """Of the last decision."""

@@ -1,0 +1,278 @@
+"""Has a task decide about every znode of a list, and carries the decisions out, guarded by the version that was read.
+
+    await process(client, names, Seal(keyring, token_bytes), report=summary.add, now_ms=now_ms)
+
+A few lanes work on a batch each: its znodes are read, decided about in a thread, and written in one request. So the
+requests under way and the memory are bounded; what grows with the number of tokens is the list of their names alone
+(about 90 bytes each).
+
+What happens meanwhile: a znode that was changed between reading and writing is read and decided about again; one
+that is gone counts as gone; one that cannot be read or written counts as failed and stays as it is. When the connection
+is lost the batch waits for the next one and begins again by reading, so a change whose answer was lost is found made.
+`stop` ends the run after the batches under way; a run that was stopped or killed leaves every znode either as it was
+or wholly changed, and can be begun again.
+
+Source: KIP-395, "Future work".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
+from kafka_dt.bulk.writes import Change, Writes, announced_writes
+from kafka_dt.zookeeper.errors import (
+    AccessDenied,
+    ConnectionLost,
+    InvalidZnode,
+    NoNode,
+    RequestTooLarge,
+    VersionMismatch,
+    ZooKeeperError,
+)
+from kafka_dt.zookeeper.operations import Delete, SetData
+from kafka_dt.zookeeper.znodes import TokenZnode
+
+if TYPE_CHECKING:
+    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.operations import Operation, Znode
+
+Report = Callable[[Sequence[Result]], None]
+"""Hears what became of the znodes of a batch, in the event loop."""
+
+ALWAYS_CHANGED: Final = "it was changed by others each time it was to be written"
+UNREACHABLE: Final = "the connection to ZooKeeper was lost each time it was tried"
+_RECONNECTED_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BulkLimits:
+    """How much at once, and how long."""
+
+    batch: int = 64
+    """Znodes that are read, decided and written together."""
+    lanes: int = 6
+    """Batches under way: enough that threads always find one that has been read."""
+    attempts: int = 10
+    """How often a znode is begun again after a conflict or a lost connection."""
+    reconnect_s: float = 60.0
+    """How long a lost connection is waited for."""
+
+
+async def token_ids(client: ZooKeeperClient) -> list[str]:
+    """Return the names of all token znodes; none where no token was ever made.
+
+    Raises:
+        ZooKeeperError: they cannot be read.
+    """
+    try:
+        return await client.children(TokenZnode.PARENT)
+    except NoNode:
+        return []
+
+
+async def process(
+    client: ZooKeeperClient,
+    names: Iterable[str],
+    task: Task,
+    *,
+    report: Report,
+    now_ms: Callable[[], int],
+    dry_run: bool = False,
+    stop: asyncio.Event | None = None,
+    limits: BulkLimits | None = None,
+) -> None:
+    """Work on the token znodes of these names.
+
+    Args:
+        client: a started client.
+        names: token ids; each counts in one result.
+        task: decides about each.
+        report: hears the results, a batch at a time.
+        now_ms: the wall clock, in milliseconds since 1970.
+        dry_run: decide only; what would be changed counts as changed.
+        stop: set it to end after the batches that are under way.
+        limits: how much at once.
+
+    Raises:
+        ConnectionLost: ZooKeeper did not come back in time; what was done has been reported.
+        ZooKeeperError: ZooKeeper refuses more than a single znode.
+    """
+    run = _Run(client, task, report, stop or asyncio.Event(), limits or BulkLimits())
+    if dry_run:
+        await run.all(names, None)
+    elif task.announces:
+        async with announced_writes(client, now_ms) as writes:
+            await run.all(names, writes)
+    else:
+        await run.all(names, Writes(client))
+
+
+class _Read(NamedTuple):
+    token_id: str
+    znode: Znode
+
+
+class _Run:
+    def __init__(
+        self,
+        client: ZooKeeperClient,
+        task: Task,
+        report: Report,
+        stop: asyncio.Event,
+        limits: BulkLimits,
+    ) -> None:
+        self._client = client
+        self._task = task
+        self._report = report
+        self._stop = stop
+        self._limits = limits
+
+    async def all(self, names: Iterable[str], writes: Writes | None) -> None:
+        """Work on all names, several batches at once; without `writes` nothing is changed."""
+        left = iter(names)
+        try:
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(self._limits.lanes):
+                    lanes.create_task(self._lane(left, writes))
+        except* ZooKeeperError as failed:
+            raise failed.exceptions[0] from None
+
+    async def _lane(self, left: Iterator[str], writes: Writes | None) -> None:
+        while not self._stop.is_set() and (names := list(islice(left, self._limits.batch))):
+            batch = _Batch(self._client, self._task, writes)
+            try:
+                await self._finish(batch, names)
+            finally:
+                self._report(list(batch.results.values()))
+
+    async def _finish(self, batch: _Batch, names: Sequence[str]) -> None:
+        for _ in range(self._limits.attempts):
+            names = await batch.attempt(names)
+            if not names:
+                return
+            if not await self._reconnected():
+                return  # told to stop; what is left has no result, as if it had not been begun
+        batch.give_up(names)
+
+    async def _reconnected(self) -> bool:
+        """Wait for the connection; False when told to stop while there is none."""
+        deadline_s = time.monotonic() + self._limits.reconnect_s
+        while not self._client.connected:
+            if self._stop.is_set():
+                return False
+            if time.monotonic() > deadline_s:
+                raise ConnectionLost(
+                    f"ZooKeeper has not been reached again for {self._limits.reconnect_s:g} s", sent=False
+                )
+            await asyncio.sleep(_RECONNECTED_POLL_S)
+        return True
+
+
+class _Batch:
+    """Some znodes, from reading to their results."""
+
+    def __init__(self, client: ZooKeeperClient, task: Task, writes: Writes | None) -> None:
+        self._client = client
+        self._task = task
+        self._writes = writes
+        self._unsure: set[str] = set()
+        """Which of them may have been changed by a request whose answer was lost."""
+        self._lost: set[str] = set()
+        self.results: dict[str, Result] = {}
+
+    async def attempt(self, names: Sequence[str]) -> list[str]:
+        """Read, decide and write; returns those that are to be begun again."""
+        self._lost.clear()
+        found = await self._read(names)
+        decisions = await asyncio.to_thread(_decide, self._task, found)
+        changes = [
+            (read, decision, operation)
+            for read, decision in zip(found, decisions, strict=True)
+            if (operation := self._settled_or_operation(read, decision)) is not None
+        ]
+        await self._write(changes)
+        return [name for name in names if name not in self.results]
+
+    def give_up(self, names: Iterable[str]) -> None:
+        """Have what is still not done failed."""
+        for name in names:
+            self._settle(name, Outcome.FAILED, UNREACHABLE if name in self._lost else ALWAYS_CHANGED)
+
+    async def _read(self, names: Sequence[str]) -> list[_Read]:
+        answers = await asyncio.gather(
+            *(self._client.get(TokenZnode.path(name)) for name in names), return_exceptions=True
+        )
+        found = []
+        for name, answer in zip(names, answers, strict=True):
+            if isinstance(answer, BaseException):
+                self._refused(name, answer)
+            else:
+                found.append(_Read(name, answer))
+        return found
+
+    def _settled_or_operation(self, read: _Read, decision: Decision) -> Operation | None:
+        """Settle what is not to be written; return what is to be done with the others."""
+        match decision:
+            case Leave(note=note):
+                outcome = Outcome.CHANGED if read.token_id in self._unsure else Outcome.UNCHANGED
+                self._settle(read.token_id, outcome, note=note)
+            case Fail(reason=reason):
+                self._settle(read.token_id, Outcome.FAILED, reason)
+            case Write(note=note) | Remove(note=note) if self._writes is None:
+                self._settle(read.token_id, Outcome.CHANGED, note=note)
+            case Write(data=data):
+                return SetData(TokenZnode.path(read.token_id), data, read.znode.stat.version)
+            case Remove():
+                return Delete(TokenZnode.path(read.token_id), read.znode.stat.version)
+        return None
+
+    async def _write(self, changes: Sequence[tuple[_Read, Decision, Operation]]) -> None:
+        if not changes or self._writes is None:
+            return
+        made = await self._writes.carry_out([Change(read.token_id, operation) for read, _, operation in changes])
+        for (read, decision, _), error in zip(changes, made, strict=True):
+            if error is None:
+                self._settle(read.token_id, Outcome.CHANGED, note=getattr(decision, "note", None))
+            else:
+                self._refused(read.token_id, error)
+
+    def _refused(self, name: str, error: BaseException) -> None:
+        """Settle what was refused, unless it is worth another attempt."""
+        match error:
+            case ConnectionLost(sent=sent):
+                self._lost.add(name)
+                if sent:
+                    self._unsure.add(name)
+            case VersionMismatch():
+                pass
+            case NoNode():
+                self._settle(name, Outcome.CHANGED if name in self._unsure else Outcome.GONE)
+            case AccessDenied():
+                self._settle(name, Outcome.FAILED, "ZooKeeper does not let us")
+            case RequestTooLarge():
+                self._settle(name, Outcome.FAILED, "it would be larger than ZooKeeper takes")
+            case ZooKeeperError():
+                self._settle(name, Outcome.FAILED, f"ZooKeeper refuses ({type(error.__cause__ or error).__name__})")
+            case _:
+                raise error
+
+    def _settle(self, name: str, outcome: Outcome, reason: str = "", *, note: object = None) -> None:
+        self.results[name] = Result(name, outcome, reason, note)
+
+
+def _decide(task: Task, found: Iterable[_Read]) -> list[Decision]:
+    """Have the task decide about a batch, in one go of a thread."""
+    return [_decision(task, read) for read in found]
+
+
+def _decision(task: Task, read: _Read) -> Decision:
+    try:
+        return task(read.token_id, read.znode.data)
+    except InvalidZnode as error:
+        return Fail(error.reason)

@@ -1,0 +1,63 @@
+"""Adds up the results of a run: how many were changed, how many not, and what failed why.
+
+Its size is bounded whatever fails: so many reasons, and of each so many names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.bulk.decisions import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_dt.bulk.decisions import Result
+
+NAMES_A_REASON: Final = 5
+MAX_REASONS: Final = 50
+OTHER_REASONS: Final = "other reasons"
+
+
+@dataclass(slots=True)
+class Failures:
+    """The znodes that failed for one reason."""
+
+    count: int = 0
+    token_ids: list[str] = field(default_factory=list)
+    """The first few."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of the znodes so far."""
+
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    failures: dict[str, Failures] = field(default_factory=dict)
+    """By reason."""
+
+    @property
+    def total(self) -> int:
+        """How many znodes are done."""
+        return self.counts.total()
+
+    @property
+    def failed(self) -> int:
+        """How many of them failed."""
+        return self.counts[Outcome.FAILED]
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Count results."""
+        self.counts.update(result.outcome for result in results)
+        for result in results:
+            if result.outcome is Outcome.FAILED:
+                self._add_failure(result)
+
+    def _add_failure(self, result: Result) -> None:
+        known = result.reason in self.failures or len(self.failures) < MAX_REASONS
+        failures = self.failures.setdefault(result.reason if known else OTHER_REASONS, Failures())
+        failures.count += 1
+        if len(failures.token_ids) < NAMES_A_REASON:
+            failures.token_ids.append(result.token_id)
