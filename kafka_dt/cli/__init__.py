@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _COMMANDS: Final = {
+    "keys": "kafka_dt.cli.keys:keys",
     "run": "kafka_dt.cli.run:run",
     "serve": "kafka_dt.cli.serve:serve",
     "token": "kafka_dt.cli.token:token",
@@ -29,23 +30,23 @@ _COMMANDS: Final = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed.
+    """A group whose commands are imported when they are needed, beside those that it has already.
 
-    commands: name -> `module:attribute` of each command
+    lazy_commands: name -> `module:attribute` of each command
     """
 
     def __init__(self, *, lazy_commands: Mapping[str, str], **attributes: object) -> None:
         super().__init__(**attributes)  # type: ignore[arg-type]  # click's own, passed on
         self._lazy_commands = lazy_commands
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted(self._lazy_commands)
+        return sorted({*super().list_commands(ctx), *self._lazy_commands})
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None when there is none of this name."""
         if cmd_name not in self._lazy_commands:
-            return None
+            return super().get_command(ctx, cmd_name)
         module, _, attribute = self._lazy_commands[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command

@@ -1,5 +1,7 @@
 """`kafka-dt token create|renew|expire|describe`: the flags of kafka-delegation-tokens.sh, as sub-commands.
 
+`expire-all` is in a module of its own, which needs more of the server than these.
+
 Source: org.apache.kafka.tools.DelegationTokenCommand.
 """
 
@@ -11,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 
 import click
-import javaproperties
 
+from kafka_dt.cli import LazyGroup
+from kafka_dt.cli.client_options import client_config, connection_options
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.token_output import Output, write_expiry, write_token, write_tokens
 from kafka_dt.client import (
     ClientConfig,
-    ClientConfigError,
     InvalidArgument,
     TokenClient,
     TokenClientError,
@@ -54,27 +56,9 @@ class _Milliseconds(click.ParamType[int]):
 _MILLISECONDS: Final = _Milliseconds()
 
 
-@click.group()
+@click.group(cls=LazyGroup, lazy_commands={"expire-all": "kafka_dt.cli.token_expire_all:expire_all"})
 def token() -> None:
     """Create, renew, expire and describe delegation tokens."""
-
-
-def _connection_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option(
-            "--command-config",
-            type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-            metavar="FILE",
-            help="Kafka client properties (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.*).",
-        ),
-        click.option(
-            "--bootstrap-server",
-            metavar="HOST:PORT[,...]",
-            help="Servers to connect to; the first that answers is used. [default: bootstrap.servers in FILE]",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def _hmac_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -103,7 +87,7 @@ def _output_option(*outputs: Output) -> Callable[[Callable[..., None]], Callable
 
 
 @token.command()
-@_connection_options
+@connection_options
 @click.option(
     "--max-life-time-period",
     type=_MILLISECONDS,
@@ -132,13 +116,13 @@ def create(
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
     with one_line(TokenClientError):
-        config = _config(bootstrap_server, command_config)
+        config = client_config(bootstrap_server, command_config)
         made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
     write_token(made, output, config)
 
 
 @token.command()
-@_connection_options
+@connection_options
 @_hmac_options
 @click.option(
     "--renew-time-period",
@@ -162,13 +146,13 @@ def renew(
     """Move a token's expiry, never beyond its maximum lifetime."""
     with one_line(TokenClientError):
         secret = _hmac(hmac, hmac_file)
-        config = _config(bootstrap_server, command_config)
+        config = client_config(bootstrap_server, command_config)
         expiry_timestamp_ms = _ask(config, lambda client: client.renew(secret, renew_time_period))
     write_expiry(expiry_timestamp_ms, output)
 
 
 @token.command()
-@_connection_options
+@connection_options
 @_hmac_options
 @click.option(
     "--expiry-time-period",
@@ -191,13 +175,13 @@ def expire(
     """End a token, now or soon."""
     with one_line(TokenClientError):
         secret = _hmac(hmac, hmac_file)
-        config = _config(bootstrap_server, command_config)
+        config = client_config(bootstrap_server, command_config)
         expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
     write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
 
 
 @token.command()
-@_connection_options
+@connection_options
 @click.option(
     "--owner-principal",
     "owners",
@@ -211,7 +195,7 @@ def describe(
 ) -> None:
     """Print the tokens that you may see, with their HMACs."""
     with one_line(TokenClientError):
-        config = _config(bootstrap_server, command_config)
+        config = client_config(bootstrap_server, command_config)
         tokens = _ask(config, lambda client: client.describe(owners or None))
     write_tokens(tokens, output, config)
 
@@ -222,26 +206,6 @@ def _ask(config: ClientConfig, request: Callable[[TokenClient], Awaitable[T]]) -
             return await request(client)
 
     return asyncio.run(connect_and_ask())
-
-
-def _config(bootstrap_server: str | None, command_config: Path | None) -> ClientConfig:
-    properties = {} if command_config is None else _read_properties(command_config)
-    if bootstrap_server is not None:
-        properties["bootstrap.servers"] = bootstrap_server
-    if not properties.get("bootstrap.servers"):
-        raise click.UsageError("Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config).")
-    return ClientConfig.from_properties(properties)
-
-
-def _read_properties(path: Path) -> dict[str, str]:
-    try:
-        with click.open_file(str(path), encoding="utf-8") as file:
-            properties: dict[str, str] = javaproperties.loads(file.read())
-    except (OSError, ValueError) as error:
-        # Neither the line nor the codec's bytes: they may be a password.
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
-        raise ClientConfigError(str(path), f"cannot be read: {reason}") from None
-    return properties
 
 
 def _hmac(text: str | None, file: TextIO | None) -> bytes:

@@ -1,0 +1,100 @@
+"""`kafka-dt keys seal|unseal|verify`: every token znode either way, or checked, while nodes run.
+
+Source: KIP-395, "Future work".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka_dt.bulk.tasks import Seal, Unseal, Verify
+from kafka_dt.cli.bulk_run import BulkRun
+from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.node_options import Output, keyring_of, node_options, node_settings
+from kafka_dt.config import ConfigError
+from kafka_dt.zookeeper.errors import InvalidZnode, ZooKeeperError
+from kafka_dt.zookeeper.node_registry import live_brokers, live_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kafka_dt.bulk.decisions import Task
+    from kafka_dt.config import Settings
+    from kafka_dt.zookeeper.client import ZooKeeperClient
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
+
+
+@click.command()
+@node_options
+@_dry_run
+def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry_run: bool) -> None:
+    """Seal every token in ZooKeeper with the current key.
+
+    What is sealed with an older key is sealed again. Brokers cannot read sealed tokens.
+    """
+    with one_line(ConfigError):
+        settings = node_settings(config, overrides)
+    run = BulkRun("Sealing", dry_run=dry_run)
+
+    async def warn(client: ZooKeeperClient) -> None:
+        if brokers := await live_brokers(client):
+            run.tell(f"Brokers are live (ids {', '.join(brokers)}): they cannot read what is sealed")
+        if await _any_node(client, seals=False):
+            run.tell("Nodes are live that write tokens plain (delegation.token.metadata.encryption.enable=false)")
+
+    _work(run, settings, Seal(keyring_of(settings), secrets.token_bytes), output, warn)
+
+
+@click.command()
+@node_options
+@_dry_run
+def unseal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry_run: bool) -> None:
+    """Write every token in ZooKeeper plain, as brokers do, and tell them."""
+    with one_line(ConfigError):
+        settings = node_settings(config, overrides)
+    run = BulkRun("Unsealing", dry_run=dry_run)
+
+    async def warn(client: ZooKeeperClient) -> None:
+        if await _any_node(client, seals=True):
+            run.tell("Nodes are live that write tokens sealed (delegation.token.metadata.encryption.enable=true)")
+
+    _work(run, settings, Unseal(keyring_of(settings)), output, warn)
+
+
+@click.command()
+@node_options
+def verify(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
+    """Check every token in ZooKeeper: MAC, JSON, name, key and times."""
+    with one_line(ConfigError):
+        settings = node_settings(config, overrides)
+    _work(BulkRun("Verifying"), settings, Verify(keyring_of(settings)), output)
+
+
+def _work(
+    run: BulkRun,
+    settings: Settings,
+    task: Task,
+    output: Output,
+    before: Callable[[ZooKeeperClient], Awaitable[None]] | None = None,
+) -> None:
+    with one_line(ConfigError, ZooKeeperError):
+        try:
+            asyncio.run(run.on_zookeeper(settings, task, before=before))
+        finally:
+            if run.begun:
+                run.write_summary(output)
+    run.exit()
+
+
+async def _any_node(client: ZooKeeperClient, *, seals: bool) -> bool:
+    """Tell whether a live node writes tokens sealed, or plain; one that cannot be read says nothing."""
+    try:
+        return any(state.seals is seals for state in await live_nodes(client) if state.current_key is not None)
+    except InvalidZnode:
+        return False
