@@ -7,10 +7,10 @@ open ports. `serve` runs a whole node: the supervisor and its workers.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import secrets
+import socket
 import sys
 import tempfile
 import time
@@ -19,11 +19,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from typing import Any, Final
 
 import uvloop
 
-from kafka_dt.config import Endpoint, Listener, Loaded, OAuthBearerSettings, Settings, listeners
+from kafka_dt.config import Endpoint, Listener, Loaded, OAuthBearerSettings, SecretKeyFiles, Settings, listeners
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_manager import AclManager
 from kafka_dt.security.authorizer import Authorizer
@@ -44,6 +45,7 @@ from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.secret_keys import NodeKeys
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.server.workers import Supervisor
 from kafka_dt.tokens import (
@@ -61,9 +63,13 @@ from kafka_dt.zookeeper.acl_store import ZooKeeperAclStore
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
+from kafka_dt.zookeeper.node_registry import NodeRegistry, live_brokers
+from kafka_dt.zookeeper.own_znodes import NodeState
 from kafka_dt.zookeeper.purge import PurgeLimits
+from kafka_dt.zookeeper.salt_secret import read_or_create_salt_secret
 from kafka_dt.zookeeper.scram_user_store import ZooKeeperScramUserStore
 from kafka_dt.zookeeper.scram_users import ScramUsers
+from kafka_dt.zookeeper.token_codec import TokenCodec
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
 from protocol import Limits
 
@@ -73,10 +79,11 @@ DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 DRAIN_SECONDS: Final = 10.0
 KEEP_UP_SECONDS: Final = 1.0
-CERTIFICATE_CHECK_SECONDS: Final = 1.0
-"""How often the files of certificates are looked at."""
+FILE_CHECK_SECONDS: Final = 1.0
+"""How often the files of certificates and secret keys are looked at."""
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
+NODE_NAME_BYTES: Final = 8
 
 
 def now_ms() -> int:
@@ -115,7 +122,6 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
             command=[sys.executable, "-m", "kafka_dt.worker"],
             brief={
                 "properties": dict(loaded.properties),
-                "salt_secret": _salt_secret(settings).hex(),
                 "board": board.fileno(),
                 "log_level": log_level,
             },
@@ -133,14 +139,11 @@ class Node:
     Args:
         settings: of the node.
         ports: the port of each listener, by name.
-        salt_secret: what the salts of tokens and decoys are made with, the same on all workers.
         board: where the workers of the node count revocations.
         number: which worker this is; the first one does what once a node is enough.
     """
 
-    def __init__(
-        self, settings: Settings, *, ports: Mapping[str, int], salt_secret: bytes, board: Board, number: int
-    ) -> None:
+    def __init__(self, settings: Settings, *, ports: Mapping[str, int], board: Board, number: int) -> None:
         self._settings = settings
         self._number = number
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
@@ -149,10 +152,18 @@ class Node:
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
         self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)
-        key = settings.secret_key
-        keyring = Keyring(key.value, HmacAlgorithm(settings.hmac_algorithm)) if key else None
+        self._registry = NodeRegistry(self._zookeeper, secrets.token_hex(NODE_NAME_BYTES))
+        files = SecretKeyFiles(settings)
+        keyring = _keyring(files, HmacAlgorithm(settings.hmac_algorithm))
+        self._keyring = keyring
+        self._keys = NodeKeys(files, keyring, self._keys_changed) if keyring else None
         self._cache = TokenCache(keyring)
-        self._store = ZooKeeperTokenStore(self._zookeeper, now_ms=now_ms, limits=limits)
+        codec = TokenCodec(
+            keyring, seal=settings.metadata_encryption, executor=self._executor, random_bytes=secrets.token_bytes
+        )
+        self._store = ZooKeeperTokenStore(self._zookeeper, codec, now_ms=now_ms, limits=limits)
+        if self._keys:
+            self._store.on_unknown_key(self._keys.refresh_soon)
         self._tokens = TokenManager(
             self._store,
             self._cache,
@@ -169,16 +180,6 @@ class Node:
         self._cache.on_change(self._sessions.token_changed)
         self._revocations = Revocations(board, self._tokens.catch_up)
         self._cache.on_change(self._revocations.token_changed)
-        salts = Salts(salt_secret)
-        self._subjects = ScramSubjects(
-            self._users,
-            self._tokens,
-            TokenCredentials(salts, self._executor),
-            salts,
-            self._revocations,
-            without_extension=settings.auth_without_extension,
-            now_ms=now_ms,
-        )
         self._admission = Admission.from_settings(settings)
         self._gss_executor = ThreadPoolExecutor(thread_name_prefix="gssapi")
         self._kerberos = _kerberos(self._listeners, self._gss_executor)
@@ -198,6 +199,8 @@ class Node:
         await self._zookeeper.start()
         cluster_id = await read_or_create_cluster_id(self._zookeeper, secrets.token_bytes)
         cluster = ClusterHandlers(self._broker_id(), cluster_id, self._authorizer)
+        subjects = self._subjects(await read_or_create_salt_secret(self._zookeeper, secrets.token_bytes))
+        await self._join()
         await self._users.start()
         await self._tokens.start()
         if self._authorizer.enabled:
@@ -212,11 +215,13 @@ class Node:
             ScramUserHandlers(users, self._authorizer).handlers(),
         )
         for listener in self._listeners:
-            await self._open_listener(listener, handler)
+            await self._open_listener(listener, handler, subjects)
         self._background = [
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
-            asyncio.create_task(_repeat(self._refresh_certificates, CERTIFICATE_CHECK_SECONDS)),
+            asyncio.create_task(_repeat(self._refresh_certificates, FILE_CHECK_SECONDS)),
         ]
+        if self._keys:
+            self._background.append(asyncio.create_task(_repeat(self._keys.refresh, FILE_CHECK_SECONDS)))
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
             self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))
@@ -231,11 +236,58 @@ class Node:
         await self._store.close()
         await self._acl_store.close()
         await self._users.close()
+        await self._registry.close()
         await self._zookeeper.close()
         self._executor.shutdown(cancel_futures=True)
         self._gss_executor.shutdown(cancel_futures=True)
 
-    async def _open_listener(self, listener: Listener, handler: Handler) -> None:
+    async def _join(self) -> None:
+        """Say which keys we have, so that a rotation waits for us, and look whether one began before we had said it."""
+        if self._number == 0 and self._keyring and self._settings.metadata_encryption:
+            await self._warn_beside_brokers()
+        await self._registry.announce(self._state())
+        if self._keys:
+            await self._keys.refresh()
+
+    async def _warn_beside_brokers(self) -> None:
+        if brokers := await live_brokers(self._zookeeper):
+            _LOG.warning(
+                "Brokers are live in the same ZooKeeper (ids %s) and cannot read the tokens that are sealed here: "
+                "set delegation.token.metadata.encryption.enable=false, then `kafka-dt keys unseal`",
+                ", ".join(brokers),
+            )
+
+    async def _keys_changed(self) -> None:
+        await self._registry.announce(self._state())
+        with suppress(StoreUnavailable):  # everything is read again when the connection is back
+            await self._store.reread_unreadable()
+
+    def _state(self) -> NodeState:
+        keys = self._keyring.keys if self._keyring else ()
+        return NodeState(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            worker=self._number,
+            broker_id=self._broker_id(),
+            current_key=keys[0].id if keys else None,
+            keys=tuple(key.id for key in keys),
+            seals=self._settings.metadata_encryption,
+            version=version("kafka-dt"),
+        )
+
+    def _subjects(self, salt_secret: bytes) -> ScramSubjects:
+        salts = Salts(salt_secret)
+        return ScramSubjects(
+            self._users,
+            self._tokens,
+            TokenCredentials(salts, self._executor),
+            salts,
+            self._revocations,
+            without_extension=self._settings.auth_without_extension,
+            now_ms=now_ms,
+        )
+
+    async def _open_listener(self, listener: Listener, handler: Handler, subjects: ScramSubjects) -> None:
         settings = self._settings
         encryption = self._encryption[listener.name]
         opened = OpenListener(
@@ -251,7 +303,7 @@ class Node:
             sessions=self._sessions,
             new_login=lambda of: Login(
                 of,
-                self._subjects,
+                subjects,
                 now_ms,
                 _nonce,
                 bearer=self._bearer.get(of.name),
@@ -327,11 +379,9 @@ def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
     return Endpoint(listener.name, listener.advertised.host or "localhost", port)
 
 
-def _salt_secret(settings: Settings) -> bytes:
-    """Give what salts are made with: the same on all nodes that share a secret key, unknown to others."""
-    if settings.secret_key is None:
-        return secrets.token_bytes(32)
-    return hashlib.sha256(b"kafka-dt SCRAM salts\0" + settings.secret_key.value.encode()).digest()
+def _keyring(files: SecretKeyFiles, algorithm: HmacAlgorithm) -> Keyring | None:
+    """Make the ring of the keys that there are; without a current one, tokens are disabled."""
+    return Keyring(files.keys.current, algorithm, files.keys.previous) if files.keys else None
 
 
 def _nonce() -> str:

@@ -29,8 +29,8 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `salt_secret` (hex), `board` (a file descriptor),
-            `log_level` and `number`.
+        brief: as the supervisor writes it: `properties`, `ports`, `board` (a file descriptor), `log_level` and
+            `number`.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -44,7 +44,6 @@ async def work(brief: dict[str, Any]) -> None:
     node = app.Node(
         from_properties(brief["properties"]).settings,
         ports=brief["ports"],
-        salt_secret=bytes.fromhex(brief["salt_secret"]),
         board=Board.shared(brief["board"], brief["number"]),
         number=brief["number"],
     )

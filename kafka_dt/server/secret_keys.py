@@ -1,7 +1,8 @@
 """Keeps a worker's ring of secret keys as its files are: a rotation needs no restart.
 
     keys = NodeKeys(SecretKeyFiles(settings), keyring, changed)
-    await keys.refresh()         # every second, and at once when a token needs a key that is not in the ring
+    await keys.refresh()         # every second
+    keys.refresh_soon()          # at once, when a token needs a key that is not in the ring
 
 Files are read, and the ids of new keys computed, in a thread; then the ring is replaced, and whoever has to know is
 told. With a file that cannot be used the keys stay as they are, which is one line in the log until it changes again.
@@ -36,10 +37,16 @@ class NodeKeys:
         self._keyring = keyring
         self._changed = changed
         self._looks = SharedRun(self._look)
+        self._soon: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
         """Take over what the files hold now, or held later than this call; many callers share the work."""
         await self._looks.join()
+
+    def refresh_soon(self) -> None:
+        """Refresh without waiting for it; calls that come before it has happened are one."""
+        if self._soon is None or self._soon.done():
+            self._soon = asyncio.get_running_loop().create_task(self.refresh())
 
     async def _look(self) -> None:
         try:

@@ -65,6 +65,16 @@ async def test_callers_at_the_same_time_share_a_look(worker: Worker) -> None:
     assert worker.changes == [(OLD, NEW)]
 
 
+async def test_an_unknown_key_is_looked_for_at_once_and_once(worker: Worker) -> None:
+    worker.previous.write_text("n" * 40)
+    for _ in range(20):
+        worker.keys.refresh_soon()
+    async with asyncio.timeout(10):
+        while not worker.changes:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+    assert worker.changes == [(OLD, NEW)]
+
+
 @pytest.mark.parametrize("content", ["", None])
 async def test_a_file_that_cannot_be_used_is_one_line_until_it_changes(
     worker: Worker, caplog: pytest.LogCaptureFixture, content: str | None
