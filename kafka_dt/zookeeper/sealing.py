@@ -119,8 +119,8 @@ def _decoded(data: bytes) -> bytes:
     try:
         raw = binascii.a2b_base64(data)
     except binascii.Error:
-        raise InvalidZnode("it is not base64") from None
-    # Python forgives foreign characters, and bits that no byte is made of.
+        raw = b""
+    # Python forgives foreign characters, and bits that no byte is made of; the way back does not.
     if binascii.b2a_base64(raw, newline=False) != data:
         raise InvalidZnode("it is not strict base64")
     if not raw.startswith(TAG) or len(raw) == len(TAG):
