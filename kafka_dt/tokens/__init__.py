@@ -2,9 +2,9 @@
 
 Read `token.py` first (what a token is), then `manager.py` (what may be done with it, by whom, in which order it is
 checked), then `store.py` (what is asked of the place that keeps the tokens, and on what "no lost update, no
-resurrection" rests). `cache.py` is what this process knows of the store; `changes.py`, `lookup.py` and `purge.py` are
-the three ways in which the manager uses both; `sharing.py` keeps concurrent requests out of each other's way;
-`secret_key.py` and `keyring.py` make the secrets; `errors.py` is the tree of refusals.
+resurrection" rests). `cache.py` (with `concerned.py`) is what this process knows of the store; `changes.py`,
+`lookup.py` and `purge.py` are the three ways in which the manager uses both; `sharing.py` keeps concurrent requests out
+of each other's way; `secret_key.py` and `keyring.py` make the secrets; `errors.py` is the tree of refusals.
 """
 
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener

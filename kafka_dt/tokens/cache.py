@@ -8,6 +8,10 @@ a token does.
 It is made for 100,000 tokens and more: an HMAC is computed once, when its token arrives, and equal principals are one
 object. The tests hold what a token may cost.
 
+A token whose secret key is not in the keyring has no HMAC and does not exist for requests. When a key leaves the ring
+its tokens are withheld, and listeners are told that they are gone; when it comes back, so do they. A token that may be
+of any key of the ring is known by the HMACs of the new ring at once; about a microsecond for each such token and key.
+
 All methods belong to the event loop's thread and never wait.
 
 Source: org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache
@@ -15,16 +19,21 @@ Source: org.apache.kafka.common.security.token.delegation.internals.DelegationTo
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kafka_dt.tokens.concerned import ConcernedPrincipals
+from kafka_dt.tokens.store import StoredToken
 from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.principal import Principal
-    from kafka_dt.tokens.store import StoredToken
+
+_LOG = logging.getLogger(__name__)
 
 TokenListener = Callable[[str, Token | None, Token | None], None]
 """Called with the token id, what was known before (None: nothing) and what is known now (None: it is gone)."""
@@ -46,14 +55,6 @@ class CachedToken:
         return self.delegation.token
 
 
-@dataclass(frozen=True, slots=True)
-class _Concerned:
-    """A principal, and the ids of the tokens that concern it, in the order of their arrival."""
-
-    principal: Principal
-    token_ids: dict[str, None]
-
-
 class TokenCache:
     """The tokens by id, by HMAC and by the principals they concern.
 
@@ -61,14 +62,17 @@ class TokenCache:
         keyring: makes the HMACs; None where tokens are disabled, then the cache stays empty.
     """
 
-    __slots__ = ("_concerned", "_keyring", "_listeners", "_token_ids", "_tokens")
+    __slots__ = ("_concerned", "_keyring", "_listeners", "_token_ids", "_tokens", "_withheld")
 
     def __init__(self, keyring: Keyring | None) -> None:
         self._keyring = keyring
         self._tokens: dict[str, CachedToken] = {}
         self._token_ids: dict[bytes, str] = {}
-        self._concerned: dict[Principal, _Concerned] = {}
+        self._withheld: dict[str, StoredToken] = {}
+        self._concerned = ConcernedPrincipals()
         self._listeners: tuple[TokenListener, ...] = ()
+        if keyring is not None:
+            keyring.on_change(lambda: self._keys_changed(keyring))
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -83,7 +87,7 @@ class TokenCache:
         return self._tokens.get(token_id)
 
     def by_hmac(self, hmac: bytes) -> DelegationToken | None:
-        """Return the token with exactly that HMAC.
+        """Return the token that is known by exactly that HMAC.
 
         The time this takes tells nothing about near misses: Python's hash of bytes is keyed anew in each process.
         """
@@ -94,11 +98,7 @@ class TokenCache:
         """Return the tokens that concern one of `principals`, each once; None = all tokens."""
         if principals is None:
             return [held.delegation for held in self._tokens.values()]
-        found: dict[str, None] = {}
-        for principal in principals:
-            if concerned := self._concerned.get(principal):
-                found |= concerned.token_ids
-        return [self._tokens[token_id].delegation for token_id in found]
+        return [self._tokens[token_id].delegation for token_id in self._concerned.token_ids(principals)]
 
     def on_change(self, listener: TokenListener) -> None:
         """Call `listener` after every change of what is known, at once and in order; it must not raise.
@@ -121,23 +121,96 @@ class TokenCache:
         """
         token_id = stored.token.token_id
         before = self._tokens.get(token_id)
-        if before is not None and stored.revision <= before.revision:
+        last = before or self._withheld.get(token_id)
+        if last is not None and stored.revision <= last.revision:
             return
-        token = self._indexed(stored.token, None if before is None else before.token)
-        hmac = self._hmac(token_id) if before is None else before.delegation.hmac
-        # The id that is the key of one dictionary is the value of the other: one text a token, not three.
-        self._token_ids[hmac] = token.token_id
-        self._tokens[token.token_id] = CachedToken(DelegationToken(token, hmac), stored.version, stored.revision)
-        self._tell(token_id, None if before is None else before.token, token)
+        if last is not None and stored.token.key_id is None and last.token.key_id is not None:
+            # A broker that renews a token writes it without the key's id; the id and its HMAC stay what they are.
+            stored = replace(stored, token=replace(stored.token, key_id=last.token.key_id))
+        if before is not None and before.token.key_id == stored.token.key_id:
+            hmacs = before.delegation.hmacs
+        else:
+            hmacs = self._hmacs(stored.token)
+        if hmacs:
+            self._hold(stored, hmacs, before)
+        else:
+            self._withhold(stored)
 
     def remove(self, token_id: str) -> None:
         """Forget a token; one that is not held is no error."""
+        self._withheld.pop(token_id, None)
         before = self._tokens.pop(token_id, None)
         if before is None:
             return
-        del self._token_ids[before.delegation.hmac]
-        self._unindex(before.token)
+        self._forget_hmacs(before)
+        self._concerned.remove(before.token)
         self._tell(token_id, before.token, None)
+
+    def _hold(self, stored: StoredToken, hmacs: tuple[bytes, ...], before: CachedToken | None) -> None:
+        """Enter a state of a token in all indexes, and tell the listeners what has changed."""
+        token = self._shared(stored.token, None if before is None else before.token)
+        self._withheld.pop(token.token_id, None)
+        if before is not None and before.delegation.hmacs != hmacs:
+            self._forget_hmacs(before)
+        for hmac in hmacs:
+            # The id that is the key of one dictionary is the value of the other: one text a token, not three.
+            self._token_ids[hmac] = token.token_id
+        delegation = DelegationToken(token, hmacs[0], hmacs[1:])
+        self._tokens[token.token_id] = CachedToken(delegation, stored.version, stored.revision)
+        if before is None or set(before.delegation.hmacs).issubset(hmacs):
+            self._tell(token.token_id, None if before is None else before.token, token)
+        else:
+            # Somebody may have logged in by an HMAC that is good no more: to the sessions this token is another.
+            self._tell(token.token_id, before.token, None)
+            self._tell(token.token_id, None, token)
+
+    def _withhold(self, stored: StoredToken) -> None:
+        self.remove(stored.token.token_id)
+        self._withheld[stored.token.token_id] = stored
+
+    def _forget_hmacs(self, held: CachedToken) -> None:
+        for hmac in held.delegation.hmacs:
+            del self._token_ids[hmac]
+
+    def _shared(self, token: Token, before: Token | None) -> Token:
+        """Return an equal token made of what is held already, and enter it in the index of principals."""
+        if before is None:
+            owner, requester, renewers = self._concerned.add(token)
+        else:
+            owner, requester, renewers = self._concerned.change(before, token)
+        return Token(
+            token_id=token.token_id if before is None else before.token_id,
+            owner=owner,
+            requester=requester,
+            renewers=renewers,
+            issue_timestamp_ms=token.issue_timestamp_ms,
+            max_timestamp_ms=token.max_timestamp_ms,
+            expiry_timestamp_ms=token.expiry_timestamp_ms,
+            key_id=None if token.key_id is None else sys.intern(token.key_id),
+        )
+
+    def _hmacs(self, token: Token) -> tuple[bytes, ...]:
+        if self._keyring is None:
+            raise ValueError("a cache without a keyring holds no tokens")
+        return self._keyring.hmacs(token.token_id, token.key_id)
+
+    def _keys_changed(self, keyring: Keyring) -> None:
+        """Obey another ring: this is the listener that the keyring is given."""
+        served = len(self._tokens)
+        for stored in list(self._withheld.values()):
+            if hmacs := self._hmacs(stored.token):
+                self._hold(stored, hmacs, None)
+        if back := len(self._tokens) - served:
+            _LOG.info("%d delegation token%s again: the keys are in the ring", back, _are(back))
+        served = len(self._tokens)
+        for held in list(self._tokens.values()):
+            token = held.token
+            if token.key_id is None:
+                self._hold(StoredToken(token, held.version, held.revision), self._hmacs(token), held)
+            elif keyring.get(token.key_id) is None:
+                self._withhold(StoredToken(token, held.version, held.revision))
+        if gone := served - len(self._tokens):
+            _LOG.warning("%d delegation token%s no more: the keys have left the ring", gone, _are(gone))
 
     def _tell(self, token_id: str, before: Token | None, after: Token | None) -> None:
         if before == after:
@@ -145,48 +218,6 @@ class TokenCache:
         for listener in self._listeners:
             listener(token_id, before, after)
 
-    def _hmac(self, token_id: str) -> bytes:
-        if self._keyring is None:
-            raise ValueError("a cache without a keyring holds no tokens")
-        return self._keyring.hmacs(token_id, None)[0]
 
-    def _indexed(self, token: Token, before: Token | None) -> Token:
-        """Return an equal token made of the principals that are held already, and enter it in the index."""
-        if before is not None:
-            if _principals(before) == _principals(token):
-                # All but the timestamps is as it was, and is taken from there.
-                return replace(
-                    before,
-                    issue_timestamp_ms=token.issue_timestamp_ms,
-                    max_timestamp_ms=token.max_timestamp_ms,
-                    expiry_timestamp_ms=token.expiry_timestamp_ms,
-                )
-            self._unindex(before)
-        owner = self._index(token.owner, token.token_id)
-        return Token(
-            token_id=token.token_id,
-            owner=owner,
-            requester=self._index(token.requester, token.token_id),
-            renewers=tuple(self._index(renewer, token.token_id) for renewer in token.renewers),
-            issue_timestamp_ms=token.issue_timestamp_ms,
-            max_timestamp_ms=token.max_timestamp_ms,
-            expiry_timestamp_ms=token.expiry_timestamp_ms,
-        )
-
-    def _index(self, principal: Principal, token_id: str) -> Principal:
-        concerned = self._concerned.get(principal)
-        if concerned is None:
-            concerned = self._concerned[principal] = _Concerned(principal, {})
-        concerned.token_ids[token_id] = None
-        return concerned.principal
-
-    def _unindex(self, token: Token) -> None:
-        for principal in {token.owner, token.requester, *token.renewers}:
-            concerned = self._concerned[principal]
-            del concerned.token_ids[token.token_id]
-            if not concerned.token_ids:
-                del self._concerned[principal]
-
-
-def _principals(token: Token) -> tuple[Principal, Principal, tuple[Principal, ...]]:
-    return token.owner, token.requester, token.renewers
+def _are(count: int) -> str:
+    return " is good" if count == 1 else "s are good"

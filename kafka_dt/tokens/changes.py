@@ -71,7 +71,7 @@ class GuardedChanges:
             confirmed = False
             for _ in range(MAX_ATTEMPTS):
                 try:
-                    return await self._change_once(token_id, rule)
+                    return await self._change_once(token_id, hmac, rule)
                 except TokenExpired:
                     if confirmed:
                         raise
@@ -90,9 +90,10 @@ class GuardedChanges:
             raise TokenNotFound
         return found.token.token_id
 
-    async def _change_once(self, token_id: str, rule: Rule) -> int:
+    async def _change_once(self, token_id: str, hmac: bytes, rule: Rule) -> int:
         held = self._cache.held(token_id)
-        if held is None:
+        # While this waited its key may have left the ring.
+        if held is None or not held.delegation.has_hmac(hmac):
             raise TokenNotFound(token_id)
         now_ms = self._now_ms()
         changed = rule(held.token, now_ms)

@@ -94,6 +94,8 @@ class Keyring:
             Raw HMACs, all different; none if the key is not in the ring.
         """
         if key_id is None:
+            if len(self._keys) == 1:
+                return (self.current.hmac(token_id, self._algorithm),)
             return tuple(key.hmac(token_id, self._algorithm) for key in self._oldest_first)
         key = self.get(key_id)
         return () if key is None else (key.hmac(token_id, self._algorithm),)

@@ -15,9 +15,10 @@ in, from turning that into load on the store:
 So guessing costs the store a few hundred small reads a second from each process at the most.
 
 Why a remembered miss cannot hide a new token: ids are 16 random bytes, and nobody knows one before the create that
-made it has been written. A lookup of it, and a read that such a lookup shares, begins after that. The exception is an
+made it has been written. A lookup of it, and a read that such a lookup shares, begins after that. One exception is an
 id that is deleted and made again by hand or by a broker; it is found when the news of it arrives, or after
-`MISS_LIFE_MS`.
+`MISS_LIFE_MS`. The other is a token that cannot be read until a secret key is known here; with a new ring of keys all
+misses are forgotten.
 
 Source: DESIGN "A token is usable on every node the moment create answers"
 """
@@ -103,6 +104,10 @@ class ReadThrough:
         # Shielded: a client that hangs up does not take the answer from the others that wait for it.
         await asyncio.shield(read)
         return self._cache.get(token_id)
+
+    def forget_misses(self) -> None:
+        """Ask again for what was not there: with another ring of keys it may be."""
+        self._misses.clear()
 
     async def _fetch(self, token_id: str) -> None:
         """Make sure that the cache has the token if there is one."""

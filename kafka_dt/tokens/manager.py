@@ -71,8 +71,8 @@ class TokenManager:
     Args:
         store: keeps the tokens; from now on it reports to `cache`.
         cache: what this process knows of them; made with the same keyring.
-        keyring: makes the HMACs; None when no secret key is set: then every request raises TokensDisabled, nothing is
-            found, and the store is not asked.
+        keyring: makes the HMACs, and its keys may change; None when no secret key is set: then every request raises
+            TokensDisabled, nothing is found, and the store is not asked.
         limits: the lifetimes.
         now_ms: the clock, in milliseconds since 1970 in UTC.
         random_bytes: returns that many bytes nobody can guess.
@@ -99,6 +99,7 @@ class TokenManager:
         self._changes = GuardedChanges(store, cache, self._catch_up, now_ms)
         if keyring is not None:
             store.on_change(cache.apply)
+            keyring.on_change(self._read_through.forget_misses)
 
     @property
     def enabled(self) -> bool:
@@ -135,14 +136,16 @@ class TokenManager:
         keyring = self._require_keyring()
         _require_size((owner, requester, *renewers))
         self._require_connection()
+        # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.
+        key = keyring.current
         for _ in range(MAX_IDS):
-            token = self._new_token(owner, requester, renewers, max_lifetime_ms)
+            token = self._new_token(key.id, owner, requester, renewers, max_lifetime_ms)
             try:
                 stored = await self._store.create(token)
             except VersionConflict:
                 continue  # the id is taken: a miracle, or a broken random generator
             _LOG.info("Created delegation token %s of %s, asked for by %s", token.token_id, owner, requester)
-            return DelegationToken(stored.token, keyring.hmacs(token.token_id, None)[0])
+            return DelegationToken(stored.token, key.hmac(token.token_id, keyring.algorithm))
         raise StoreUnavailable("every new token id was taken")
 
     async def renew(self, requester: Principal, hmac: bytes, period_ms: int) -> int:
@@ -283,7 +286,12 @@ class TokenManager:
             self._require_freshness()
 
     def _new_token(
-        self, owner: Principal, requester: Principal, renewers: tuple[Principal, ...], max_lifetime_ms: int
+        self,
+        key_id: str,
+        owner: Principal,
+        requester: Principal,
+        renewers: tuple[Principal, ...],
+        max_lifetime_ms: int,
     ) -> Token:
         now_ms = self._now_ms()
         limit_ms = self._limits.max_lifetime_ms
@@ -297,6 +305,7 @@ class TokenManager:
             issue_timestamp_ms=now_ms,
             max_timestamp_ms=max_timestamp_ms,
             expiry_timestamp_ms=min(max_timestamp_ms, now_ms + self._limits.expiry_time_ms),
+            key_id=key_id,
         )
 
     def _require_keyring(self) -> Keyring:

@@ -33,10 +33,11 @@ class HmacAlgorithm(Enum):
     HMAC_SHA256 = "HmacSHA256"
     HMAC_SHA1 = "HmacSHA1"
 
-    @property
-    def hash_name(self) -> str:
-        """The name of the hash function in hashlib."""
-        return self.value.removeprefix("Hmac").lower()
+    hash_name: str
+    """The name of the hash function in hashlib."""
+
+    def __init__(self, java_name: str) -> None:
+        self.hash_name = java_name.removeprefix("Hmac").lower()
 
     @property
     def hmac_bytes(self) -> int:

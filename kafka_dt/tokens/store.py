@@ -35,7 +35,9 @@ The contract, which a cache and "no lost update, no resurrection" rest on:
     the connection to come back. If the connection breaks while a change is under way, its outcome is unknown:
     StoreUnavailable is raised, and should the change have been made, the listener hears of it by 6. A change is never
     sent a second time by the store on its own.
-8.  *Unreadable.* A token that is there but does not decode is logged once by the store and counts as gone.
+8.  *Unreadable.* A token that is there but cannot be read, because it does not decode or needs a secret key that is
+    not in the ring, is logged once by the store and counts as gone. The store remembers which these are, and
+    `reread_unreadable` reads them again.
 
 The listener is called in the event loop's thread; it returns quickly, does not raise and does not call the store.
 
@@ -140,4 +142,13 @@ class TokenStore(Protocol):
 
         Raises:
             StoreUnavailable: not connected, or cut off before it was done.
+        """
+
+    async def reread_unreadable(self) -> None:
+        """Read again every token that could not be read, and report those that now can; after the keys have changed.
+
+        Other tokens are not read. What is written while this runs is reported as ever.
+
+        Raises:
+            StoreUnavailable: not connected, or cut off before it was done; what is left counts as unreadable still.
         """

@@ -73,6 +73,11 @@ class DelegationToken:
     alternatives: tuple[bytes, ...] = field(default=(), repr=False)
     """The HMACs that are as good, where it is not known which of several keys made the token."""
 
+    @property
+    def hmacs(self) -> tuple[bytes, ...]:
+        """All HMACs by which the token is known, the one that is shown first."""
+        return (self.hmac, *self.alternatives)
+
     def has_hmac(self, hmac: bytes) -> bool:
         """Say whether the token is known by that HMAC; not for a guesser's, the time it takes is not constant."""
         return hmac == self.hmac or hmac in self.alternatives

@@ -45,6 +45,9 @@ class MemoryTokenStore:
         self.catch_ups = 0
         self.before_write: Callable[[], None] = lambda: None
         """Called when a write has reached the database and is not yet decided: the place to be faster."""
+        self.can_read: Callable[[Token], bool] = lambda _: True
+        """Asked of each token that arrives; one that it refuses counts as gone."""
+        self.unreadable: set[str] = set()
         self._listener: ChangeListener | None = None
         self._heard = 0
 
@@ -64,8 +67,7 @@ class MemoryTokenStore:
     async def read(self, token_id: str) -> StoredToken | None:
         self.reads.append(token_id)
         await self._travel()
-        self._report(token_id)
-        return self.database.tokens.get(token_id)
+        return self._report(token_id)
 
     async def create(self, token: Token) -> StoredToken:
         await self._travel()
@@ -91,6 +93,11 @@ class MemoryTokenStore:
         self.catch_ups += 1
         await self._travel()
         self.deliver()
+
+    async def reread_unreadable(self) -> None:
+        for token_id in list(self.unreadable):
+            await self._travel()
+            self._report(token_id)
 
     def deliver(self) -> None:
         """Let the news of other nodes arrive here."""
@@ -118,6 +125,12 @@ class MemoryTokenStore:
         if not self.connected:
             raise StoreUnavailable("the test has cut it off")
 
-    def _report(self, token_id: str) -> None:
+    def _report(self, token_id: str) -> StoredToken | None:
+        stored = self.database.tokens.get(token_id)
+        self.unreadable.discard(token_id)
+        if stored is not None and not self.can_read(stored.token):
+            self.unreadable.add(token_id)
+            stored = None
         if self._listener is not None:
-            self._listener(token_id, self.database.tokens.get(token_id))
+            self._listener(token_id, stored)
+        return stored

@@ -6,13 +6,16 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kafka_dt.tokens import Keyring, Principal, Token, TokenCache, TokenLimits, TokenManager
+from kafka_dt.tokens import Keyring, Principal, SecretKey, Token, TokenCache, TokenLimits, TokenManager
 from tests.support.memory_token_store import MemoryTokenDatabase, MemoryTokenStore
 
 SECOND = 1_000
 HOUR = 60 * 60 * SECOND
 DAY = 24 * HOUR
 START = 1_700_000_000_000
+
+SECRET_KEY = SecretKey("the secret key")
+"""Shared, because its id takes some milliseconds."""
 
 ALICE, BOB, CAROL, MALLORY = (Principal.user(name) for name in ("alice", "bob", "carol", "mallory"))
 
@@ -45,9 +48,12 @@ class Cluster:
     random_bytes: Callable[[int], bytes] = field(default_factory=RandomBytes)
     limits: TokenLimits = field(default_factory=TokenLimits)
 
-    def node(self, secret_key: str | None = "the secret key") -> Node:
+    def node(self, secret_key: SecretKey | None = SECRET_KEY) -> Node:
         """A new node that has not been started; None = no secret key is set."""
-        keyring = None if secret_key is None else Keyring(secret_key)
+        return self.node_with(None if secret_key is None else Keyring(secret_key))
+
+    def node_with(self, keyring: Keyring | None) -> Node:
+        """A new node with keys that the test may change; None = no secret key is set."""
         store, cache = MemoryTokenStore(self.database), TokenCache(keyring)
         manager = TokenManager(store, cache, keyring, self.limits, now_ms=self.clock, random_bytes=self.random_bytes)
         return Node(store, cache, manager)

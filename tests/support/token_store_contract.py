@@ -144,6 +144,16 @@ class TokenStoreContract:
         await second.store.catch_up()
         assert second.heard.states[deleted.token_id] is None
 
+    async def test_where_all_is_readable_nothing_is_read_again(self, nodes: tuple[HearingNode, HearingNode]) -> None:
+        first, second = nodes
+        await first.store.create(new_token())
+        await second.store.catch_up()
+        heard = dict(second.heard.states)
+
+        await second.store.reread_unreadable()
+
+        assert second.heard.states == heard
+
     async def test_a_create_does_not_overwrite(self, nodes: tuple[HearingNode, HearingNode]) -> None:
         first, second = nodes
         token = new_token()

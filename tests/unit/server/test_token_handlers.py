@@ -14,10 +14,10 @@ from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.handlers.tokens import TokenHandlers
-from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt.tokens import ANONYMOUS, Principal, SecretKey
 from protocol import APIS, ApiKey, RequestHeader, build, element_type
 from protocol.times import from_timestamp, to_duration
-from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, START, Cluster, Node
+from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, SECRET_KEY, START, Cluster, Node
 
 CREATE, RENEW = ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN
 EXPIRE, DESCRIBE = ApiKey.EXPIRE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN
@@ -30,7 +30,7 @@ OWNERLESS: Mapping[str, Any] = {"owner_principal_type": None, "owner_principal_n
 class Server:
     """The handlers on a node in memory, asked as clients ask."""
 
-    secret_key: str | None = "the secret key"
+    secret_key: SecretKey | None = SECRET_KEY
     allow_everyone: bool = True
     security_protocol: SecurityProtocol = SecurityProtocol.SASL_PLAINTEXT
     token_login: bool = False

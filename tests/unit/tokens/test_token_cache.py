@@ -58,7 +58,7 @@ def test_nothing_is_left_of_a_token_that_is_gone(cache: TokenCache) -> None:
     assert cache.get(first.token_id) is None
     assert cache.by_hmac(KEYRING.current.hmac(first.token_id)) is None
     assert cache.concerning([ALICE, BOB]) == cache.concerning(None) == []
-    assert not cache._concerned
+    assert not len(cache._concerned)
 
 
 def test_the_order_is_that_of_arrival_also_after_changes(cache: TokenCache) -> None:

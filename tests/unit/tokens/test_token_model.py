@@ -25,7 +25,7 @@ from kafka_dt.tokens import (
     TokenNotFound,
     TokenOwnerMismatch,
 )
-from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, Cluster, everything, nothing_more
+from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, SECRET_KEY, Cluster, everything, nothing_more
 
 Result = TypeVar("Result")
 
@@ -71,7 +71,14 @@ class TokenModel(RuleBasedStateMachine):
         made = self.run(self.nodes[node].manager.create(owner, CAROL, renewers, lifetime_ms))
         end = self.now_ms + (min(lifetime_ms, 7 * DAY) if lifetime_ms > 0 else 7 * DAY)
         self.model[made.token.token_id] = Token(
-            made.token.token_id, owner, CAROL, tuple(renewers), self.now_ms, end, min(end, self.now_ms + DAY)
+            made.token.token_id,
+            owner,
+            CAROL,
+            tuple(renewers),
+            self.now_ms,
+            end,
+            min(end, self.now_ms + DAY),
+            SECRET_KEY.id,
         )
         return made
 
