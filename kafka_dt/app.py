@@ -29,11 +29,13 @@ from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_manager import AclManager
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.security.bearer import BearerTokens
-from kafka_dt.security.credentials import ScramSubjects
+from kafka_dt.security.credentials import ScramSubjects, Subjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.digest import DigestSubjects
 from kafka_dt.security.jwks import Jwks
 from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.login import Login
+from kafka_dt.security.login_tokens import LoginTokens
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.admission import Admission
@@ -275,19 +277,19 @@ class Node:
             version=version("kafka-dt"),
         )
 
-    def _subjects(self, salt_secret: bytes) -> ScramSubjects:
+    def _subjects(self, salt_secret: bytes) -> Subjects:
         salts = Salts(salt_secret)
-        return ScramSubjects(
+        tokens = LoginTokens(self._tokens, self._revocations, now_ms)
+        scram = ScramSubjects(
             self._users,
-            self._tokens,
+            tokens,
             TokenCredentials(salts, self._executor),
             salts,
-            self._revocations,
             without_extension=self._settings.auth_without_extension,
-            now_ms=now_ms,
         )
+        return Subjects(tokens, scram, DigestSubjects(tokens, decoy=secrets.token_urlsafe()))
 
-    async def _open_listener(self, listener: Listener, handler: Handler, subjects: ScramSubjects) -> None:
+    async def _open_listener(self, listener: Listener, handler: Handler, subjects: Subjects) -> None:
         settings = self._settings
         encryption = self._encryption[listener.name]
         opened = OpenListener(

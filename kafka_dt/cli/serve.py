@@ -10,7 +10,7 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.errors import one_line
-from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, load
+from kafka_dt.config import ConfigError, Endpoint, Loaded, Mechanism, SecretKeyFiles, Settings, listeners, load
 from kafka_dt.log import set_up_logging
 from kafka_dt.server.workers import WorkerFailed
 from kafka_dt.tokens import SecretKey
@@ -42,7 +42,7 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
 
 
 def report_left_out(loaded: Loaded) -> None:
-    """Log the keys that have no effect: a broker's in one line, those that would protect and strangers' in others."""
+    """Log the keys that have no effect, a broker's, those that would protect and strangers', and what is not safe."""
     if loaded.ignored:
         _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
     if loaded.unprotected:
@@ -50,6 +50,7 @@ def report_left_out(loaded: Loaded) -> None:
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
     _report_keys(loaded.settings)
+    _report_historic(loaded.settings)
 
 
 def _report_keys(settings: Settings) -> None:
@@ -68,6 +69,13 @@ def _report_keys(settings: Settings) -> None:
             short,
             len({keys.current, *keys.previous}),
         )
+
+
+def _report_historic(settings: Settings) -> None:
+    """Log where a mechanism is offered that nobody should need any more."""
+    offering = [each.name for each in listeners(settings) if Mechanism.DIGEST_MD5 in each.mechanisms]
+    if offering:
+        _LOG.warning("DIGEST-MD5 is offered on %s; it is historic (RFC 6331), SCRAM is safer", ", ".join(offering))
 
 
 def announce(addresses: Sequence[Endpoint]) -> None:

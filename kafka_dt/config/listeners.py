@@ -64,6 +64,7 @@ class Mechanism(StrEnum):
     SCRAM_SHA_512 = "SCRAM-SHA-512"
     OAUTHBEARER = "OAUTHBEARER"
     GSSAPI = "GSSAPI"
+    DIGEST_MD5 = "DIGEST-MD5"
 
 
 LOGIN_MODULES: Final[Mapping[Mechanism, str]] = MappingProxyType(
@@ -73,6 +74,7 @@ LOGIN_MODULES: Final[Mapping[Mechanism, str]] = MappingProxyType(
         Mechanism.SCRAM_SHA_512: SCRAM_LOGIN_MODULE,
         Mechanism.OAUTHBEARER: OAUTHBEARER_LOGIN_MODULE,
         Mechanism.GSSAPI: KERBEROS_LOGIN_MODULE,
+        Mechanism.DIGEST_MD5: PLAIN_LOGIN_MODULE,
     }
 )
 """The login module that the JAAS line of each mechanism must name."""
@@ -186,6 +188,8 @@ def _listener(
     mechanisms = _mechanisms(scope)
     for mechanism in mechanisms:
         _login_module(scope, mechanism)
+    if Mechanism.DIGEST_MD5 in mechanisms:
+        _refuse_digest_users(scope)
     return Listener(
         bind=bind,
         advertised=advertised,
@@ -224,6 +228,13 @@ def _plain_users(scope: _Scope) -> Mapping[str, str]:
             f'is needed for PLAIN; for example: {PLAIN_LOGIN_MODULE} required user_alice="alice\'s password";',
         )
     return MappingProxyType(dict(module.plain_users))
+
+
+def _refuse_digest_users(scope: _Scope) -> None:
+    """Let the line be there, since a broker wants one for each mechanism, but not let it seem to have users."""
+    module = _login_module(scope, Mechanism.DIGEST_MD5)
+    if module is not None and module.plain_users:
+        raise ConfigError(_jaas_key(scope, Mechanism.DIGEST_MD5), "DIGEST-MD5 is for tokens alone, it has no users")
 
 
 def _kerberos(scope: _Scope) -> KerberosSettings:

@@ -233,8 +233,8 @@ class Settings:
         "sasl.enabled.mechanisms",
         Kind.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and, with the extra "
-        "`kerberos`, GSSAPI.",
+        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, with the extra "
+        "`kerberos` GSSAPI, and DIGEST-MD5, which is for tokens alone and historic.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from kafka_dt.config import Listener, Mechanism
 from kafka_dt.security.bearer import BearerTokens, Judgement
-from kafka_dt.security.credentials import Claim, ScramSubjects, Subject
+from kafka_dt.security.credentials import Claim, Subject, Subjects
+from kafka_dt.security.digest import DigestSubject
 from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.kerberos_names import NoShortName
 from kafka_dt.tokens import Principal
@@ -27,6 +28,7 @@ from protocol.sasl import (
     TOKENAUTH,
     Challenge,
     CredentialRequest,
+    DigestServer,
     Failure,
     OAuthBearerServer,
     Outcome,
@@ -87,9 +89,9 @@ class Login:
 
     Args:
         listener: the listener that the connection came in by.
-        subjects: finds what a SCRAM login is checked against.
+        subjects: finds what a login is checked against.
         now_ms: the clock, milliseconds since the epoch.
-        nonce: makes the server's part of a SCRAM nonce, printable ASCII without commas.
+        nonce: makes the server's nonce of SCRAM and DIGEST-MD5, printable ASCII without commas.
         bearer: judges the tokens of OAUTHBEARER; None where the listener does not offer it.
         kerberos: runs GSSAPI; None where the listener does not offer it.
     """
@@ -100,7 +102,7 @@ class Login:
     def __init__(
         self,
         listener: Listener,
-        subjects: ScramSubjects,
+        subjects: Subjects,
         now_ms: Callable[[], int],
         nonce: Callable[[], str],
         *,
@@ -115,7 +117,7 @@ class Login:
         self._kerberos = kerberos
         self._mechanism = Mechanism.PLAIN
         self._machine: ServerMechanism[Any] | None = None
-        self._subject: Subject | None = None
+        self._subject: Subject | DigestSubject | None = None
         self._name = ""
         self._bearer_expiry_ms: int | None = None
 
@@ -134,6 +136,8 @@ class Login:
                 self._machine = self._running_kerberos().new_machine()
             case Mechanism.SCRAM_SHA_256 | Mechanism.SCRAM_SHA_512:
                 self._machine = ScramServer(_SCRAM[self._mechanism], self._nonce())
+            case Mechanism.DIGEST_MD5:
+                self._machine = DigestServer(self._nonce())
 
     def evaluate(self, message: bytes) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         """Take the client's next message.
@@ -159,20 +163,25 @@ class Login:
         self._name = request.name
         if self._mechanism is Mechanism.PLAIN:
             return self._check_password(request.name)
-        mechanism = _SCRAM[self._mechanism]
-        subject = self._subjects.find(mechanism, request.name, _claim(request))
-        if subject is None:
-            return self._look_up(mechanism, request.name)
-        return self._check_proof(subject)
+        subject: Subject | DigestSubject | None
+        if self._mechanism is Mechanism.DIGEST_MD5:
+            subject = self._subjects.digest.find(request.name)
+        else:
+            subject = self._subjects.scram.find(_SCRAM[self._mechanism], request.name, _claim(request))
+        return self._look_up(request.name) if subject is None else self._conclude_when_sure(self._check_proof(subject))
 
     def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         token = self._subject.token if self._subject is not None else None
-        if isinstance(outcome, Success) and token is not None and not self._subjects.revocations_heard(token.token_id):
+        if (
+            isinstance(outcome, Success)
+            and token is not None
+            and not self._subjects.tokens.revocations_heard(token.token_id)
+        ):
             return self._conclude_later(outcome)
         return self._conclude(outcome)
 
     async def _conclude_later(self, success: Success) -> LoginOutcome:
-        if not await self._subjects.hear_revocations():
+        if not await self._subjects.tokens.hear_revocations():
             return self._refused("the token may have been revoked, and the store cannot be asked")
         return self._conclude(success)
 
@@ -191,15 +200,22 @@ class Login:
         self._bearer_expiry_ms = judgement.expiry_timestamp_ms
         return self._conclude(self._running().resume(judgement.verdict))
 
-    async def _look_up(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
-        return self._check_proof(await self._subjects.lookup(mechanism, name))
+    async def _look_up(self, name: str) -> LoginOutcome:
+        subject: Subject | DigestSubject
+        if self._mechanism is Mechanism.DIGEST_MD5:
+            subject = await self._subjects.digest.lookup(name)
+        else:
+            subject = await self._subjects.scram.lookup(_SCRAM[self._mechanism], name)
+        outcome = self._conclude_when_sure(self._check_proof(subject))
+        return outcome if isinstance(outcome, LoginOutcome) else await outcome
 
     def _check_password(self, name: str) -> LoginOutcome:
         return self._conclude(self._running().resume(self._listener.plain_users.get(name)))
 
-    def _check_proof(self, subject: Subject) -> LoginOutcome:
+    def _check_proof(self, subject: Subject | DigestSubject) -> Outcome:
+        """Go on with what was found: SCRAM has the client prove it now, DIGEST-MD5 has the proof already."""
         self._subject = subject
-        return self._conclude(self._running().resume(subject.credential))
+        return self._running().resume(subject.credential)
 
     def _conclude(self, outcome: Outcome) -> LoginOutcome:
         match outcome:
@@ -224,7 +240,7 @@ class Login:
             return self._refused("a decoy was matched")
         if self._subject.token is None:
             return self._establish(success.message, Identity(self._subject.principal, self._mechanism), None)
-        token = self._subjects.live_token(self._subject.token.token_id)
+        token = self._subjects.tokens.still_alive(self._subject.token.token_id)
         if token is None:
             return self._refused("the token ended during the login")
         identity = Identity(self._subject.principal, self._mechanism, token.token_id)

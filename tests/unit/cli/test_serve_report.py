@@ -59,3 +59,17 @@ def test_keys_that_should_be_others_are_one_line_each(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", line) for line in lines
     ]
+
+
+def test_listeners_that_offer_a_historic_mechanism_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    properties = {
+        "listeners": "OLD://:1,NEW://:2,OLDER://:3",
+        "listener.security.protocol.map": "OLD:SASL_PLAINTEXT,NEW:SASL_PLAINTEXT,OLDER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,DIGEST-MD5",
+        "listener.name.new.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "delegation.token.secret.key": "k" * 32,
+    }
+    report_left_out(from_properties(properties))
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "DIGEST-MD5 is offered on OLD, OLDER; it is historic (RFC 6331), SCRAM is safer")
+    ]

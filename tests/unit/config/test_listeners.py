@@ -143,14 +143,21 @@ def test_a_plain_listener_has_no_tls() -> None:
             "advertised.listeners: SASL_PLAINTEXT://0.0.0.0:1 is no address that a client can connect to",
         ),
         (
-            {"sasl.enabled.mechanisms": "DIGEST-MD5"},
-            "sasl.enabled.mechanisms: 'DIGEST-MD5' on listener SASL_PLAINTEXT is not one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
+            {"sasl.enabled.mechanisms": "CRAM-MD5"},
+            "sasl.enabled.mechanisms: 'CRAM-MD5' on listener SASL_PLAINTEXT is not one of "
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, DIGEST-MD5",
         ),
         (
             {"sasl.enabled.mechanisms": ""},
             "sasl.enabled.mechanisms: listener SASL_PLAINTEXT needs at least one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, DIGEST-MD5",
+        ),
+        (
+            {
+                "sasl.enabled.mechanisms": "DIGEST-MD5",
+                "listener.name.sasl_plaintext.digest-md5.sasl.jaas.config": JAAS,
+            },
+            "listener.name.sasl_plaintext.digest-md5.sasl.jaas.config: DIGEST-MD5 is for tokens alone, it has no users",
         ),
         (
             {"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},

@@ -14,9 +14,11 @@ import pytest
 
 from kafka_dt.config import Endpoint, Listener, Mechanism, OAuthBearerSettings, SecurityProtocol
 from kafka_dt.security.bearer import BearerTokens
-from kafka_dt.security.credentials import ScramSubjects
+from kafka_dt.security.credentials import ScramSubjects, Subjects
 from kafka_dt.security.derivation import Salts, TokenCredentials
+from kafka_dt.security.digest import DigestSubjects
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
+from kafka_dt.security.login_tokens import LoginTokens
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from protocol.sasl import (
@@ -118,15 +120,11 @@ class World:
             plain_users=MappingProxyType({"alice": "alice's"}),
             max_reauth_ms=MappingProxyType(self.max_reauth_ms),
         )
-        subjects = ScramSubjects(
-            self.users,
-            _as_manager(self.tokens),
-            self._credentials,
-            self._salts,
-            self._revocations,
-            without_extension=self.without_extension,
-            now_ms=lambda: self.now,
+        tokens = LoginTokens(_as_manager(self.tokens), self._revocations, lambda: self.now)
+        scram = ScramSubjects(
+            self.users, tokens, self._credentials, self._salts, without_extension=self.without_extension
         )
+        subjects = Subjects(tokens, scram, DigestSubjects(tokens, decoy="nobody's"))
         unsigned_only = OAuthBearerSettings(jwks_url="", allow_unsigned=True)
         judge = BearerTokens(unsigned_only, None, lambda: self.now)
         return Login(listener, subjects, lambda: self.now, lambda: "servernonce", bearer=judge)

@@ -1,0 +1,87 @@
+"""The tokens as logins see them: alive or nobody's, and not revoked since, as far as this node can know.
+
+`find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` asks the store. While
+the store has been silent for too long no token is alive, which is logged once.
+
+Source: KIP-48; DESIGN.md, "A token is usable on every node the moment create answers" and "Revocation is bounded".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import Enum, auto
+
+from kafka_dt.security.revocations import Revocations
+from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
+
+_LOG = logging.getLogger(__name__)
+
+
+class Nobody(Enum):
+    """What is found where no live token has the id."""
+
+    NOBODY = auto()
+
+
+NOBODY = Nobody.NOBODY
+
+
+class LoginTokens:
+    """Finds the token that a login is by.
+
+    Args:
+        tokens: the tokens.
+        revocations: whether this worker has heard of every revocation on its node.
+        now_ms: the clock, milliseconds since the epoch.
+    """
+
+    def __init__(self, tokens: TokenManager, revocations: Revocations, now_ms: Callable[[], int]) -> None:
+        self._tokens = tokens
+        self._revocations = revocations
+        self._now_ms = now_ms
+        self._refusing = False
+
+    def find(self, name: str) -> DelegationToken | Nobody | None:
+        """Give the live token with that id if memory can say; None if `lookup` is needed."""
+        if not has_token_id_form(name):
+            return NOBODY
+        try:
+            token = self._tokens.find(name)
+        except StoreUnavailable as error:
+            return self._refuse_for_now(error)
+        self._refusing = False
+        return None if token is None else self._alive(token)
+
+    async def lookup(self, name: str) -> DelegationToken | Nobody:
+        """Give the live token with that id, if `find` could not say."""
+        try:
+            token = await self._tokens.lookup(name)
+        except StoreUnavailable as error:
+            return self._refuse_for_now(error)
+        return NOBODY if token is None else self._alive(token)
+
+    def still_alive(self, token_id: str) -> Token | None:
+        """Give a token if it is (still) there and has not expired: asked again when a login completes."""
+        try:
+            found = self._tokens.find(token_id)
+        except StoreUnavailable:
+            return None
+        return None if found is None or found.token.is_expired(self._now_ms()) else found.token
+
+    def revocations_heard(self, token_id: str) -> bool:
+        """Whether `still_alive` can be believed; if not, `hear_revocations` comes first."""
+        return self._revocations.heard_about(token_id)
+
+    async def hear_revocations(self) -> bool:
+        """Hear of every revocation on this node; False if that cannot be had now."""
+        return await self._revocations.hear()
+
+    def _alive(self, token: DelegationToken) -> DelegationToken | Nobody:
+        return NOBODY if token.token.is_expired(self._now_ms()) else token
+
+    def _refuse_for_now(self, error: StoreUnavailable) -> Nobody:
+        if not self._refusing:
+            self._refusing = True
+            _LOG.warning("Logins by token are refused until the store of tokens can be asked again. %s", error)
+        return NOBODY
