@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_dt.bulk.decisions import Leave, Outcome
 from kafka_dt.bulk.engine import Report, process, token_ids
 from kafka_dt.bulk.opening import Opener
+from kafka_dt.zookeeper.errors import UnknownKey
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.decisions import Decision, Result
@@ -35,6 +36,8 @@ class Census:
     """Znodes that are not sealed."""
     unreadable: Mapping[str, str] = field(repr=False)
     """Token ids that cannot be read, and why."""
+    unknown_keys: Mapping[str, int] = field(default_factory=dict)
+    """The ids of keys that are not in the ring and that tokens name, with how many do."""
 
     @property
     def sealed(self) -> int:
@@ -60,6 +63,7 @@ async def census(
     sealed: Counter[str] = Counter()
     plain = 0
     unreadable: dict[str, str] = {}
+    unknown: Counter[str] = Counter()
 
     def count(results: Sequence[Result]) -> None:
         nonlocal plain
@@ -69,19 +73,25 @@ async def census(
                 plain += seen.sealed_by is None
                 if seen.sealed_by is not None:
                     sealed[seen.sealed_by] += 1
+            elif isinstance(needed := result.note, _Needs):
+                unknown[needed.key_id] += 1
             elif result.outcome is Outcome.FAILED:
                 unreadable[result.token_id] = result.reason
         if progress is not None:
             progress(results)
 
     await process(client, await token_ids(client), _Look(keyring, now_ms()), report=count, now_ms=now_ms)
-    return Census(+live, sealed, plain, unreadable)
+    return Census(+live, sealed, plain, unreadable, unknown)
 
 
 class _Seen(NamedTuple):
     made_by: str | None
     sealed_by: str | None
     lives: bool
+
+
+class _Needs(NamedTuple):
+    key_id: str
 
 
 class _Look:
@@ -92,6 +102,11 @@ class _Look:
         self._now_ms = now_ms
 
     def __call__(self, token_id: str, data: bytes) -> Decision:
-        opened = self._opener.open(token_id, data)
+        try:
+            opened = self._opener.open(token_id, data)
+        except UnknownKey as error:
+            if error.key_id is None:
+                raise
+            return Leave(_Needs(error.key_id))
         sealed_by = None if opened.sealed_by is None else opened.sealed_by.id
         return Leave(_Seen(opened.token.key_id, sealed_by, not opened.token.is_expired(self._now_ms)))

@@ -57,5 +57,5 @@ class Opener:
         if token.token_id != token_id:
             raise InvalidZnode("it names another token")
         if token.key_id is not None and token.key_id not in self._key_ids:
-            raise UnknownKey(f"the key {token.key_id} that made it is not in the ring")
+            raise UnknownKey(f"the key {token.key_id} that made it is not in the ring", key_id=token.key_id)
         return OpenedToken(token, plaintext, sealed_by)

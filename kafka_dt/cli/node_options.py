@@ -12,10 +12,11 @@ def command(*, config: Path | None, overrides: tuple[str, ...], output: str) -> 
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,6 +28,10 @@ from kafka_dt.zookeeper.configuration import zookeeper_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+
+DEFAULT_TIMEOUT_S: Final = 60.0
+"""Longer than a session lasts by default: until then a worker that has died is among the live ones."""
 
 
 class Output(StrEnum):
@@ -60,6 +65,23 @@ def node_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in options:
         command = option(command)
     return command
+
+
+timeout_option: Final = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_TIMEOUT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for all nodes, at each step.",
+)
+"""Adds `--timeout`: the argument `timeout_s`."""
+
+
+def now_ms() -> int:
+    """Give the time: milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 def node_settings(config: Path | None, overrides: tuple[str, ...]) -> Settings:

@@ -129,7 +129,15 @@ class InvalidZnode(ZooKeeperError):
 
 
 class UnknownKey(InvalidZnode):
-    """What a token's znode says cannot be used, because no key of the ring fits; a key that comes later may."""
+    """What a token's znode says cannot be used, because no key of the ring fits; a key that comes later may.
+
+    Attributes:
+        key_id: of the key that is needed; None if the znode does not say.
+    """
+
+    def __init__(self, reason: str, *, key_id: str | None = None) -> None:
+        super().__init__(reason)
+        self.key_id = key_id
 
 
 class EmbeddedZooKeeperError(ZooKeeperError):

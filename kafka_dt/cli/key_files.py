@@ -1,0 +1,160 @@
+"""The two files of a node's secret keys, as `keys rotate` and `keys retire` change them.
+
+A rotation is told by the files alone, so that one that was interrupted is found and finished:
+
+| previous keys              | state                                                                      |
+|----------------------------|----------------------------------------------------------------------------|
+| older keys                 | IDLE                                                                       |
+| next, current, older keys  | PREPARED: every node learns to accept the next key                         |
+| current, older keys        | ACTIVATED: the next key has become the current one; it still stands in both |
+
+Each file is replaced as a whole, and whatever mixture of old and new a node reads, it finds the keys it needs.
+
+Limit: a key of several lines cannot be among the previous ones.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.config import ConfigError, SecretKeys
+from kafka_dt.config.option import resolve_secret
+from kafka_dt.config.secret_keys import CURRENT, PREVIOUS, join_keys, split_keys
+from kafka_dt.files import replace_file
+from kafka_dt.tokens import SecretKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kafka_dt.config import Secret, Settings
+
+_CONTENT: Final = {CURRENT: "key", PREVIOUS: "older keys (none: leave it empty)"}
+_NO_LOCKS: Final = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP}
+"""From a file system that locks no directories, such as NFS."""
+
+
+class KeysError(Exception):
+    """What a command about keys cannot do, in words for the operator."""
+
+
+class Stage(Enum):
+    """How far a rotation has come."""
+
+    IDLE = "idle"
+    PREPARED = "prepared"
+    ACTIVATED = "activated"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldKeys:
+    """What the files hold."""
+
+    current: SecretKey
+    previous: tuple[SecretKey, ...]
+    texts: SecretKeys = field(repr=False)
+
+    @classmethod
+    def of(cls, texts: SecretKeys) -> HeldKeys:
+        """Make keys of their texts."""
+        return cls(SecretKey(texts.current), tuple(map(SecretKey, texts.previous)), texts)
+
+    @property
+    def stage(self) -> Stage:
+        """How far a rotation has come."""
+        if self.current not in self.previous:
+            return Stage.IDLE
+        return Stage.ACTIVATED if self.previous[0] == self.current else Stage.PREPARED
+
+
+class KeyFiles:
+    """The files, by their paths.
+
+    Args:
+        settings: of the node.
+
+    Raises:
+        KeysError: one of the settings is no file, and how to get there.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.current = _path(CURRENT, settings.secret_key)
+        self.previous = _path(PREVIOUS, settings.previous_secret_keys)
+
+    def read(self) -> HeldKeys:
+        """Read both.
+
+        Raises:
+            ConfigError: one of them cannot be used.
+        """
+        current = resolve_secret(CURRENT, f"file:{self.current}").value
+        if not current:
+            raise ConfigError(CURRENT, f"the secret's file {self.current} is empty")
+        previous = split_keys(resolve_secret(PREVIOUS, f"file:{self.previous}").value)
+        return HeldKeys.of(SecretKeys(current, previous))
+
+    def prepare(self, new: str) -> None:
+        """Have nodes accept a key that is to come: it and the current one go before the older ones.
+
+        Raises:
+            KeysError: the current key cannot be kept there.
+            OSError: the file cannot be written.
+        """
+        keys = self.read()
+        if split_keys(keys.texts.current) != (keys.texts.current,):
+            raise KeysError(f"the key in {self.current} has more than one line: {self.previous} cannot hold it")
+        replace_file(self.previous, join_keys([new, keys.texts.current, *keys.texts.previous]))
+
+    def activate(self, key: SecretKey) -> None:
+        """Make one of the previous keys the current one.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        (text, *_) = (text for text in self.read().texts.previous if SecretKey(text) == key)
+        replace_file(self.current, join_keys([text]))
+
+    def drop(self, *keys: SecretKey) -> None:
+        """Take keys out of the previous ones.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        kept = [text for text in self.read().texts.previous if SecretKey(text) not in keys]
+        replace_file(self.previous, join_keys(kept))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other commands of this machine from the files; the lock ends with the process.
+
+        Raises:
+            KeysError: another command is at work.
+        """
+        # The directory: the files themselves are replaced.
+        descriptor = os.open(self.previous.resolve().parent, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise KeysError("another `kafka-dt keys` command is at work on these files") from None
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _path(name: str, secret: Secret | None) -> Path:
+    if secret is None or secret.file is None:
+        raise KeysError(
+            f"{name} has to be a file, so that nodes see it change: put the {_CONTENT[name]} in one of mode 600, write "
+            f"{name}=file:/path/to/it into the configuration of every node, and restart them one after the other"
+        )
+    return secret.file

@@ -1,0 +1,73 @@
+"""Waits for live nodes to have the keys they should have, and words what they lack."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.cli.key_files import KeysError
+from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.node_registry import live_nodes
+
+if TYPE_CHECKING:
+    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.own_znodes import NodeState
+
+POLL_S: Final = 0.1
+MAX_NAMED: Final = 5
+"""How many nodes an error names."""
+
+Wanted = Callable[["NodeState"], bool]
+
+
+async def workers_with_tokens(client: ZooKeeperClient) -> list[NodeState]:
+    """Return every live worker but those without a secret key, which refuse everything about tokens."""
+    return [state for state in await live_nodes(client) if state.current_key is not None]
+
+
+async def wait_for_workers(
+    client: ZooKeeperClient, wanted: Wanted, timeout_s: float, *, lacking: str, advice: str
+) -> int:
+    """Wait until all live workers are as they should be; returns how many there are.
+
+    Args:
+        client: the connection.
+        wanted: what holds for a worker then.
+        timeout_s: how long to wait.
+        lacking: what the others do, for the error: "do not accept the key".
+        advice: what the operator does then.
+
+    Raises:
+        KeysError: some of them are not so in time.
+        ZooKeeperError: ZooKeeper cannot be asked.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    others: Sequence[NodeState] = ()
+    while True:
+        try:
+            workers = await workers_with_tokens(client)
+        except ConnectionLost:
+            if time.monotonic() > deadline_s:
+                raise
+        else:
+            others = [state for state in workers if not wanted(state)]
+            if not others:
+                return len(workers)
+        if time.monotonic() > deadline_s:
+            raise KeysError(f"after {timeout_s:g} s {named(others)} {lacking}: {advice}")
+        await asyncio.sleep(POLL_S)
+
+
+def named(states: Sequence[NodeState]) -> str:
+    """Name workers, the first few if there are many."""
+    names = [str(state) for state in states[:MAX_NAMED]]
+    if len(states) > MAX_NAMED:
+        names.append(f"{len(states) - MAX_NAMED} more")
+    return ", ".join(names)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many there are of something: "1 token", "2 tokens"."""
+    return f"{number:,} {noun}{'s'[: number != 1]}"
