@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -32,6 +33,14 @@ class HeldExecutor(Executor):
 
     def __len__(self) -> int:
         return len(self._held)
+
+    async def given(self, count: int = 1) -> None:
+        """Wait until there is so much to do."""
+        for _ in range(20):
+            if len(self) == count:
+                return
+            await asyncio.sleep(0)
+        raise AssertionError(f"{len(self)} pieces of work instead of {count}")
 
     def release(self) -> None:
         """Run everything that has been given so far."""

@@ -49,7 +49,15 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 PRINCIPALS = st.builds(Principal, TEXT.filter(lambda text: ":" not in text), TEXT)
 TIMESTAMPS = st.integers(-(2**63), 2**63 - 1)
 TOKENS = st.builds(
-    Token, TEXT, PRINCIPALS, PRINCIPALS, st.lists(PRINCIPALS).map(tuple), TIMESTAMPS, TIMESTAMPS, TIMESTAMPS
+    Token,
+    TEXT,
+    PRINCIPALS,
+    PRINCIPALS,
+    st.lists(PRINCIPALS).map(tuple),
+    TIMESTAMPS,
+    TIMESTAMPS,
+    TIMESTAMPS,
+    st.none() | st.from_regex("[0-9a-f]{16}", fullmatch=True),
 )
 
 
@@ -67,6 +75,25 @@ def test_a_token_is_written_to_the_byte_as_by_a_broker() -> None:
         '"tokenRequester":"User%3Aalice","tokenId":"dGhpcyBpcyBhIHRva2VuIQ","owner":"User%3Aa%20b%2Ac%7E",'
         '"expiryTimestamp":1700086400000,"maxTimestamp":1700604800000,"version":3}'
     )
+
+
+def test_the_key_that_made_a_token_stands_behind_what_a_broker_writes() -> None:
+    assert TokenZnode.encode(replace(TOKEN, key_id="0123456789abcdef")) == (
+        TokenZnode.encode(TOKEN)[:-1] + b',"keyId":"0123456789abcdef"}'
+    )
+
+
+def test_a_token_says_which_key_made_it_or_not() -> None:
+    assert TokenZnode.decode(_encoded(keyId="0123456789abcdef")).key_id == "0123456789abcdef"
+    assert TokenZnode.decode(_encoded()).key_id is None
+
+
+@pytest.mark.parametrize(
+    "key_id", ["", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "0123456789abcdeg", " " * 16, None, 5]
+)
+def test_a_key_id_of_another_form_is_refused(key_id: object) -> None:
+    with pytest.raises(InvalidZnode, match="keyId"):
+        TokenZnode.decode(_encoded(keyId=key_id))
 
 
 def test_a_token_is_read() -> None:
