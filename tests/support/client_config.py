@@ -28,7 +28,7 @@ class TokenLogin:
 
     token_id: str
     hmac: str = field(repr=False)
-    """base64 text, which is the SCRAM password."""
+    """base64 text, which is the password."""
 
 
 def plain(username: str, password: str) -> ClientConfig:
@@ -45,6 +45,11 @@ def token(login: TokenLogin, mechanism: str = SCRAM_MECHANISMS[0]) -> ClientConf
     """Log in with a delegation token, with the extension that says so."""
     credentials = f'username="{login.token_id}" password="{login.hmac}"'
     return _sasl(mechanism, f'{_SCRAM_MODULE} required {credentials} tokenauth="true";')
+
+
+def digest_md5(login: TokenLogin) -> ClientConfig:
+    """Log in with a delegation token by the JDK's own DIGEST-MD5; any login module carries name and password to it."""
+    return _sasl("DIGEST-MD5", f'{_PLAIN_MODULE} required username="{login.token_id}" password="{login.hmac}";')
 
 
 def bearer(token_file: Path) -> ClientConfig:
