@@ -107,9 +107,9 @@ class DigestServer:
         if not isinstance(message, DigestResponse):
             raise LocalProtocolError("DIGEST-MD5 has not asked for a credential")
         self._state = _State.ENDED
-        for password in credential:
+        for number, password in enumerate(credential):
             if hmac.compare_digest(message.expected_response(password), message.response):
-                return Success(b"rspauth=" + message.rspauth(password), message.username)
+                return Success(b"rspauth=" + message.rspauth(password), message.username, proved=number)
         return Failure("digest-response: response is wrong")
 
     def _challenge(self, response: bytes) -> Outcome:

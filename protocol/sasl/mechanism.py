@@ -70,6 +70,8 @@ class Success:
     """The authentication id: a user name or a token id. The principal is the driver's decision."""
     extensions: Mapping[str, str] = field(default_factory=_no_extensions)
     """The SASL extensions that the client sent, such as `tokenauth`; the client's proof covers them."""
+    proved: int = 0
+    """Which of several passwords the client has, as the driver supplied them; 0 is the first."""
 
 
 @dataclass(frozen=True, slots=True)

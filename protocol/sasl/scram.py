@@ -66,6 +66,8 @@ class ScramCredential:
     """HMAC(SaltedPassword, "Server Key"), `hash_bytes` long."""
     iterations: int
     """The rounds of PBKDF2."""
+    alternatives: "tuple[ScramCredential, ...]" = field(default=(), repr=False)
+    """Credentials of other passwords that are as good, with the same salt and iterations; they have none themselves."""
 
 
 @dataclass(frozen=True, slots=True)

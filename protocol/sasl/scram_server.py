@@ -13,6 +13,9 @@ A client-final passes only if its nonce and channel binding are exactly those of
 covers every byte that both sides sent, extensions in the order of the message. Two HMACs and a hash are the bulk of
 the cost.
 
+A credential may have alternatives, where it is not known which of several passwords somebody has. Each of them is
+tried, also after one that fits, so that the time does not tell which; the answer is signed with the keys of that one.
+
 Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth); Kafka's ScramSaslServer and ScramServerCallbackHandler.
 """
 
@@ -106,11 +109,14 @@ class ScramServer:
             Challenge, or Failure if the credential has too few iterations for the mechanism
 
         Raises:
-            LocalProtocolError: no credential was asked for
+            LocalProtocolError: no credential was asked for, or it has an alternative that needs another challenge
         """
         client_first = self._state
         if not isinstance(client_first, ClientFirst):
             raise LocalProtocolError("SCRAM has not asked for a credential")
+        for other in credential.alternatives:
+            if (other.salt, other.iterations) != (credential.salt, credential.iterations):
+                raise LocalProtocolError("alternatives of a SCRAM credential have its salt and iterations")
         self._state = _Bare.ENDED
         if credential.iterations < self._mechanism.min_iterations:
             return Failure(
@@ -134,7 +140,12 @@ class ScramServer:
     def _take_client_final(self, exchange: _Exchange, message: ClientFinal) -> Outcome:
         client_first, credential = exchange.client_first, exchange.credential
         auth_message = f"{client_first.bare},{exchange.server_first},{message.without_proof}".encode("ascii")
-        if not is_valid_proof(self._mechanism, credential.stored_key, auth_message, message.proof):
+        proved = 0 if is_valid_proof(self._mechanism, credential.stored_key, auth_message, message.proof) else None
+        for number, other in enumerate(credential.alternatives, 1):
+            if is_valid_proof(self._mechanism, other.stored_key, auth_message, message.proof):
+                credential, proved = other, number
+        if proved is None:
             return Failure("client-final: the proof is wrong")
         signature = self._mechanism.hmac(credential.server_key, auth_message)
-        return Success(f"v={encode_base64(signature)}".encode("ascii"), client_first.name, client_first.extensions)
+        server_final = f"v={encode_base64(signature)}".encode("ascii")
+        return Success(server_final, client_first.name, client_first.extensions, proved)
