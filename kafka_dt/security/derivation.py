@@ -2,6 +2,7 @@
 
 A broker derives the credentials of every token when it starts, two PBKDF2 each; here a token costs one PBKDF2 when it
 first logs in with a mechanism, off the event loop. Whoever logs in at the same time waits for the same derivation.
+A token that may be of several secret keys costs one for each of them.
 
 Salts are derived from the name, for tokens and for names that nobody has alike. A stranger who tries an id sees the
 same salt each time, on every worker and node, whether the id is a token's or not.
@@ -18,6 +19,7 @@ import string
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Final
 
 from kafka_dt.tokens import DelegationToken
@@ -103,22 +105,36 @@ class TokenCredentials:
 
     def find(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential | None:
         """Give the credential of a token if it has been derived already."""
-        key = (mechanism, token.hmac)
+        found = self._find(mechanism, token.hmac)
+        if found is None or not token.alternatives:
+            return found
+        others = [self._find(mechanism, hmac) for hmac in token.alternatives]
+        return None if None in others else replace(found, alternatives=tuple(filter(None, others)))
+
+    async def derive(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential:
+        """Give the credential of a token, deriving it off the event loop unless somebody is at it already."""
+        first = await self._derived_once(mechanism, token.token.token_id, token.hmac)
+        if not token.alternatives:
+            return first
+        derivations = (self._derived_once(mechanism, token.token.token_id, hmac) for hmac in token.alternatives)
+        return replace(first, alternatives=tuple(await asyncio.gather(*derivations)))
+
+    def _find(self, mechanism: ScramMechanism, hmac: bytes) -> ScramCredential | None:
+        # The HMAC is the key: a token with the same id under another secret key is another token.
+        key = (mechanism, hmac)
         found = self._derived.get(key)
         if found is not None:
             self._derived.move_to_end(key)
         return found
 
-    async def derive(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential:
-        """Give the credential of a token, deriving it off the event loop unless somebody is at it already."""
-        if found := self.find(mechanism, token):
+    async def _derived_once(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential:
+        if found := self._find(mechanism, hmac):
             return found
-        # The HMAC is the key: a token with the same id under another secret key is another token.
-        key = (mechanism, token.hmac)
+        key = (mechanism, hmac)
         future = self._under_way.get(key)
         if future is None:
-            password = base64.b64encode(token.hmac).decode("ascii")
-            salt = self._salts.salt(mechanism, token.token.token_id)
+            password = base64.b64encode(hmac).decode("ascii")
+            salt = self._salts.salt(mechanism, token_id)
             loop = asyncio.get_running_loop()
             future = loop.run_in_executor(self._executor, self._derive, mechanism, password, salt, ITERATIONS)
             self._under_way[key] = future
