@@ -19,7 +19,7 @@ from typing import Protocol
 from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.digest import DigestSubjects
 from kafka_dt.security.login_tokens import LoginTokens, Nobody
-from kafka_dt.tokens import Principal, Token, has_token_id_form
+from kafka_dt.tokens import DelegationToken, Principal, has_token_id_form
 from protocol.sasl import ScramCredential, ScramMechanism
 
 
@@ -51,8 +51,8 @@ class Subject:
     credential: ScramCredential
     principal: Principal | None
     """Whom a correct proof makes them; None with a decoy, for which there is no correct proof."""
-    token: Token | None = None
-    """The token of a token login."""
+    token: DelegationToken | None = None
+    """The token of a token login, with the HMACs whose passwords are in the credential, in the same order."""
 
 
 class ScramSubjects:
@@ -101,7 +101,7 @@ class ScramSubjects:
         if isinstance(token, Nobody):
             return self._nobody(mechanism, name)
         credential = self._credentials.find(mechanism, token)
-        return None if credential is None else Subject(credential, token.token.owner, token.token)
+        return None if credential is None else Subject(credential, token.token.owner, token)
 
     async def lookup(self, mechanism: ScramMechanism, name: str) -> Subject:
         """Give the subject of a login that `find` could not answer: there, only a token's name is left to be."""
@@ -109,7 +109,7 @@ class ScramSubjects:
         if isinstance(token, Nobody):
             return self._nobody(mechanism, name)
         credential = await self._credentials.derive(mechanism, token)
-        return Subject(credential, token.token.owner, token.token)
+        return Subject(credential, token.token.owner, token)
 
     def _nobody(self, mechanism: ScramMechanism, name: str) -> Subject:
         """Give the subject of a name that nobody has; it looks like a token if it could be one, else like a user."""

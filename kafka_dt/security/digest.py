@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafka_dt.security.login_tokens import LoginTokens, Nobody
-from kafka_dt.tokens import DelegationToken, Principal, Token
+from kafka_dt.tokens import DelegationToken, Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class DigestSubject:
     """Passwords; each of them is right."""
     principal: Principal | None
     """Whom a correct proof makes them; None with a decoy."""
-    token: Token | None
+    token: DelegationToken | None
+    """The token, with the HMACs that are the passwords, in the same order."""
 
 
 class DigestSubjects:
@@ -53,4 +54,4 @@ class DigestSubjects:
         if isinstance(token, Nobody):
             return self._nobody
         passwords = tuple(base64.b64encode(each).decode("ascii") for each in token.hmacs)
-        return DigestSubject(passwords, token.token.owner, token.token)
+        return DigestSubject(passwords, token.token.owner, token)

@@ -175,7 +175,7 @@ class Login:
         if (
             isinstance(outcome, Success)
             and token is not None
-            and not self._subjects.tokens.revocations_heard(token.token_id)
+            and not self._subjects.tokens.revocations_heard(token.token.token_id)
         ):
             return self._conclude_later(outcome)
         return self._conclude(outcome)
@@ -240,9 +240,9 @@ class Login:
             return self._refused("a decoy was matched")
         if self._subject.token is None:
             return self._establish(success.message, Identity(self._subject.principal, self._mechanism), None)
-        token = self._subjects.tokens.still_alive(self._subject.token.token_id)
+        token = self._subjects.tokens.still_alive(self._subject.token, success.proved)
         if token is None:
-            return self._refused("the token ended during the login")
+            return self._refused("the token ended during the login, or its secret key left the ring")
         identity = Identity(self._subject.principal, self._mechanism, token.token_id)
         ends_ms = token.end_timestamp_ms
         return self._establish(success.message, identity, ends_ms)

@@ -61,13 +61,20 @@ class LoginTokens:
             return self._refuse_for_now(error)
         return NOBODY if token is None else self._alive(token)
 
-    def still_alive(self, token_id: str) -> Token | None:
-        """Give a token if it is (still) there and has not expired: asked again when a login completes."""
+    def still_alive(self, token: DelegationToken, proved: int) -> Token | None:
+        """Give a token as it is when a login by it completes; None if it ended during the login, or its key has gone.
+
+        Args:
+            token: as it was found when the login began.
+            proved: which of its HMACs the client has.
+        """
         try:
-            found = self._tokens.find(token_id)
+            found = self._tokens.find(token.token.token_id)
         except StoreUnavailable:
             return None
-        return None if found is None or found.token.is_expired(self._now_ms()) else found.token
+        if found is None or found.token.is_expired(self._now_ms()) or not found.has_hmac(token.hmacs[proved]):
+            return None
+        return found.token
 
     def revocations_heard(self, token_id: str) -> bool:
         """Whether `still_alive` can be believed; if not, `hear_revocations` comes first."""

@@ -60,11 +60,14 @@ class KnownTokens:
     cached: dict[str, Token] = field(default_factory=dict)
     stored: dict[str, Token] = field(default_factory=dict)
     stale: bool = False
+    hmacs: tuple[bytes, ...] = (HMAC,)
 
     def find(self, token_id: str) -> DelegationToken | None:
         if self.stale:
             raise StoreUnavailable("cut off")
-        return DelegationToken(self.cached[token_id], HMAC) if token_id in self.cached else None
+        if token_id not in self.cached:
+            return None
+        return DelegationToken(self.cached[token_id], self.hmacs[0], self.hmacs[1:])
 
     async def lookup(self, token_id: str) -> DelegationToken | None:
         if token_id in self.stored:
