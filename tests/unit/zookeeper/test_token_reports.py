@@ -1,4 +1,4 @@
-"""What a listener hears of tokens while threads are slow: no old state after a newer one, and nothing of the deleted."""
+"""What a listener hears of tokens while threads are slow: no old state after a newer one, nothing of the deleted."""
 
 from __future__ import annotations
 
