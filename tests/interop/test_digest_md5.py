@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from puresasl.client import SASLClient
 
 from tests.support.broker import USERS
 from tests.support.client_config import TokenLogin, digest_md5, plain
+from tests.support.raw import API_VERSIONS, RawConnection
 from tests.support.reference_client import JavaClientError, JavaSession, JavaToken, ReferenceClient
 from tests.support.server import KafkaDt, server_properties
 from tests.support.waiting import eventually
@@ -108,6 +110,26 @@ def test_where_it_is_not_listed_the_handshake_is_refused(
     ):
         holder.topics()
     assert refused.value.kind == "UnsupportedSaslMechanismException"
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_only_a_listener_that_offers_it_names_it(digest_server: KafkaDt, version: int) -> None:
+    for listener, code in (("DIGEST", 0), ("SASL_PLAINTEXT", 33)):
+        with RawConnection(digest_server.address(listener)) as connection:
+            answer = connection.handshake("DIGEST-MD5", version)
+        assert answer.error_code.value == code
+        assert ("DIGEST-MD5" in answer.mechanisms) == (code == 0)
+
+
+def test_its_messages_may_come_as_bare_frames_of_an_old_client(digest_server: KafkaDt, created: JavaToken) -> None:
+    client = SASLClient("localhost", "kafka", "DIGEST-MD5", username=created.token_id, password=created.hmac)
+    with RawConnection(digest_server.address("DIGEST")) as connection:
+        connection.handshake("DIGEST-MD5", 0)
+        connection.send_frame(b"")
+        connection.send_frame(client.process(connection.receive_frame()))
+        client.process(connection.receive_frame())
+        assert client.complete
+        assert connection.ask(API_VERSIONS, 0).error_code.value == 0
 
 
 def test_the_start_says_once_that_it_is_historic(digest_server: KafkaDt) -> None:
