@@ -25,6 +25,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
+from kafka_dt.bulk.reads import Reads
 from kafka_dt.bulk.writes import Change, Writes, announced_writes
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
@@ -128,6 +129,7 @@ class _Run:
         limits: BulkLimits,
     ) -> None:
         self._client = client
+        self._reads = Reads(client)
         self._task = task
         self._report = report
         self._stop = stop
@@ -145,7 +147,7 @@ class _Run:
 
     async def _lane(self, left: Iterator[str], writes: Writes | None) -> None:
         while not self._stop.is_set() and (names := list(islice(left, self._limits.batch))):
-            batch = _Batch(self._client, self._task, writes)
+            batch = _Batch(self._reads, self._task, writes)
             try:
                 await self._finish(batch, names)
             finally:
@@ -177,8 +179,8 @@ class _Run:
 class _Batch:
     """Some znodes, from reading to their results."""
 
-    def __init__(self, client: ZooKeeperClient, task: Task, writes: Writes | None) -> None:
-        self._client = client
+    def __init__(self, reads: Reads, task: Task, writes: Writes | None) -> None:
+        self._reads = reads
         self._task = task
         self._writes = writes
         self._unsure: set[str] = set()
@@ -205,12 +207,9 @@ class _Batch:
             self._settle(name, Outcome.FAILED, UNREACHABLE if name in self._lost else ALWAYS_CHANGED)
 
     async def _read(self, names: Sequence[str]) -> list[_Read]:
-        answers = await asyncio.gather(
-            *(self._client.get(TokenZnode.path(name)) for name in names), return_exceptions=True
-        )
         found = []
-        for name, answer in zip(names, answers, strict=True):
-            if isinstance(answer, BaseException):
+        for name, answer in zip(names, await self._reads.read(names), strict=True):
+            if isinstance(answer, ZooKeeperError):
                 self._refused(name, answer)
             else:
                 found.append(_Read(name, answer))
@@ -242,7 +241,7 @@ class _Batch:
             else:
                 self._refused(read.token_id, error)
 
-    def _refused(self, name: str, error: BaseException) -> None:
+    def _refused(self, name: str, error: ZooKeeperError) -> None:
         """Settle what was refused, unless it is worth another attempt."""
         match error:
             case ConnectionLost(sent=sent):
@@ -257,10 +256,8 @@ class _Batch:
                 self._settle(name, Outcome.FAILED, "ZooKeeper does not let us")
             case RequestTooLarge():
                 self._settle(name, Outcome.FAILED, "it would be larger than ZooKeeper takes")
-            case ZooKeeperError():
-                self._settle(name, Outcome.FAILED, f"ZooKeeper refuses ({type(error.__cause__ or error).__name__})")
             case _:
-                raise error
+                self._settle(name, Outcome.FAILED, f"ZooKeeper refuses ({type(error.__cause__ or error).__name__})")
 
     def _settle(self, name: str, outcome: Outcome, reason: str = "", *, note: object = None) -> None:
         self.results[name] = Result(name, outcome, reason, note)

@@ -36,6 +36,7 @@ from kafka_dt.zookeeper.errors import (
 )
 from kafka_dt.zookeeper.handler import Inbox
 from kafka_dt.zookeeper.operations import ANY_VERSION, Delete, Stat, Znode
+from kafka_dt.zookeeper.read_many import read_many, znodes_of
 from kafka_dt.zookeeper.requests import Requests, fail
 from kafka_dt.zookeeper.session import ConnectionState, Session
 from kafka_dt.zookeeper.translation import acl_of, add_to, multi_error, multi_results, stat_of, znode_of
@@ -133,6 +134,14 @@ class ZooKeeperClient:
         """
         kazoo, full = self._session.kazoo, self._full(path)
         return self._send(lambda: kazoo.get_async(full, watch=watch), znode_of, path, arrived)
+
+    def get_many(self, paths: Sequence[str]) -> asyncio.Future[list[Znode | ZooKeeperError]]:
+        """Read znodes in one request, not of one moment; for each the znode, or what is wrong with it.
+
+        A server before 3.6 refuses it (RequestRefused) and closes the connection.
+        """
+        kazoo, full = self._session.kazoo, [self._full(path) for path in paths]
+        return self._send(lambda: read_many(kazoo, full), lambda found: znodes_of(paths, found), "get_many", None)
 
     def exists(
         self, path: str, *, watch: Watch | None = None, arrived: Arrived | None = None

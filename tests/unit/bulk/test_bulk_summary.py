@@ -1,0 +1,33 @@
+"""A summary counts everything and stays small."""
+
+from __future__ import annotations
+
+from kafka_dt.bulk.decisions import Outcome, Result
+from kafka_dt.bulk.summary import MAX_REASONS, NAMES_A_REASON, OTHER_REASONS, Summary
+
+
+def failed(token_id: str, reason: str) -> Result:
+    return Result(token_id, Outcome.FAILED, reason)
+
+
+def test_every_outcome_is_counted() -> None:
+    summary = Summary()
+    summary.add([Result("a", Outcome.CHANGED), Result("b", Outcome.UNCHANGED), Result("c", Outcome.GONE)])
+    summary.add([Result("d", Outcome.CHANGED), failed("e", "no JSON")])
+    assert summary.counts == {Outcome.CHANGED: 2, Outcome.UNCHANGED: 1, Outcome.GONE: 1, Outcome.FAILED: 1}
+    assert (summary.total, summary.failed) == (5, 1)
+
+
+def test_each_reason_is_counted_with_its_first_names() -> None:
+    summary = Summary()
+    summary.add([failed(f"token-{number}", "no JSON") for number in range(100)])
+    assert summary.failures["no JSON"].count == 100
+    assert summary.failures["no JSON"].token_ids == [f"token-{number}" for number in range(NAMES_A_REASON)]
+
+
+def test_reasons_that_never_repeat_do_not_fill_the_memory() -> None:
+    summary = Summary()
+    summary.add([failed("t", f"reason {number}") for number in range(1_000)])
+    assert len(summary.failures) == MAX_REASONS + 1
+    assert summary.failures[OTHER_REASONS].count == 1_000 - MAX_REASONS
+    assert summary.failed == 1_000
