@@ -65,6 +65,7 @@ from kafka_dt.zookeeper.acl_store import ZooKeeperAclStore
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
+from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.node_registry import NodeRegistry, live_brokers
 from kafka_dt.zookeeper.own_znodes import NodeState
 from kafka_dt.zookeeper.purge import PurgeLimits
@@ -117,19 +118,20 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     Authorizer.from_settings(settings, AclCache())
     zookeeper_settings(settings)
     Admission.from_settings(settings)
-    with tempfile.TemporaryFile() as board:
-        workers = settings.workers or os.cpu_count() or 1
+    workers = _workers(settings)
+    with tempfile.TemporaryFile() as board, Derivations.memory() as derivations:
         board.truncate(board_bytes(workers))
         supervisor = Supervisor(
             command=[sys.executable, "-m", "kafka_dt.worker"],
             brief={
                 "properties": dict(loaded.properties),
                 "board": board.fileno(),
+                "derivations": derivations.fileno(),
                 "log_level": log_level,
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
-            inherited=[board.fileno()],
+            inherited=[board.fileno(), derivations.fileno()],
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
         )
         await supervisor.run()
@@ -142,15 +144,18 @@ class Node:
         settings: of the node.
         ports: the port of each listener, by name.
         board: where the workers of the node count revocations.
+        derivations: where they share what opens sealed tokens.
         number: which worker this is; the first one does what once a node is enough.
     """
 
-    def __init__(self, settings: Settings, *, ports: Mapping[str, int], board: Board, number: int) -> None:
+    def __init__(
+        self, settings: Settings, *, ports: Mapping[str, int], board: Board, derivations: Derivations, number: int
+    ) -> None:
         self._settings = settings
         self._number = number
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
         self._encryption = {listener.name: _encryption(listener) for listener in self._listeners}
-        self._executor = ThreadPoolExecutor(thread_name_prefix="pbkdf2")
+        self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
         self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)
@@ -161,9 +166,15 @@ class Node:
         self._keys = NodeKeys(files, keyring, self._keys_changed) if keyring else None
         self._cache = TokenCache(keyring)
         codec = TokenCodec(
-            keyring, seal=settings.metadata_encryption, executor=self._executor, random_bytes=secrets.token_bytes
+            keyring,
+            seal=settings.metadata_encryption,
+            executor=self._executor,
+            random_bytes=secrets.token_bytes,
+            derive=derivations.derive,
         )
-        self._store = ZooKeeperTokenStore(self._zookeeper, codec, now_ms=now_ms, limits=limits)
+        self._store = ZooKeeperTokenStore(
+            self._zookeeper, codec, now_ms=now_ms, limits=limits, begin_at=number / _workers(settings)
+        )
         if self._keys:
             self._store.on_unknown_key(self._keys.refresh_soon)
         self._tokens = TokenManager(
@@ -379,6 +390,10 @@ def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
     """Say what a client on this machine would connect to."""
     port = listener.advertised.port or ports[listener.name]
     return Endpoint(listener.name, listener.advertised.host or "localhost", port)
+
+
+def _workers(settings: Settings) -> int:
+    return settings.workers or os.cpu_count() or 1
 
 
 def _keyring(files: SecretKeyFiles, algorithm: HmacAlgorithm) -> Keyring | None:

@@ -21,6 +21,7 @@ from kafka_dt.security.acl_store import AclStoreUnavailable
 from kafka_dt.security.revocations import Board
 from kafka_dt.server.workers import READY
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from protocol.registry import load_entities
 
@@ -29,8 +30,8 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `board` (a file descriptor), `log_level` and
-            `number`.
+        brief: as the supervisor writes it: `properties`, `ports`, `board` and `derivations` (file descriptors),
+            `log_level` and `number`.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -45,6 +46,7 @@ async def work(brief: dict[str, Any]) -> None:
         from_properties(brief["properties"]).settings,
         ports=brief["ports"],
         board=Board.shared(brief["board"], brief["number"]),
+        derivations=Derivations.shared(brief["derivations"]),
         number=brief["number"],
     )
     starting = asyncio.create_task(node.start())

@@ -9,8 +9,8 @@ Encrypt-then-MAC. A sealed znode is base64 (standard alphabet, padded) of
     52-N   AES-256-CBC with PKCS#7 padding
 
 PBKDF2-HMAC-SHA512 (the secret key, the salt, 1,000 iterations) gives 64 bytes: the AES key, then the HMAC key. That
-takes 0.45 ms, so callers do this in threads; nothing here waits, and nothing is kept. What was sealed does not say
-with which key: the MAC does, and until it fits nothing is decrypted.
+takes 0.45 ms, so callers do this in threads, and `derivations` lets them share it; here nothing is kept. What was
+sealed does not say with which key: the MAC does, and until it fits nothing is decrypted.
 
 Limit: whoever can write to ZooKeeper can put an older sealed state of the same token back.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import binascii
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,8 @@ MAC_BYTES: Final = 32
 ITERATIONS: Final = 1_000
 
 _START: Final = binascii.b2a_base64(TAG, newline=False)
-_KEY_BYTES: Final = 32
+DERIVED_BYTES: Final = 64
+_KEY_BYTES: Final = DERIVED_BYTES // 2
 _BLOCK_BYTES: Final = 16
 _HEADER: Final = slice(0, len(TAG) + 1 + SALT_BYTES)
 _SALT: Final = slice(len(TAG) + 1, _HEADER.stop)
@@ -60,17 +62,12 @@ class Opened:
     key: SecretKey
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Keys:
-    """What is derived for one znode."""
+def derive(key: SecretKey, salt: bytes) -> bytes:
+    """Return the bytes that the keys of one znode are: 32 for AES, then 32 for the MAC."""
+    return key.derive(salt, ITERATIONS, DERIVED_BYTES)
 
-    encryption: bytes
-    mac: bytes
 
-    @classmethod
-    def derive(cls, key: SecretKey, salt: bytes) -> _Keys:
-        derived = key.derive(salt, ITERATIONS, 2 * _KEY_BYTES)
-        return cls(derived[:_KEY_BYTES], derived[_KEY_BYTES:])
+Derive = Callable[["SecretKey", bytes], bytes]
 
 
 def is_sealed(data: bytes) -> bool:
@@ -78,28 +75,30 @@ def is_sealed(data: bytes) -> bool:
     return data.startswith(_START)
 
 
-def seal(key: SecretKey, plaintext: bytes, salt: bytes) -> bytes:
+def seal(key: SecretKey, plaintext: bytes, salt: bytes, derive: Derive = derive) -> bytes:
     """Encrypt and authenticate.
 
     Args:
         key: who has it can open the result.
         plaintext: any bytes.
         salt: 16 random bytes, never used before.
+        derive: does what the function of that name does.
     """
-    keys = _Keys.derive(key, salt)
+    derived = derive(key, salt)
     header = TAG + bytes([VERSION]) + salt
-    padder, encryptor = _PADDING.padder(), Cipher(AES256(keys.encryption), CBC(salt)).encryptor()
+    padder, encryptor = _PADDING.padder(), Cipher(AES256(derived[:_KEY_BYTES]), CBC(salt)).encryptor()
     padded = padder.update(plaintext) + padder.finalize()
     ciphertext = encryptor.update(padded) + encryptor.finalize()
-    return binascii.b2a_base64(header + _mac(keys, header, ciphertext) + ciphertext, newline=False)
+    return binascii.b2a_base64(header + _mac(derived, header, ciphertext) + ciphertext, newline=False)
 
 
-def open_sealed(keys: Sequence[SecretKey], data: bytes) -> Opened:
+def open_sealed(keys: Sequence[SecretKey], data: bytes, derive: Derive = derive) -> Opened:
     """Check and decrypt.
 
     Args:
         keys: tried in this order; each costs a derivation.
         data: a whole znode.
+        derive: does what the function of that name does.
 
     Raises:
         UnknownKey: the MAC fits none of the keys: it was made with another one, or has been tampered with.
@@ -108,7 +107,7 @@ def open_sealed(keys: Sequence[SecretKey], data: bytes) -> Opened:
     raw = _decoded(data)
     header, salt, mac, ciphertext = raw[_HEADER], raw[_SALT], raw[_MAC], raw[_CIPHERTEXT]
     for key in keys:
-        derived = _Keys.derive(key, salt)
+        derived = derive(key, salt)
         if hmac.compare_digest(_mac(derived, header, ciphertext), mac):
             return Opened(_decrypted(derived, salt, ciphertext), key)
     raise UnknownKey("its MAC fits no key in the ring")
@@ -133,12 +132,12 @@ def _decoded(data: bytes) -> bytes:
     return raw
 
 
-def _mac(keys: _Keys, header: bytes, ciphertext: bytes) -> bytes:
-    return hmac.digest(keys.mac, header + ciphertext, "sha256")
+def _mac(derived: bytes, header: bytes, ciphertext: bytes) -> bytes:
+    return hmac.digest(derived[_KEY_BYTES:], header + ciphertext, "sha256")
 
 
-def _decrypted(keys: _Keys, salt: bytes, ciphertext: bytes) -> bytes:
-    decryptor, unpadder = Cipher(AES256(keys.encryption), CBC(salt)).decryptor(), _PADDING.unpadder()
+def _decrypted(derived: bytes, salt: bytes, ciphertext: bytes) -> bytes:
+    decryptor, unpadder = Cipher(AES256(derived[:_KEY_BYTES]), CBC(salt)).decryptor(), _PADDING.unpadder()
     padded = decryptor.update(ciphertext) + decryptor.finalize()
     try:
         return unpadder.update(padded) + unpadder.finalize()

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from kafka_dt.zookeeper.batches import Batches
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.sealing import SALT_BYTES, is_sealed, open_sealed, seal
+from kafka_dt.zookeeper.sealing import SALT_BYTES, Derive, derive, is_sealed, open_sealed, seal
 from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
@@ -56,16 +56,24 @@ class TokenCodec:
         seal: whether to write sealed znodes (`delegation.token.metadata.encryption.enable`).
         executor: threads for PBKDF2, as many as there are cores.
         random_bytes: cryptographically strong, for salts.
+        derive: from a key and a salt to the keys of one znode; another one may remember what it has derived.
     """
 
-    __slots__ = ("_batches", "_random_bytes", "keyring", "seals")
+    __slots__ = ("_batches", "_derive", "_random_bytes", "keyring", "seals")
 
     def __init__(
-        self, keyring: Keyring | None, *, seal: bool, executor: Executor, random_bytes: Callable[[int], bytes]
+        self,
+        keyring: Keyring | None,
+        *,
+        seal: bool,
+        executor: Executor,
+        random_bytes: Callable[[int], bytes],
+        derive: Derive = derive,
     ) -> None:
         self.keyring = keyring
         self.seals = seal
         self._random_bytes = random_bytes
+        self._derive = derive
         self._batches = Batches(executor, os.cpu_count() or 1)
 
     async def encode(self, token: Token) -> bytes:
@@ -76,7 +84,7 @@ class TokenCodec:
         if self.keyring is None:
             raise ValueError("without a secret key nothing can be sealed")
         salt = self._random_bytes(SALT_BYTES)
-        return await self._batches.submit(partial(seal, self.keyring.current, data, salt))
+        return await self._batches.submit(partial(seal, self.keyring.current, data, salt, self._derive))
 
     async def decode(self, token_id: str, data: bytes) -> Decoded:
         """Read a token in either form.
@@ -94,7 +102,7 @@ class TokenCodec:
         while True:
             keys = self._keys
             try:
-                opened = await self._batches.submit(partial(_open, keys, token_id, data))
+                opened = await self._batches.submit(partial(_open, keys, token_id, data, self._derive))
             except UnknownKey:
                 if keys == self._keys:
                     raise
@@ -117,9 +125,9 @@ class TokenCodec:
             raise UnknownKey(f"the key {token.key_id} that made it is not in the ring")
 
 
-def _open(keys: Sequence[SecretKey], token_id: str, data: bytes) -> Decoded:
+def _open(keys: Sequence[SecretKey], token_id: str, data: bytes, derive: Derive) -> Decoded:
     """Open and read a token, in a thread."""
-    opened = open_sealed(keys, data)
+    opened = open_sealed(keys, data, derive)
     return Decoded(_named(token_id, TokenZnode.decode(opened.plaintext)), opened.key)
 
 

@@ -60,6 +60,8 @@ class ZooKeeperTokenStore:
         codec: between tokens and the bytes of their znodes.
         now_ms: the wall clock, in milliseconds since 1970.
         limits: when change znodes are removed.
+        begin_at: where among all tokens a look at everything begins, 0 to 1. Workers that share what they derive
+            begin at different places, so that each opens a part of them and finds the others opened.
     """
 
     def __init__(
@@ -69,9 +71,11 @@ class ZooKeeperTokenStore:
         *,
         now_ms: Callable[[], int],
         limits: PurgeLimits | None = None,
+        begin_at: float = 0,
     ) -> None:
         self._client = client
         self._codec = codec
+        self._begin_at = begin_at
         self._reports = TokenReports(codec)
         self._sync = SharedSync(client.sync, TokenZnode.PARENT)
         self._purger = ChangePurger(client, TokenChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
@@ -220,8 +224,9 @@ class ZooKeeperTokenStore:
     async def _compare(self) -> None:
         """Read all tokens, and tell which of the known ones are gone."""
         await self._client.ensure_path(TokenZnode.PARENT)
-        token_ids = await self._client.children(TokenZnode.PARENT, arrived=self._list_arrived)
-        await self._read_all(token_ids, if_changed=True)
+        token_ids = sorted(await self._client.children(TokenZnode.PARENT, arrived=self._list_arrived))
+        begin = int(len(token_ids) * self._begin_at)
+        await self._read_all(token_ids[begin:] + token_ids[:begin], if_changed=True)
         log.info("%d delegation tokens read", len(token_ids))
         if unreadable := self._reports.unreadable:
             log.warning("%d delegation tokens are not readable, and not served", len(unreadable))

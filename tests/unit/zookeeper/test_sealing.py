@@ -157,8 +157,5 @@ def test_any_bytes_are_opened_or_refused(data: bytes) -> None:
         open_sealed([KEY], b"RFRF" + data)
 
 
-def test_neither_keys_nor_plaintexts_are_shown() -> None:
-    opened = open_sealed([KEY], SEALED)
-    assert "alice" not in repr(opened)
-    derived = sealing._Keys.derive(KEY, SALT)
-    assert repr(derived.mac) not in repr(derived)
+def test_the_plaintext_is_not_shown() -> None:
+    assert "alice" not in repr(open_sealed([KEY], SEALED))
