@@ -12,8 +12,9 @@ import pytest
 from kazoo.client import KazooClient
 from kio.schema.create_delegation_token.v3.request import CreatableRenewers
 
+from kafka_dt.tokens import SecretKey
 from tests.interop.conftest import Authority
-from tests.support.broker import USERS, Broker
+from tests.support.broker import SECRET_KEY, USERS, Broker
 from tests.support.client_config import SCRAM_MECHANISMS, plain, token
 from tests.support.java_tools import KafkaTools, parse_tokens
 from tests.support.raw import CREATE, DESCRIBE, DESCRIBE_CLUSTER, EXPIRE, RENEW, LoginRefused, RawConnection, ms
@@ -148,6 +149,7 @@ def test_both_write_a_token_into_zookeeper_alike(broker: Broker, server: KafkaDt
             times = [content.pop(f"{each}Timestamp") for each in ("issue", "max", "expiry")]
             assert all(isinstance(each, int) for each in times)
             written.append((content, acls))
+        assert written[1][0].pop("keyId") == SecretKey(SECRET_KEY).id, "which a broker ignores"
         assert written[0] == written[1]
         assert written[0][0]["renewers"] == ["User%3AZo%C3%AB%20%2A%20%7E%20%2F%20%3A%25%2B"]
     finally:

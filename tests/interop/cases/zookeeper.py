@@ -37,6 +37,7 @@ ODD_NAME: Final = "a b*~.-_:/%+ä€😀\n"
 ODD_NAME_ENCODED: Final = "a%20b%2A%7E.-_%3A%2F%25%2B%C3%A4%E2%82%AC%F0%9F%98%80%0A"
 NOTHING: Final = "not described"
 AS_STORED: Final = "a token is what ZooKeeper says; a broker goes by its memory until it starts anew"
+KEY_ID: Final = "a token says which secret key made it, in a field that a broker ignores, so that keys can be changed"
 VISIBLE: Final = "a token is usable on every node at once, so a login asks ZooKeeper for an id that is not known"
 
 
@@ -52,28 +53,33 @@ def node(
     )
 
 
+def with_key(notes: Sequence[str]) -> tuple[str, ...]:
+    """What we write into the node of a token: behind all that a broker writes, which key made it."""
+    return tuple(note.replace('"version":3}', '"version":3,"keyId":"<key>"}') for note in notes)
+
+
 def written() -> Iterator[Case]:
     bob = "User%3Abob"
     change = "token_change_9999999999 of session 0"
-    yield Case("the node of a token", node_of(), node())
-    yield Case(
-        "the node of a token with renewers",
-        node_of(renewers=(BOB, ("User", ODD_NAME), BOB)),
-        node(renewers=(bob, f"User%3A{ODD_NAME_ENCODED}", bob)),
+    renewers = node(renewers=(bob, f"User%3A{ODD_NAME_ENCODED}", bob))
+    changes = (
+        *(f"1 x {change}", *node()),
+        *(f"2 x {change}", *node(expiry_s=3_600, version=1)),
+        *(f"3 x {change}", *node(expiry_s=60, version=2)),
+        *(f"4 x {change}", "no node"),
     )
-    group = f"Group%3A{ODD_NAME_ENCODED}"
-    yield Case("the node of a token of another owner", node_of(owner=("Group", ODD_NAME)), node(group))
-    yield Case("the node of a token of an owner without type", node_of(owner=("", "x")), node("%3Ax"))
-    yield Case(
-        "what changes write",
-        nodes_of_changes,
-        (
-            *(f"1 x {change}", *node()),
-            *(f"2 x {change}", *node(expiry_s=3_600, version=1)),
-            *(f"3 x {change}", *node(expiry_s=60, version=2)),
-            *(f"4 x {change}", "no node"),
+    nodes: dict[str, tuple[Callable[[Stage], None], Sequence[str]]] = {
+        "the node of a token": (node_of(), node()),
+        "the node of a token with renewers": (node_of(renewers=(BOB, ("User", ODD_NAME), BOB)), renewers),
+        "the node of a token of another owner": (
+            node_of(owner=("Group", ODD_NAME)),
+            node(f"Group%3A{ODD_NAME_ENCODED}"),
         ),
-    )
+        "the node of a token of an owner without type": (node_of(owner=("", "x")), node("%3Ax")),
+        "what changes write": (nodes_of_changes, changes),
+    }
+    for what, (talk, notes) in nodes.items():
+        yield Case(what, talk, notes, with_key(notes), KEY_ID)
     yield Case("what refusals write", nodes_of_refusals, ["nothing"])
 
 
@@ -95,6 +101,7 @@ def note_node(stage: Stage, token: MadeToken) -> None:
         return
     data, stat = stage.zookeeper.get(path)
     text = data.decode().replace(token.token_id, "<token>")
+    text = re.sub('(?<="keyId":")[0-9a-f]{16}', "<key>", text)
     stage.note(re.sub(r"\d{13}", lambda found: stage.instant(int(found[0])), text))
     acls, _ = stage.zookeeper.get_acls(path)
     rights = [f"{acl.id.scheme}:{acl.id.id}:{acl.perms}" for acl in acls]
