@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -39,9 +40,10 @@ def _commands(context: click.Context) -> Iterator[click.Context]:
 def _chapter(context: click.Context) -> str:
     command = context.command
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    options = (parameter.get_help_record(context) for parameter in command.get_params(context))
-    entries = (_entry(*record) for record in options if record is not None)
-    return f"## `{context.command_path}`\n\n{command.help}\n\n```text\n{usage}\n```\n\n" + "\n".join(entries)
+    parameters = (parameter.get_help_record(context) for parameter in command.get_params(context))
+    entries = (_entry(*record) for record in parameters if record is not None and record[1])
+    text = cleandoc(command.help or "")
+    return f"## `{context.command_path}`\n\n{text}\n\n```text\n{usage}\n```\n\n" + "\n".join(entries)
 
 
 def _entry(flags: str, text: str) -> str:

@@ -24,4 +24,4 @@ _COMMANDS: Final = {
 
 @click.group(cls=LazyGroup, lazy_commands=_COMMANDS)
 def keys() -> None:
-    """List, rotate and retire secret keys; seal, unseal and verify tokens."""
+    """List, rotate and retire secret keys; seal and verify tokens."""

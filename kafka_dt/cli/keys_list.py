@@ -42,7 +42,10 @@ _NUMBERS: Final = {"WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}
 @click.command("list")
 @node_options
 def list_keys(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
-    """Show the secret keys, by their ids: how many live tokens hang on each, and which nodes have them."""
+    """Show the secret keys, what hangs on each, and which nodes have them.
+
+    Keys are shown by their ids, which tell nothing of them.
+    """
     with one_line(ConfigError, ZooKeeperError):
         settings = node_settings(config, overrides)
         found = asyncio.run(_look(settings))

@@ -4,7 +4,8 @@ Both are child processes of the run, or those whose addresses are in the environ
 
     KAFKA_DT_TEST_ZOOKEEPER    host:port of a ZooKeeper; the tests work in chroots of their own
     KAFKA_DT_TEST_BOOTSTRAP    host:port of a SASL_PLAINTEXT listener of a kafka-dt that uses the root of this
-                               ZooKeeper, with the users and the secret key of tests/support/broker.py
+                               ZooKeeper, with the users and the secret key of tests/support/broker.py, and
+                               delegation.token.metadata.encryption.enable=false
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from kafka_dt.client import (
     TokenRequestNotAllowed,
     settings,
 )
+from kafka_dt.tokens import SecretKey
 from tests.support.broker import SECRET_KEY, USERS
 from tests.support.client_config import SCRAM_MECHANISMS, plain
 
@@ -159,6 +160,7 @@ async def test_a_token_is_in_zookeeper_in_kafkas_layout(alice: TokenClient, zook
         "maxTimestamp": made.max_timestamp_ms,
         "expiryTimestamp": made.expiry_timestamp_ms,
         "tokenId": made.token_id,
+        "keyId": SecretKey(SECRET_KEY).id,
     }
     assert made.hmac == hmac.digest(SECRET_KEY.encode(), made.token_id.encode(), hashlib.sha512)
     assert made.hmac_base64 == base64.b64encode(made.hmac).decode()
