@@ -170,7 +170,7 @@ class Node:
             seal=settings.metadata_encryption,
             executor=self._executor,
             random_bytes=secrets.token_bytes,
-            derive=derivations.derive,
+            derivations=derivations,
         )
         self._store = ZooKeeperTokenStore(
             self._zookeeper, codec, now_ms=now_ms, limits=limits, begin_at=number / _workers(settings)

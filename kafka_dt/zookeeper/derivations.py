@@ -26,6 +26,8 @@ from typing import IO, TYPE_CHECKING, Final
 from kafka_dt.zookeeper.sealing import DERIVED_BYTES, SALT_BYTES, derive
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_dt.tokens.secret_key import SecretKey
 
 SLOTS: Final = 131_072
@@ -63,26 +65,43 @@ class Derivations:
         """Return the derivations in memory that is open as a file, the same for all workers."""
         return cls(mmap.mmap(descriptor, 0))
 
-    def derive(self, key: SecretKey, salt: bytes) -> bytes:
-        """Return what is derived from a key with a salt, as it was found or made."""
-        name = salt + bytes.fromhex(key.id)
-        places = self._places(salt)
-        for place in places:
+    def find(self, key: SecretKey, salt: bytes) -> bytes:
+        """Return what has been derived from a key with a salt.
+
+        Raises:
+            LookupError: nobody has derived it, or it had to make room.
+        """
+        name = _name(key, salt)
+        for place in _places(salt):
             slot = bytes(self._memory[place])
             if slot[_NAME] == name and slot[_DERIVED.stop :] == _digest(slot[: _DERIVED.stop]):
                 return slot[_DERIVED]
-        derived = derive(key, salt)
-        # Salts are random, so the one that makes room is, too.
-        free = next((place for place in places if self._memory[place] == _EMPTY), places[salt[-1] % _PLACES])
-        self._memory[free] = name + derived + _digest(name + derived)
+        raise LookupError
+
+    def derive(self, key: SecretKey, salt: bytes) -> bytes:
+        """Return what is derived from a key with a salt, as it was found or made."""
+        try:
+            return self.find(key, salt)
+        except LookupError:
+            derived = derive(key, salt)
+        self._keep(_name(key, salt) + derived, _places(salt))
         return derived
 
-    @staticmethod
-    def _places(salt: bytes) -> list[slice]:
-        """Return the slots where what belongs to a salt may stand."""
-        first = int.from_bytes(salt[:8])
-        starts = ((first + number) % SLOTS * _SLOT_BYTES for number in range(_PLACES))
-        return [slice(start, start + _SLOT_BYTES) for start in starts]
+    def _keep(self, content: bytes, places: Sequence[slice]) -> None:
+        free = next((place for place in places if self._memory[place] == _EMPTY), None)
+        # Where none is free, one that is as random as the content makes room.
+        self._memory[free or places[content[-1] % _PLACES]] = content + _digest(content)
+
+
+def _name(key: SecretKey, salt: bytes) -> bytes:
+    return salt + bytes.fromhex(key.id)
+
+
+def _places(salt: bytes) -> Sequence[slice]:
+    """Return the slots where what belongs to a salt may stand."""
+    first = int.from_bytes(salt[:8])
+    starts = ((first + number) % SLOTS * _SLOT_BYTES for number in range(_PLACES))
+    return [slice(start, start + _SLOT_BYTES) for start in starts]
 
 
 def _digest(content: bytes) -> bytes:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.secret_key import SecretKey
     from kafka_dt.tokens.token import Token
+    from kafka_dt.zookeeper.derivations import Derivations
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,10 @@ class TokenCodec:
         seal: whether to write sealed znodes (`delegation.token.metadata.encryption.enable`).
         executor: threads for PBKDF2, as many as there are cores.
         random_bytes: cryptographically strong, for salts.
-        derive: from a key and a salt to the keys of one znode; another one may remember what it has derived.
+        derivations: what the workers of a node share; None = nothing is shared.
     """
 
-    __slots__ = ("_batches", "_derive", "_random_bytes", "keyring", "seals")
+    __slots__ = ("_batches", "_derivations", "_derive", "_random_bytes", "keyring", "seals")
 
     def __init__(
         self,
@@ -68,12 +69,13 @@ class TokenCodec:
         seal: bool,
         executor: Executor,
         random_bytes: Callable[[int], bytes],
-        derive: Derive = derive,
+        derivations: Derivations | None = None,
     ) -> None:
         self.keyring = keyring
         self.seals = seal
         self._random_bytes = random_bytes
-        self._derive = derive
+        self._derivations = derivations
+        self._derive = derive if derivations is None else derivations.derive
         self._batches = Batches(executor, os.cpu_count() or 1)
 
     async def encode(self, token: Token) -> bytes:
@@ -109,6 +111,17 @@ class TokenCodec:
             else:
                 self._require_key(opened.token)
                 return opened
+
+    def decode_shared(self, token_id: str, data: bytes) -> Token | None:
+        """Read a sealed token at once if another worker has derived what opens it, else None; raises as `decode`."""
+        if self._derivations is None:
+            return None
+        try:
+            token = _open(self._keys, token_id, data, self._derivations.find).token
+        except LookupError:
+            return None
+        self._require_key(token)
+        return token
 
     def decode_plain(self, token_id: str, data: bytes) -> Token:
         """Read a token that is not sealed; raises as `decode`."""

@@ -31,6 +31,7 @@ from kafka_dt.zookeeper.sealing import is_sealed
 from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
+    from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.operations import Stat, Znode
     from kafka_dt.zookeeper.token_codec import TokenCodec
 
@@ -144,7 +145,12 @@ class TokenReports:
                 return None
         elif pending.revision == znode.stat.modified_zxid:
             return pending.outcome
-        return self._open(token_id, znode)
+        try:
+            token = self._codec.decode_shared(token_id, znode.data)
+        except InvalidZnode as error:
+            self._keep_apart(token_id, znode.stat, error)
+            return None
+        return self._open(token_id, znode) if token is None else self._told(token_id, znode.stat, token)
 
     def _read_plain(self, token_id: str, znode: Znode) -> StoredToken | None:
         try:
@@ -152,7 +158,10 @@ class TokenReports:
         except InvalidZnode as error:
             self._keep_apart(token_id, znode.stat, error)
             return None
-        stored = StoredToken(token, znode.stat.version, znode.stat.modified_zxid)
+        return self._told(token_id, znode.stat, token)
+
+    def _told(self, token_id: str, stat: Stat, token: Token) -> StoredToken:
+        stored = StoredToken(token, stat.version, stat.modified_zxid)
         self.tell(token_id, stored)
         return stored
 
@@ -176,7 +185,7 @@ class TokenReports:
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
             self._pending.pop(token_id).outcome.set_exception(error)
         else:
-            self.tell(token_id, StoredToken(decoded.token, znode.stat.version, znode.stat.modified_zxid))
+            self._told(token_id, znode.stat, decoded.token)
 
     def _keep_apart(self, token_id: str, stat: Stat, error: InvalidZnode) -> None:
         """Report that a token cannot be read, and log it, once for each time it was written."""

@@ -9,6 +9,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 from kafka_dt.tokens import Keyring, SecretKey
+from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.token_codec import TokenCodec
 
 CURRENT, OLDER, FOREIGN = (SecretKey(f"the {name} secret key of the token codec's tests") for name in "abc")
@@ -16,8 +17,20 @@ CURRENT, OLDER, FOREIGN = (SecretKey(f"the {name} secret key of the token codec'
 _THREADS = ThreadPoolExecutor(2, thread_name_prefix="codec")
 
 
-def codec_of(keyring: Keyring | None = None, *, seal: bool = False, executor: Executor = _THREADS) -> TokenCodec:
-    return TokenCodec(keyring or Keyring(CURRENT), seal=seal, executor=executor, random_bytes=secrets.token_bytes)
+def codec_of(
+    keyring: Keyring | None = None,
+    *,
+    seal: bool = False,
+    executor: Executor = _THREADS,
+    derivations: Derivations | None = None,
+) -> TokenCodec:
+    return TokenCodec(
+        keyring or Keyring(CURRENT),
+        seal=seal,
+        executor=executor,
+        random_bytes=secrets.token_bytes,
+        derivations=derivations,
+    )
 
 
 class HeldExecutor(Executor):

@@ -40,6 +40,16 @@ def test_what_one_worker_has_sealed_another_opens_without_deriving(derived: Coun
         assert derived.count == 1
 
 
+def test_what_nobody_has_derived_is_not_found(derived: Counting) -> None:
+    shared = Derivations(bytearray(derivations.SLOTS * derivations._SLOT_BYTES))
+    with pytest.raises(LookupError):
+        shared.find(KEY, SALT)
+    assert shared.derive(KEY, SALT) == shared.find(KEY, SALT)
+    with pytest.raises(LookupError):
+        shared.find(OTHER, SALT)
+    assert derived.count == 1
+
+
 def test_each_key_and_each_salt_has_its_own(derived: Counting) -> None:
     shared = Derivations(bytearray(derivations.SLOTS * derivations._SLOT_BYTES))
     wanted = [(key, salt) for key in (KEY, OTHER) for salt in (SALT, bytes(16), SALT[:15] + b"x")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.tokens import Keyring, Principal, Token
+from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
 from kafka_dt.zookeeper.sealing import is_sealed, seal
 from kafka_dt.zookeeper.token_codec import TokenCodec
@@ -129,6 +131,35 @@ async def test_what_was_opened_counts_by_the_keys_of_now() -> None:
     executor.release()
     with pytest.raises(UnknownKey):
         await task
+
+
+@pytest.fixture
+def shared() -> Iterator[Derivations]:
+    with Derivations.memory() as memory:
+        yield Derivations.shared(memory.fileno())
+
+
+async def test_what_another_worker_has_sealed_or_opened_is_read_at_once(shared: Derivations) -> None:
+    data = await codec_of(seal=True, derivations=shared).encode(TOKEN)
+    here = codec_of(executor=HeldExecutor(), derivations=shared)
+    assert here.decode_shared(TOKEN.token_id, data) == TOKEN
+    foreign = await codec_of(seal=True).encode(TOKEN)
+    assert here.decode_shared(TOKEN.token_id, foreign) is None
+    await codec_of(derivations=shared).decode(TOKEN.token_id, foreign)
+    assert here.decode_shared(TOKEN.token_id, foreign) == TOKEN
+    assert codec_of().decode_shared(TOKEN.token_id, data) is None
+
+
+async def test_what_is_read_at_once_is_checked_like_everything(shared: Derivations) -> None:
+    codec = codec_of(seal=True, derivations=shared)
+    data = await codec.encode(TOKEN)
+    with pytest.raises(InvalidZnode, match="names another"):
+        codec.decode_shared("another-token", data)
+    spoilt = data[:-8] + (b"A" if data[-8:-7] != b"A" else b"B") + data[-7:]
+    with pytest.raises(UnknownKey, match="its MAC fits no key"):
+        codec.decode_shared(TOKEN.token_id, spoilt)
+    with pytest.raises(UnknownKey, match="that made it"):
+        codec.decode_shared(TOKEN.token_id, await codec.encode(replace(TOKEN, key_id=FOREIGN.id)))
 
 
 async def test_without_a_secret_key_plain_tokens_of_nobodys_key_are_read_and_nothing_is_sealed() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kafka_dt.tokens import Keyring, Principal, StoredToken, Token
+from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.operations import Stat, Znode
 from kafka_dt.zookeeper.sealing import seal
 from kafka_dt.zookeeper.token_reports import TokenReports
@@ -30,9 +31,10 @@ class Node:
     executor: HeldExecutor = field(default_factory=HeldExecutor)
     heard: list[Token | None] = field(default_factory=list)
     asked_for_keys: int = 0
+    derivations: Derivations | None = None
 
     def __post_init__(self) -> None:
-        self.reports = TokenReports(codec_of(self.keyring, executor=self.executor))
+        self.reports = TokenReports(codec_of(self.keyring, executor=self.executor, derivations=self.derivations))
         self.reports.listener = self._hear
         self.reports.on_unknown_key = self._ask
 
@@ -138,6 +140,22 @@ async def test_a_newer_sealed_state_takes_the_place_of_the_one_that_is_being_ope
     node.executor.release()
     assert await first == await second == StoredToken(RENEWED, 1, 6)
     assert node.heard == [RENEWED]
+
+
+async def test_what_another_worker_has_opened_is_reported_at_once_in_the_place_of_what_is_being_opened() -> None:
+    with Derivations.memory() as memory:
+        shared = Derivations.shared(memory.fileno())
+        node, newer = Node(derivations=shared), sealed(RENEWED, 6)
+        opening = node.begin(sealed(TOKEN, 5))
+        await node.executor.given()
+        await codec_of(derivations=shared).decode(ID, newer.data)
+        assert node.reports.read(ID, newer) == StoredToken(RENEWED, 1, 6)
+        node.executor.release()
+        assert await opening == StoredToken(RENEWED, 1, 6)
+        await settle()
+        assert node.heard == [RENEWED]
+        assert node.reports.read(ID, sealed(replace(TOKEN, token_id="another"), 6)) is None
+        assert node.heard == [RENEWED, None]
 
 
 async def test_a_state_that_is_read_twice_is_opened_once() -> None:
