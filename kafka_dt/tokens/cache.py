@@ -8,9 +8,9 @@ a token does.
 It is made for 100,000 tokens and more: an HMAC is computed once, when its token arrives, and equal principals are one
 object. The tests hold what a token may cost.
 
-A token whose secret key is not in the keyring has no HMAC and does not exist for requests. When a key leaves the ring
-its tokens are withheld, and listeners are told that they are gone; when it comes back, so do they. A token that may be
-of any key of the ring is known by the HMACs of the new ring at once, which takes about ten microseconds a token.
+A token whose secret key is not in the keyring has no HMAC and is not held: when a key leaves the ring its tokens go at
+once, and when it comes back the store reports them again. A token that may be of any key is known by the HMACs of the
+new ring at once, which takes about ten microseconds a token.
 
 All methods belong to the event loop's thread and never wait.
 
@@ -62,13 +62,12 @@ class TokenCache:
         keyring: makes the HMACs; None where tokens are disabled, then the cache stays empty.
     """
 
-    __slots__ = ("_concerned", "_keyring", "_listeners", "_token_ids", "_tokens", "_withheld")
+    __slots__ = ("_concerned", "_keyring", "_listeners", "_token_ids", "_tokens")
 
     def __init__(self, keyring: Keyring | None) -> None:
         self._keyring = keyring
         self._tokens: dict[str, CachedToken] = {}
         self._token_ids: dict[bytes, str] = {}
-        self._withheld: dict[str, StoredToken] = {}
         self._concerned = ConcernedPrincipals()
         self._listeners: tuple[TokenListener, ...] = ()
         if keyring is not None:
@@ -121,24 +120,24 @@ class TokenCache:
         """
         token_id = stored.token.token_id
         before = self._tokens.get(token_id)
-        last = before or self._withheld.get(token_id)
-        if last is not None and stored.revision <= last.revision:
-            return
-        if last is not None and stored.token.key_id is None and last.token.key_id is not None:
-            # A broker that renews a token writes it without the key's id; the id and its HMAC stay what they are.
-            stored = replace(stored, token=replace(stored.token, key_id=last.token.key_id))
+        if before is not None:
+            if stored.revision <= before.revision:
+                return
+            if stored.token.key_id is None and before.token.key_id is not None:
+                # A broker that renews a token writes it without the key's id; which key made it stays true.
+                stored = replace(stored, token=replace(stored.token, key_id=before.token.key_id))
         if before is not None and before.token.key_id == stored.token.key_id:
             hmacs = before.delegation.hmacs
         else:
             hmacs = self._hmacs(stored.token)
-        if hmacs:
-            self._hold(stored, hmacs, before)
-        else:
-            self._withhold(stored)
+        if not hmacs:
+            self.remove(token_id)
+            return
+        token = self._shared(stored.token, None if before is None else before.token)
+        self._enter(CachedToken(DelegationToken(token, hmacs[0], hmacs[1:]), stored.version, stored.revision), before)
 
     def remove(self, token_id: str) -> None:
         """Forget a token; one that is not held is no error."""
-        self._withheld.pop(token_id, None)
         before = self._tokens.pop(token_id, None)
         if before is None:
             return
@@ -147,13 +146,8 @@ class TokenCache:
         self._concerned.remove(before.token)
         self._tell(token_id, before.token, None)
 
-    def _hold(self, stored: StoredToken, hmacs: tuple[bytes, ...], before: CachedToken | None) -> None:
-        """Enter a state of a token in all indexes, and tell the listeners what has changed."""
-        token = self._shared(stored.token, None if before is None else before.token)
-        self._withheld.pop(token.token_id, None)
-        self._enter(CachedToken(DelegationToken(token, hmacs[0], hmacs[1:]), stored.version, stored.revision), before)
-
     def _enter(self, held: CachedToken, before: CachedToken | None) -> None:
+        """Hold a state of a token by its id and its HMACs, and tell the listeners what has changed."""
         token, hmacs = held.token, held.delegation.hmacs
         self._tokens[token.token_id] = held
         # The id that is the key of one dictionary is the value of the other: one text a token, not three.
@@ -180,10 +174,6 @@ class TokenCache:
         delegation = DelegationToken(before.token, shown, tuple(others))
         self._enter(CachedToken(delegation, before.version, before.revision), before)
 
-    def _withhold(self, stored: StoredToken) -> None:
-        self.remove(stored.token.token_id)
-        self._withheld[stored.token.token_id] = stored
-
     def _shared(self, token: Token, before: Token | None) -> Token:
         """Return an equal token made of what is held already, and enter it in the index of principals."""
         if before is None:
@@ -208,28 +198,18 @@ class TokenCache:
 
     def _keys_changed(self, keyring: Keyring) -> None:
         """Obey another ring: this is the listener that the keyring is given."""
-        served = len(self._tokens)
-        for stored in list(self._withheld.values()):
-            if hmacs := self._hmacs(stored.token):
-                self._hold(stored, hmacs, None)
-        if back := len(self._tokens) - served:
-            _LOG.info("%d delegation token%s again: the keys are in the ring", back, _are(back))
-        served = len(self._tokens)
+        count = len(self._tokens)
         for held in list(self._tokens.values()):
             token = held.token
             if token.key_id is None:
                 self._take_hmacs(held, self._hmacs(token))
             elif keyring.get(token.key_id) is None:
-                self._withhold(StoredToken(token, held.version, held.revision))
-        if gone := served - len(self._tokens):
-            _LOG.warning("%d delegation token%s no more: the keys have left the ring", gone, _are(gone))
+                self.remove(token.token_id)
+        if gone := count - len(self._tokens):
+            _LOG.warning("Delegation tokens that are good no more, because their keys have left the ring: %d", gone)
 
     def _tell(self, token_id: str, before: Token | None, after: Token | None) -> None:
         if before == after:
             return
         for listener in self._listeners:
             listener(token_id, before, after)
-
-
-def _are(count: int) -> str:
-    return " is good" if count == 1 else "s are good"

@@ -36,8 +36,8 @@ The contract, which a cache and "no lost update, no resurrection" rest on:
     StoreUnavailable is raised, and should the change have been made, the listener hears of it by 6. A change is never
     sent a second time by the store on its own.
 8.  *Unreadable.* A token that is there but cannot be read, because it does not decode or needs a secret key that is
-    not in the ring, is logged once by the store and counts as gone. The store remembers which these are, and
-    `reread_unreadable` reads them again.
+    not in the ring, is logged once by the store and counts as gone. That includes those whose key leaves the ring
+    later. The store remembers which these are, and `reread_unreadable` reads them again.
 
 The listener is called in the event loop's thread; it returns quickly, does not raise and does not call the store.
 
