@@ -146,7 +146,7 @@ class Retirement:
         nameless = counts.get(None, 0) if key == self._keyring.oldest else 0
         live = counts.get(key.id, 0) + nameless
         if live and not expire_tokens:
-            some = f" ({counted(nameless, 'token')} of them without a key id)" if nameless else ""
+            some = f" ({nameless:,} of them without a key id)" if nameless else ""
             raise KeysError(
                 f"the key {key.id} still has {counted(live, 'live token')}{some}: wait until they end, or end them "
                 "with --expire-tokens"

@@ -15,12 +15,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
 from kafka_dt.client import DelegationToken, LoginFailed
 from kafka_dt.tokens import SecretKey
@@ -274,14 +275,32 @@ async def test_a_rotation_that_was_killed_is_finished_by_the_next_one(
         assert new not in cluster.previous_ids
 
 
+@contextmanager
+def registered_broker(connect: str, broker_id: str) -> Iterator[None]:
+    """Be a live broker, as far as ZooKeeper tells."""
+    kazoo = KazooClient(hosts=connect)
+    kazoo.start()
+    try:
+        kazoo.create(f"/brokers/ids/{broker_id}", b"{}", ephemeral=True, makepath=True)
+        yield
+    finally:
+        kazoo.stop()
+        kazoo.close()
+
+
 async def test_a_node_that_starts_in_the_middle_of_a_rotation_takes_part_in_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     prepared = await called(cluster, "rotate", "--prepare")
     assert prepared.returncode == 0, prepared.stderr
-    with Node(tmp_path, cluster.properties() | {"kafka.dt.workers": 1}, "late") as late:
+    with (
+        registered_broker(cluster.zookeeper, "7"),
+        Node(tmp_path, cluster.properties() | {"kafka.dt.workers": 1}, "late") as late,
+    ):
+        assert late.log().count("Brokers are live in the same ZooKeeper (ids 7)") == 1
         async with logging_in([*cluster.nodes, late]):
             result = await called(cluster, "rotate", "--output", "json")
+            assert "Brokers are live (ids 7): new tokens do not log in there" in result.stderr
             assert result.returncode == 0, result.stderr
             assert json.loads(result.stdout) == {
                 "keyId": cluster.current_id,
@@ -331,15 +350,17 @@ async def test_a_file_that_cannot_be_used_changes_nothing(cluster: Cluster) -> N
     kept = cluster.current.read_text()
     told = "The secret keys stay as they are, the changed ones cannot be used: delegation.token.secret.key: "
     before = [node.log().count(told) for node in cluster.nodes]
-    async with logging_in(cluster.nodes):
-        cluster.current.write_text("\n")
-        try:
-            await asyncio.to_thread(
-                eventually,
-                lambda: [node.log().count(told) for node in cluster.nodes] == [count + 2 for count in before],
-                10,
-            )
-        finally:
-            cluster.current.write_text(kept)
+    cluster.current.write_text("\n")
+    try:
+        await asyncio.to_thread(
+            eventually,
+            lambda: [node.log().count(told) for node in cluster.nodes] == [count + 2 for count in before],
+            30,
+        )
+        async with cluster.nodes[0].client() as client:
+            token = await client.create()
+        assert not any([await refused(node, token) for node in cluster.nodes])
+    finally:
+        cluster.current.write_text(kept)
     listed = await asyncio.to_thread(cluster.listed)
     assert [node["lags"] for node in listed["nodes"]] == [False] * 4

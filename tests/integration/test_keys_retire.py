@@ -1,0 +1,135 @@
+"""What hangs on a key when it is retired, in a real ZooKeeper without nodes, or with what a node says of itself."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_dt.bulk.census import Census, census
+from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
+from kafka_dt.cli.keys_retire import Retirement
+from kafka_dt.config import from_properties
+from kafka_dt.tokens import Keyring, SecretKey
+from kafka_dt.zookeeper.node_registry import NodeRegistry
+from kafka_dt.zookeeper.own_znodes import NodeState
+from kafka_dt.zookeeper.token_codec import TokenCodec
+from kafka_dt.zookeeper.znodes import TokenZnode
+from tests.integration.zookeeper_nodes import client_of, now_ms, settings
+from tests.support.token_store_contract import new_token
+
+if TYPE_CHECKING:
+    from kafka_dt.zookeeper.client import ZooKeeperClient
+
+OLD, NOW = SecretKey("o" * 40), SecretKey("n" * 40)
+HOUR = 3_600_000
+NODE = NodeState("host", 1, 0, 1001, NOW.id, (NOW.id, OLD.id), True, "0.1")
+
+
+class Cluster:
+    """A ZooKeeper with tokens, and the files of a current and an older key."""
+
+    def __init__(self, directory: Path, client: ZooKeeperClient) -> None:
+        (directory / "current").write_text("n" * 40)
+        (directory / "previous").write_text("o" * 40)
+        names = ("delegation.token.secret.key", "current"), ("kafka.dt.secret.keys.previous", "previous")
+        self.client = client
+        self.files = KeyFiles(from_properties({key: f"file:{directory / name}" for key, name in names}).settings)
+        self.keyring = Keyring(NOW, previous=[OLD])
+
+    async def write(self, key_id: str | None, *, sealed_by: SecretKey | None, expired: bool = False) -> str:
+        now = now_ms()
+        end = now - 1 if expired else now + HOUR
+        token = replace(new_token(), key_id=key_id, max_timestamp_ms=now + HOUR, expiry_timestamp_ms=end)
+        with ThreadPoolExecutor(1) as executor:
+            ring = Keyring(sealed_by or NOW)
+            codec = TokenCodec(ring, seal=sealed_by is not None, executor=executor, random_bytes=secrets.token_bytes)
+            data = await codec.encode(token)
+        await self.client.ensure_path(TokenZnode.PARENT)
+        await self.client.create(TokenZnode.path(token.token_id), data)
+        return token.token_id
+
+    async def retire(self, key: SecretKey = OLD, *, expire_tokens: bool = False) -> int:
+        return await Retirement(self.client, self.files, key.id, 0.5).run(expire_tokens=expire_tokens)
+
+    async def count(self, *keys: SecretKey) -> Census:
+        return await census(self.client, Keyring(keys[0], previous=keys[1:]), now_ms=now_ms)
+
+    async def exists(self, token_id: str) -> bool:
+        return await self.client.exists(TokenZnode.path(token_id)) is not None
+
+
+@pytest.fixture
+async def cluster(zookeeper_connect: str, tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with client_of(settings(zookeeper_connect)) as client:
+        yield Cluster(tmp_path, client)
+
+
+async def test_what_an_old_key_sealed_is_sealed_again_and_its_expired_tokens_go(cluster: Cluster) -> None:
+    kept = await cluster.write(NOW.id, sealed_by=OLD)
+    plain = await cluster.write(NOW.id, sealed_by=None)
+    expired = await cluster.write(OLD.id, sealed_by=OLD, expired=True)
+    assert await cluster.retire() == 1
+    assert not await cluster.exists(expired)
+    assert cluster.files.read().previous == ()
+    found = await cluster.count(NOW)
+    assert (found.sealed_by_key, found.plain, found.unreadable) == ({NOW.id: 1}, 1, {})
+    assert await cluster.exists(kept)
+    assert await cluster.exists(plain)
+
+
+async def test_a_live_token_keeps_its_key_unless_it_may_be_ended(cluster: Cluster) -> None:
+    live, other = await cluster.write(OLD.id, sealed_by=NOW), await cluster.write(NOW.id, sealed_by=NOW)
+    with pytest.raises(KeysError, match=f"the key {OLD.id} still has 1 live token: wait until they end"):
+        await cluster.retire()
+    assert await cluster.exists(live)
+    assert cluster.files.read().previous == (OLD,)
+    assert await cluster.retire(expire_tokens=True) == 1
+    assert not await cluster.exists(live)
+    assert await cluster.exists(other)
+
+
+async def test_tokens_without_a_key_id_hang_on_the_oldest_key(cluster: Cluster) -> None:
+    nameless = await cluster.write(None, sealed_by=None)
+    with pytest.raises(KeysError, match=r"1 live token \(1 of them without a key id\)"):
+        await cluster.retire()
+    cluster.files.previous.write_text("o" * 40 + "\n" + "older " * 10 + "\n")
+    assert await cluster.retire() == 0
+    assert await cluster.exists(nameless)
+    assert await cluster.retire(SecretKey("older " * 10), expire_tokens=True) == 1
+    assert not await cluster.exists(nameless)
+
+
+async def test_a_key_with_which_a_node_makes_tokens_is_not_retired(cluster: Cluster) -> None:
+    registry = NodeRegistry(cluster.client, "late")
+    await registry.announce(replace(NODE, current_key=OLD.id, keys=(OLD.id, NOW.id)))
+    with pytest.raises(KeysError, match=f"the key {OLD.id} is the current one \\(host .worker 0, pid 1.\\)"):
+        await cluster.retire(expire_tokens=True)
+    await registry.close()
+
+
+async def test_a_node_that_keeps_the_key_is_named_and_the_next_try_goes_on(cluster: Cluster) -> None:
+    registry = NodeRegistry(cluster.client, "far")
+    await registry.announce(NODE)
+    for _ in range(2):
+        with pytest.raises(
+            KeysError, match=f"host .worker 0, pid 1. still accept the key {OLD.id}: see that its machine"
+        ):
+            await cluster.retire()
+        assert cluster.files.read().previous == ()
+    await registry.announce(replace(NODE, keys=(NOW.id,)))
+    assert await Retirement(cluster.client, cluster.files, OLD.id, 10).run(expire_tokens=False) == 0
+    await registry.close()
+
+
+async def test_retiring_a_key_that_is_to_come_calls_the_rotation_off(cluster: Cluster) -> None:
+    cluster.files.prepare("x" * 40)
+    assert cluster.files.read().stage is Stage.PREPARED
+    await cluster.retire(SecretKey("x" * 40))
+    assert cluster.files.read().stage is Stage.IDLE
+    assert cluster.files.read().previous == (OLD,)
