@@ -87,6 +87,8 @@ FILE_CHECK_SECONDS: Final = 1.0
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
 NODE_NAME_BYTES: Final = 8
+DERIVED_AHEAD: Final = 4096
+"""How many tokens a worker can seal in a row without waiting for PBKDF2; two seconds of work to make ready."""
 
 
 def now_ms() -> int:
@@ -171,6 +173,7 @@ class Node:
             executor=self._executor,
             random_bytes=secrets.token_bytes,
             derivations=derivations,
+            ahead=DERIVED_AHEAD,
         )
         self._store = ZooKeeperTokenStore(
             self._zookeeper, codec, now_ms=now_ms, limits=limits, begin_at=number / _workers(settings)

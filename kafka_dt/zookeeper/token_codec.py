@@ -25,6 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_dt.zookeeper.batches import Batches
+from kafka_dt.zookeeper.derived_ahead import DerivedAhead
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
 from kafka_dt.zookeeper.sealing import SALT_BYTES, Derive, derive, is_sealed, open_sealed, seal
 from kafka_dt.zookeeper.znodes import TokenZnode
@@ -58,9 +59,10 @@ class TokenCodec:
         executor: threads for PBKDF2, as many as there are cores.
         random_bytes: cryptographically strong, for salts.
         derivations: what the workers of a node share; None = nothing is shared.
+        ahead: how many derivations are kept ready for what will be sealed, so that it need not wait for them.
     """
 
-    __slots__ = ("_batches", "_derivations", "_derive", "_random_bytes", "keyring", "seals")
+    __slots__ = ("_ahead", "_batches", "_derivations", "_derive", "_random_bytes", "keyring", "seals")
 
     def __init__(
         self,
@@ -70,6 +72,7 @@ class TokenCodec:
         executor: Executor,
         random_bytes: Callable[[int], bytes],
         derivations: Derivations | None = None,
+        ahead: int = 0,
     ) -> None:
         self.keyring = keyring
         self.seals = seal
@@ -77,6 +80,9 @@ class TokenCodec:
         self._derivations = derivations
         self._derive = derive if derivations is None else derivations.derive
         self._batches = Batches(executor, os.cpu_count() or 1)
+        self._ahead = DerivedAhead(
+            ahead, lambda key, salt: self._batches.submit(partial(self._derive, key, salt)), random_bytes
+        )
 
     async def encode(self, token: Token) -> bytes:
         """Write a token in the form that is switched on."""
@@ -85,8 +91,21 @@ class TokenCodec:
             return data
         if self.keyring is None:
             raise ValueError("without a secret key nothing can be sealed")
+        key = self.keyring.current
+        if ready := self._ahead.take(key):
+            salt, derived = ready
+            return seal(key, data, salt, lambda *_: derived)
         salt = self._random_bytes(SALT_BYTES)
-        return await self._batches.submit(partial(seal, self.keyring.current, data, salt, self._derive))
+        return await self._batches.submit(partial(seal, key, data, salt, self._derive))
+
+    def get_ready(self) -> None:
+        """Begin to derive ahead, if that is wanted."""
+        if self.seals and self.keyring is not None:
+            self._ahead.fill(self.keyring.current)
+
+    def close(self) -> None:
+        """Derive nothing more ahead."""
+        self._ahead.close()
 
     async def decode(self, token_id: str, data: bytes) -> Decoded:
         """Read a token in either form.

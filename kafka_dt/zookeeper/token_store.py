@@ -118,12 +118,14 @@ class ZooKeeperTokenStore:
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
         self._purger.start()
+        self._codec.get_ready()
 
     async def close(self) -> None:
         """Stop reporting and purging; the client stays open."""
         await self._changes.close()
         await self._purger.close()
         self._reports.close()
+        self._codec.close()
 
     async def read(self, token_id: str) -> StoredToken | None:
         """Return the token as it is now; a text that cannot be an id costs nothing."""
