@@ -1,0 +1,188 @@
+"""How work on all tokens is shown: progress, summary, interruption, exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import re
+import signal
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from kafka_dt.bulk.decisions import Outcome, Result
+from kafka_dt.cli import bulk_run, main
+from kafka_dt.cli.bulk_run import BulkRun
+from kafka_dt.cli.node_options import Output
+from kafka_dt.cli.token_expire_all import expire_all
+
+RESULTS = [
+    Result("a", Outcome.CHANGED),
+    Result("b", Outcome.CHANGED),
+    Result("c", Outcome.UNCHANGED),
+    Result("d", Outcome.GONE),
+    *(Result(f"e{number}\x1b", Outcome.FAILED, "not JSON") for number in range(6)),
+    Result("f", Outcome.FAILED, "no key"),
+]
+
+
+async def work(stop: asyncio.Event, report: Any) -> None:
+    """Report everything at once."""
+    assert not stop.is_set()
+    report(RESULTS)
+
+
+async def test_the_table_tells_counts_reasons_and_first_names(capsys: pytest.CaptureFixture[str]) -> None:
+    run = BulkRun("Sealing")
+    await run.through(11, work)
+    run.write_summary(Output.TABLE, lines=["first of all"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:7] == [
+        "first of all",
+        "changed       2",
+        "unchanged     1",
+        "gone          1",
+        "failed        7",
+        "  6 x not JSON: e0\\x1b, e1\\x1b, e2\\x1b, e3\\x1b, e4\\x1b, ...",
+        "  1 x no key: f",
+    ]
+    assert lines[7].startswith("11 tokens in 0.0 s")
+
+
+async def test_json_is_stable(capsys: pytest.CaptureFixture[str]) -> None:
+    run = BulkRun("Sealing", dry_run=True)
+    await run.through(11, work)
+    run.write_summary(Output.JSON, {"byOwner": {}})
+    document = json.loads(capsys.readouterr().out)
+    assert document.pop("seconds") >= 0
+    assert document == {
+        "changed": 2,
+        "unchanged": 1,
+        "gone": 1,
+        "failed": 7,
+        "total": 11,
+        "failures": [
+            {"reason": "not JSON", "count": 6, "tokenIds": [f"e{number}\x1b" for number in range(5)]},
+            {"reason": "no key", "count": 1, "tokenIds": ["f"]},
+        ],
+        "dryRun": True,
+        "interrupted": False,
+        "byOwner": {},
+    }
+
+
+async def test_a_dry_run_says_what_would_change(capsys: pytest.CaptureFixture[str]) -> None:
+    run = BulkRun("Sealing", dry_run=True)
+    await run.through(11, work)
+    run.write_summary(Output.TABLE)
+    assert capsys.readouterr().out.startswith("would change  2\n")
+
+
+@pytest.mark.parametrize(("results", "status"), [(RESULTS[:4], 0), (RESULTS, 1)])
+async def test_the_exit_status_is_1_when_anything_failed(results: list[Result], status: int) -> None:
+    run = BulkRun("Sealing")
+    run.summary.add(results)
+    with pytest.raises(SystemExit) as ended:
+        run.exit()
+    assert ended.value.code == status
+
+
+async def test_ctrl_c_lets_what_is_under_way_end(capsys: pytest.CaptureFixture[str]) -> None:
+    run = BulkRun("Sealing")
+
+    async def interrupted(stop: asyncio.Event, report: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await stop.wait()
+        report(RESULTS[:2])
+
+    await run.through(11, interrupted)
+    assert (run.interrupted, run.summary.total) == (True, 2)
+    assert "Interrupted: 2 of 11 are done; run it again to go on" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        run.exit()
+    assert ended.value.code == 130
+
+
+async def test_the_second_ctrl_c_ends_it_at_once() -> None:
+    run = BulkRun("Sealing")
+
+    async def stubborn(stop: asyncio.Event, report: Any) -> None:
+        report(RESULTS[:1])
+        os.kill(os.getpid(), signal.SIGINT)
+        await stop.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    await asyncio.create_task(run.through(11, stubborn))
+    assert (run.interrupted, run.summary.total) == (True, 1)
+
+
+async def test_without_a_terminal_progress_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_run, "PLAIN_INTERVAL_S", 0.0)
+    run = BulkRun("Sealing")
+    await run.through(22, work)
+    line = capsys.readouterr().err
+    assert line.startswith("Sealing: 11 of 22, ")
+    assert line.endswith(" s left\n")
+    assert "\x1b" not in line
+
+
+async def test_a_terminal_gets_a_bar_with_rate_and_time_left() -> None:
+    terminal = io.StringIO()
+    run = BulkRun("Sealing")
+    run._console = Console(file=terminal, force_terminal=True, width=100)
+
+    async def slowly(_: asyncio.Event, report: Any) -> None:
+        for result in RESULTS:
+            report([result])
+            await asyncio.sleep(0.02)
+
+    await run.through(11, slowly)
+    assert re.search(r"Sealing .*11/11.* \d+/s .*0:00:00", terminal.getvalue(), re.DOTALL)
+
+
+USAGE = [
+    (["--all"], "Missing option '--config', or '--bootstrap-server'"),
+    (["--config", "x", "--bootstrap-server", "y:1"], "not both"),
+    (["--bootstrap-server", "y:1", "--owner", "alice"], "write User:alice"),
+    (["--bootstrap-server", "y:1", "--issued-before", "soon"], "neither ISO 8601"),
+    (["--bootstrap-server", "y:1"], "say --all"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE)
+def test_wrong_usage_of_expire_all_exits_with_2(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, ["token", "expire-all", *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("0", 0),
+        ("1700000000000", 1_700_000_000_000),
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+        ("2023-11-14T22:13:20.500", 1_700_000_000_500),
+        ("2023-11-14T23:13:20+01:00", 1_700_000_000_000),
+        ("2023-11-14", 1_699_920_000_000),
+    ],
+)
+def test_an_instant_is_iso_8601_or_milliseconds(text: str, milliseconds: int) -> None:
+
+    (option,) = (each for each in expire_all.params if each.name == "issued_before_ms")
+    assert option.type.convert(text, None, None) == milliseconds
+
+
+@pytest.mark.parametrize("command", ["seal", "unseal", "verify"])
+def test_without_settings_a_command_says_what_it_needs(command: str) -> None:
+    result = CliRunner().invoke(main, ["keys", command])
+    assert result.exit_code == 1
+    assert "--config" in result.stderr
+    assert result.stdout == ""
