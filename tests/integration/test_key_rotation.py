@@ -40,7 +40,6 @@ ENOUGH = 20
 """Logins on each node while a test runs; it is about 25 a second, on a machine that has nothing else to do."""
 PAUSE_S = 0.02
 """Between two logins on a node, so that the commands have a share of the machine."""
-REVOKED_WITHIN_S = 1.0
 KEPT = 20
 """Tokens in use at the same time, besides the first ones."""
 FIRST = 5
@@ -221,12 +220,10 @@ async def test_two_rotations_refuse_nobody_and_a_retired_keys_tokens_end_everywh
     assert not any([await refused(node, token) for node in cluster.nodes for token in logins.first])
 
     result = await called(cluster, "retire", oldest, "--expire-tokens", "--output", "json")
-    ended = time.monotonic()
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["endedTokens"] >= len(logins.first)
-    # At the same time: the answer to a refused login is held back for a while.
+    # The command has waited until no node has the key, so this is so at once; how long a refusal takes is not measured.
     outcomes = await asyncio.gather(*(refused(node, token) for node in cluster.nodes for token in logins.first))
-    assert time.monotonic() - ended < REVOKED_WITHIN_S
     assert all(outcomes)
     assert not any([await refused(node, token) for node in cluster.nodes for token in (*between, *newest)])
     assert oldest not in cluster.previous_ids
