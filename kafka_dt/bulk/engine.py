@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
 from kafka_dt.bulk.reads import Reads
-from kafka_dt.bulk.writes import Change, Writes, announced_writes
+from kafka_dt.bulk.writes import Change, Writes, news_of_changes
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     ConnectionLost,
@@ -108,8 +108,8 @@ async def process(
     if dry_run:
         await run.all(names, None)
     elif task.announces:
-        async with announced_writes(client, now_ms) as writes:
-            await run.all(names, writes)
+        async with news_of_changes(client, now_ms) as news:
+            await run.all(names, Writes(client, news))
     else:
         await run.all(names, Writes(client))
 

@@ -4,11 +4,11 @@ All changes of a batch go out in one `multi`. It happens wholly or not at all: i
 each change is made by itself, and only that one fails. A change and its change znode stay together in either case.
 
 Change znodes are removed as the token store removes its own, but not before everybody can have seen them. Nodes follow
-as fast as changes are made. A broker reads each change and each token one after the other, and every change znode that
-is kept again and again; one that is gone when it comes it never hears of. So beside brokers changes are announced no
-faster than a broker takes them in.
+as fast as changes are made. A broker takes them in one after the other, derives credentials for a token that it has to
+read (4 ms), and reads all change znodes that are kept again and again; one that is gone when it comes it never
+hears of. So beside brokers changes are announced no faster than a broker takes them in.
 
-Source: kafka.common.ZkNodeChangeNotificationListener, kafka_dt.zookeeper.token_store.
+Source: kafka.common.ZkNodeChangeNotificationListener, kafka.server.DelegationTokenManagerZk.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.zookeeper.errors import MultiFailed, RequestTooLarge, ZooKeeperError
+from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, ZooKeeperError
 from kafka_dt.zookeeper.node_registry import live_brokers
-from kafka_dt.zookeeper.operations import Create
+from kafka_dt.zookeeper.operations import Create, Delete
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.znodes import TokenChangeZnode
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Operation, Stat
 
-BESIDE_BROKERS_A_SECOND: Final = 500
 BESIDE_BROKERS: Final = PurgeLimits(interval_ms=200)
 WITHOUT_BROKERS: Final = PurgeLimits(interval_ms=200, max_own=10_000)
 """Nodes read changes by their numbers, whatever is kept; more of them give a slow one more time."""
+DELETIONS_A_SECOND: Final = 500
+WRITES_A_SECOND: Final = 100
+"""Beside brokers; a fraction of what a broker takes in, which has other work to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,50 +49,79 @@ class Change:
 
 
 class Writes:
-    """Changes without news of them: for what does not change a token."""
-
-    def __init__(self, client: ZooKeeperClient) -> None:
-        self._client = client
-
-    async def carry_out(self, changes: Sequence[Change]) -> list[ZooKeeperError | None]:
-        """Make changes; returns for each what was wrong with it, None if it was made."""
-        try:
-            await self._make(changes)
-        except (MultiFailed, RequestTooLarge) as error:
-            if len(changes) == 1:
-                return [_cause(error)]
-            return [error for (error,) in await asyncio.gather(*(self.carry_out([change]) for change in changes))]
-        except ZooKeeperError as error:
-            return [error] * len(changes)
-        return [None] * len(changes)
-
-    async def _make(self, changes: Sequence[Change]) -> None:
-        await self._client.multi([change.operation for change in changes])
-
-
-class AnnouncedWrites(Writes):
-    """Changes with a change znode each.
+    """Makes changes.
 
     Args:
         client: the connection.
-        purger: takes charge of the change znodes.
-        pace: waits until so many may be announced.
+        news: tells others of them; None = nobody has to know, because the tokens stay the same.
     """
 
-    def __init__(self, client: ZooKeeperClient, purger: ChangePurger, pace: Pace) -> None:
-        super().__init__(client)
-        self._purger = purger
-        self._pace = pace
+    def __init__(self, client: ZooKeeperClient, news: News | None = None) -> None:
+        self._client = client
+        self._news = news
 
-    async def _make(self, changes: Sequence[Change]) -> None:
-        await self._pace.take(len(changes))
+    async def carry_out(self, changes: Sequence[Change]) -> list[ZooKeeperError | None]:
+        """Make changes; returns for each what was wrong with it, None if it was made."""
+        if self._news is not None:
+            await self._news.turn(changes)
+        error = await self._make(changes)
+        if len(changes) > 1 and isinstance(error, MultiFailed | RequestTooLarge):
+            errors = await asyncio.gather(*(self._make([change]) for change in changes))
+            return [self._cause(each) for each in errors]
+        return [self._cause(error)] * len(changes)
+
+    async def _make(self, changes: Sequence[Change]) -> ZooKeeperError | None:
+        try:
+            if self._news is None:
+                await self._client.multi([change.operation for change in changes])
+            else:
+                await self._client.multi(self._news.told_with(changes), arrived=self._news.made)
+        except ZooKeeperError as error:
+            return error
+        return None
+
+    def _cause(self, error: ZooKeeperError | None) -> ZooKeeperError | None:
+        """Return what was wrong with the one change of a request."""
+        if not isinstance(error, MultiFailed):
+            return error
+        if error.index and isinstance(error.cause, NoNode):
+            return RequestRefused(f"there is no {TokenChangeZnode.PARENT}")
+        return error.cause
+
+
+class News:
+    """Tells nodes and brokers of changes, by a change znode each.
+
+    Args:
+        purger: takes charge of the change znodes.
+        beside_brokers: whether brokers have to hear of them.
+    """
+
+    def __init__(self, purger: ChangePurger, *, beside_brokers: bool) -> None:
+        self._purger = purger
+        self._beside_brokers = beside_brokers
+        self._next_s = 0.0
+
+    async def turn(self, changes: Sequence[Change]) -> None:
+        """Wait until brokers have had time for the changes before these."""
+        if not self._beside_brokers:
+            return
+        deletions = sum(isinstance(change.operation, Delete) for change in changes)
+        now_s = time.monotonic()
+        turn_s = max(now_s, self._next_s)
+        self._next_s = turn_s + deletions / DELETIONS_A_SECOND + (len(changes) - deletions) / WRITES_A_SECOND
+        await asyncio.sleep(turn_s - now_s)
+
+    def told_with(self, changes: Sequence[Change]) -> list[Operation]:
+        """Return each change followed by the news of it."""
         operations: list[Operation] = []
         for change in changes:
             news = Create(TokenChangeZnode.PREFIX, TokenChangeZnode.encode(change.token_id), sequence=True)
             operations += (change.operation, news)
-        await self._client.multi(operations, arrived=self._made)
+        return operations
 
-    def _made(self, results: list[str | Stat | None] | None, error: ZooKeeperError | None) -> None:
+    def made(self, results: list[str | Stat | None] | None, error: ZooKeeperError | None) -> None:
+        """Take note of the change znodes that were made."""
         if error is not None:
             raise error
         for path in (results or [])[1::2]:
@@ -98,30 +129,9 @@ class AnnouncedWrites(Writes):
                 self._purger.add(path)
 
 
-class Pace:
-    """Lets only so many through in a second.
-
-    Args:
-        a_second: how many; None = any number.
-    """
-
-    def __init__(self, a_second: int | None) -> None:
-        self._a_second = a_second
-        self._next_s = 0.0
-
-    async def take(self, count: int) -> None:
-        """Wait for the turn of `count` of them."""
-        if self._a_second is None:
-            return
-        now_s = time.monotonic()
-        turn_s = max(now_s, self._next_s)
-        self._next_s = turn_s + count / self._a_second
-        await asyncio.sleep(turn_s - now_s)
-
-
 @asynccontextmanager
-async def announced_writes(client: ZooKeeperClient, now_ms: Callable[[], int]) -> AsyncIterator[AnnouncedWrites]:
-    """Give what makes changes with news of them; what is left of the news at the end is purged by nodes and brokers.
+async def news_of_changes(client: ZooKeeperClient, now_ms: Callable[[], int]) -> AsyncIterator[News]:
+    """Give what tells of changes; change znodes that are left at the end are purged by nodes and brokers, later.
 
     Args:
         client: the connection.
@@ -136,10 +146,6 @@ async def announced_writes(client: ZooKeeperClient, now_ms: Callable[[], int]) -
     purger = ChangePurger(client, TokenChangeZnode.PARENT, limits, now_ms)
     purger.start()
     try:
-        yield AnnouncedWrites(client, purger, Pace(BESIDE_BROKERS_A_SECOND if beside_brokers else None))
+        yield News(purger, beside_brokers=beside_brokers)
     finally:
         await purger.close()
-
-
-def _cause(error: MultiFailed | RequestTooLarge) -> ZooKeeperError:
-    return error.cause if isinstance(error, MultiFailed) else error

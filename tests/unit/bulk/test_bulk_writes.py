@@ -1,0 +1,114 @@
+"""Changes in one request or each by itself, and news of them no faster than brokers hear."""
+
+from __future__ import annotations
+
+import time
+from typing import cast
+
+import pytest
+
+from kafka_dt.bulk.writes import DELETIONS_A_SECOND, WRITES_A_SECOND, Change, News, Writes, news_of_changes
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, VersionMismatch
+from kafka_dt.zookeeper.operations import Delete, Operation, SetData
+from kafka_dt.zookeeper.purge import ChangePurger
+from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
+from tests.support.znodes_in_memory import ZnodesInMemory
+
+NAMES = ["a", "b", "c"]
+
+
+class Purger:
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def add(self, path: str) -> None:
+        self.paths.append(path)
+
+
+def written(names: list[str] = NAMES, data: bytes = b"new", version: int = 0) -> list[Change]:
+    return [Change(name, SetData(TokenZnode.path(name), data, version)) for name in names]
+
+
+def writes(client: ZnodesInMemory, news: News | None = None) -> Writes:
+    return Writes(cast("ZooKeeperClient", client), news)
+
+
+def news_for(purger: Purger, *, beside_brokers: bool = False) -> News:
+    return News(cast("ChangePurger", purger), beside_brokers=beside_brokers)
+
+
+def znodes() -> ZnodesInMemory:
+    return ZnodesInMemory(dict.fromkeys(NAMES, b"old"))
+
+
+async def test_all_go_in_one_request() -> None:
+    client = znodes()
+    assert await writes(client).carry_out(written()) == [None] * 3
+    assert client.multis == [3]
+
+
+async def test_one_conflict_is_of_that_one_alone() -> None:
+    client, purger = znodes(), Purger()
+    client.change("b", b"renewed")
+    results = await writes(client, news_for(purger)).carry_out(written())
+    assert [type(each) for each in results] == [type(None), VersionMismatch, type(None)]
+    assert [client.data(name) for name in NAMES] == [b"new", b"renewed", b"new"]
+    assert client.announced == ["a", "c"]
+    assert len(purger.paths) == 2
+
+
+async def test_what_is_too_large_together_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = znodes()
+    carry_out = client._carry_out
+
+    def limited(operations: list[Operation]) -> object:
+        if len(operations) > 1 or "b" in operations[0].path[-1]:
+            raise RequestTooLarge(2, 1)
+        return carry_out(operations)
+
+    monkeypatch.setattr(client, "_carry_out", limited)
+    results = await writes(client).carry_out(written())
+    assert [type(each) for each in results] == [type(None), RequestTooLarge, type(None)]
+
+
+async def test_a_missing_parent_of_the_news_is_not_taken_for_a_token_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = znodes()
+
+    def no_parent(_: object) -> object:
+        raise MultiFailed(1, NoNode(TokenChangeZnode.PARENT))
+
+    monkeypatch.setattr(client, "_carry_out", no_parent)
+    results = await writes(client, news_for(Purger())).carry_out(written())
+    assert [type(each) for each in results] == [RequestRefused] * 3
+
+
+async def test_brokers_are_given_time() -> None:
+    writing = writes(znodes(), news_for(Purger(), beside_brokers=True))
+    deletions = [Change(name, Delete(TokenZnode.path(name), 1)) for name in NAMES]
+    begun = time.monotonic()
+    await writing.carry_out(written())
+    await writing.carry_out(deletions)
+    await writing.carry_out([])
+    assert time.monotonic() - begun >= 3 / WRITES_A_SECOND + 3 / DELETIONS_A_SECOND
+
+
+async def test_without_brokers_nobody_is_waited_for() -> None:
+    news = news_for(Purger())
+    await writes(znodes(), news).carry_out(written())
+    assert news._next_s == 0
+
+
+@pytest.mark.parametrize("brokers", [[], ["1"]])
+async def test_whether_brokers_live_is_looked_up(monkeypatch: pytest.MonkeyPatch, brokers: list[str]) -> None:
+    client = znodes()
+
+    async def children(path: str) -> list[str]:
+        assert path == "/brokers/ids"
+        return brokers
+
+    monkeypatch.setattr(client, "children", children)
+    async with news_of_changes(cast("ZooKeeperClient", client), lambda: 0) as news:
+        assert news._beside_brokers is bool(brokers)
