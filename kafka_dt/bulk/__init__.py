@@ -1,8 +1,10 @@
 """Work on every token znode at once: seal, unseal, verify, expire, count; on a live system, beside running nodes.
 
 Read `engine.py` first: it reads the znodes of given names, has a task decide about each, and writes what was decided,
-guarded by the version that was read. `tasks.py` and `expiry.py` are the tasks, `census.py` counts tokens by key,
-`writes.py` carries changes out, `summary.py` adds up the results, `decisions.py` has the words that all of them use.
+guarded by the version that was read. `tasks.py` and `expiry.py` are the tasks, `opening.py` reads a znode for them,
+`filters.py` says which tokens are meant, `census.py` counts tokens by key; `reads.py` and `writes.py` are the requests
+to ZooKeeper, `summary.py` adds up the results, `decisions.py` has the words that all of them use. `kafka_expiry.py`
+ends tokens over the Kafka protocol instead.
 
 Nothing here prints or asks, and nothing is kept of a token that is done: given a connection, names and a task, the
 engine serves a command as well as one partition of a larger job.

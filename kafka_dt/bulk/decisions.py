@@ -8,7 +8,7 @@ Source: KIP-395, "Future work" (a tool for all existing delegation tokens).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class Leave:
 class Write:
     """The znode gets other bytes."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     note: object = None
 
 
