@@ -23,7 +23,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose clients misbehave; its ZooKeeper is left alone."""
     with running_zookeeper(tmp_path_factory.mktemp("zookeeper")) as address:
         connect = make_chroot(address, "chaos")
-        with Node(tmp_path_factory.mktemp("node"), node_properties(connect)) as node:
+        properties = node_properties(connect, delegation_token_metadata_encryption_enable=True)
+        with Node(tmp_path_factory.mktemp("node"), properties) as node:
             node.zookeeper = connect
             yield node
         node.check_log()

@@ -42,6 +42,8 @@ def zookeeper(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
 
 @contextlib.contextmanager
 def two_nodes(folder: Path, connect: str, **settings: object) -> Iterator[list[Node]]:
+    """Nodes that seal their tokens, as they do unless they are told not to."""
+    settings["delegation_token_metadata_encryption_enable"] = True
     with contextlib.ExitStack() as stack:
         nodes = []
         for name in ("one", "two"):

@@ -81,8 +81,9 @@ def node(zookeeper_address: str, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def other_node(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A second node on the same ZooKeeper."""
-    with Node(tmp_path_factory.mktemp("other-node"), node_properties(node.zookeeper), "other-node") as other:
+    """A second node on the same ZooKeeper; what it writes is sealed, what the first one writes is plain."""
+    properties = node_properties(node.zookeeper, delegation_token_metadata_encryption_enable=True)
+    with Node(tmp_path_factory.mktemp("other-node"), properties, "other-node") as other:
         other.zookeeper = node.zookeeper
         yield other
     other.check_log()

@@ -10,11 +10,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenExpired, TokenNotFound
+from kafka_dt.tokens import Keyring
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.znodes import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, settings
+from tests.support.broker import SECRET_KEY
 from tests.support.nodes import SHA_256, SHA_512, Node
+from tests.support.token_codecs import codec_of
 
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""
@@ -118,7 +121,8 @@ async def stored_expiry(zookeeper: ZooKeeperClient, token: DelegationToken) -> t
         znode = await zookeeper.get(TokenZnode.path(token.token_id))
     except NoNode:
         return None
-    return znode.stat.version, TokenZnode.decode(znode.data).expiry_timestamp_ms
+    decoded = await codec_of(Keyring(SECRET_KEY)).decode(token.token_id, znode.data)
+    return znode.stat.version, decoded.token.expiry_timestamp_ms
 
 
 async def test_of_changes_on_two_nodes_at_the_same_time_each_is_made_once_and_one_is_the_last(
