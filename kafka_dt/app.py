@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import secrets
-import socket
 import sys
 import tempfile
 import time
@@ -19,12 +18,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any, Final
 
 import uvloop
 
 from kafka_dt.config import Endpoint, Listener, Loaded, OAuthBearerSettings, SecretKeyFiles, Settings, listeners
+from kafka_dt.membership import Membership
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_manager import AclManager
 from kafka_dt.security.authorizer import Authorizer
@@ -47,7 +46,6 @@ from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listener import OpenListener
-from kafka_dt.server.secret_keys import NodeKeys
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.server.workers import Supervisor
 from kafka_dt.tokens import (
@@ -66,8 +64,6 @@ from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
 from kafka_dt.zookeeper.derivations import Derivations
-from kafka_dt.zookeeper.node_registry import NodeRegistry, live_brokers
-from kafka_dt.zookeeper.own_znodes import NodeState
 from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.salt_secret import read_or_create_salt_secret
 from kafka_dt.zookeeper.scram_user_store import ZooKeeperScramUserStore
@@ -86,7 +82,6 @@ FILE_CHECK_SECONDS: Final = 1.0
 """How often the files of certificates and secret keys are looked at."""
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
-NODE_NAME_BYTES: Final = 8
 DERIVED_AHEAD: Final = 4096
 """How many tokens a worker can seal in a row without waiting for PBKDF2; two seconds of work to make ready."""
 
@@ -161,11 +156,8 @@ class Node:
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
         self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)
-        self._registry = NodeRegistry(self._zookeeper, secrets.token_hex(NODE_NAME_BYTES))
         files = SecretKeyFiles(settings)
         keyring = _keyring(files, HmacAlgorithm(settings.hmac_algorithm))
-        self._keyring = keyring
-        self._keys = NodeKeys(files, keyring, self._keys_changed) if keyring else None
         self._cache = TokenCache(keyring)
         codec = TokenCodec(
             keyring,
@@ -178,8 +170,9 @@ class Node:
         self._store = ZooKeeperTokenStore(
             self._zookeeper, codec, now_ms=now_ms, limits=limits, begin_at=number / _workers(settings)
         )
-        if self._keys:
-            self._store.on_unknown_key(self._keys.refresh_soon)
+        self._membership = Membership(
+            settings, files, keyring, self._zookeeper, self._store, number=number, broker_id=self._broker_id()
+        )
         self._tokens = TokenManager(
             self._store,
             self._cache,
@@ -216,7 +209,9 @@ class Node:
         cluster_id = await read_or_create_cluster_id(self._zookeeper, secrets.token_bytes)
         cluster = ClusterHandlers(self._broker_id(), cluster_id, self._authorizer)
         subjects = self._subjects(await read_or_create_salt_secret(self._zookeeper, secrets.token_bytes))
-        await self._join()
+        await self._membership.join()
+        # From here on, for reading many sealed tokens takes a while, and a rotation waits for us.
+        self._background.append(asyncio.create_task(_repeat(self._membership.look, FILE_CHECK_SECONDS)))
         await self._users.start()
         await self._tokens.start()
         if self._authorizer.enabled:
@@ -232,12 +227,10 @@ class Node:
         )
         for listener in self._listeners:
             await self._open_listener(listener, handler, subjects)
-        self._background = [
+        self._background += [
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
             asyncio.create_task(_repeat(self._refresh_certificates, FILE_CHECK_SECONDS)),
         ]
-        if self._keys:
-            self._background.append(asyncio.create_task(_repeat(self._keys.refresh, FILE_CHECK_SECONDS)))
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
             self._background.append(asyncio.create_task(_repeat(self._remove_expired, purge_seconds, at_once=True)))
@@ -252,44 +245,10 @@ class Node:
         await self._store.close()
         await self._acl_store.close()
         await self._users.close()
-        await self._registry.close()
+        await self._membership.close()
         await self._zookeeper.close()
         self._executor.shutdown(cancel_futures=True)
         self._gss_executor.shutdown(cancel_futures=True)
-
-    async def _join(self) -> None:
-        """Say which keys we have, so that a rotation waits for us, and look whether one began before we had said it."""
-        if self._number == 0 and self._keyring and self._settings.metadata_encryption:
-            await self._warn_beside_brokers()
-        await self._registry.announce(self._state())
-        if self._keys:
-            await self._keys.refresh()
-
-    async def _warn_beside_brokers(self) -> None:
-        if brokers := await live_brokers(self._zookeeper):
-            _LOG.warning(
-                "Brokers are live in the same ZooKeeper (ids %s) and cannot read the tokens that are sealed here: "
-                "set delegation.token.metadata.encryption.enable=false, then `kafka-dt keys unseal`",
-                ", ".join(brokers),
-            )
-
-    async def _keys_changed(self) -> None:
-        await self._registry.announce(self._state())
-        with suppress(StoreUnavailable):  # everything is read again when the connection is back
-            await self._store.reread_unreadable()
-
-    def _state(self) -> NodeState:
-        keys = self._keyring.keys if self._keyring else ()
-        return NodeState(
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            worker=self._number,
-            broker_id=self._broker_id(),
-            current_key=keys[0].id if keys else None,
-            keys=tuple(key.id for key in keys),
-            seals=self._settings.metadata_encryption,
-            version=version("kafka-dt"),
-        )
 
     def _subjects(self, salt_secret: bytes) -> Subjects:
         salts = Salts(salt_secret)
