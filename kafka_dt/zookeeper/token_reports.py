@@ -108,11 +108,12 @@ class TokenReports:
             stored: the state; None = it is gone, or not readable.
             written: the bytes of the znode, if it has just been created.
         """
-        if stored is None:
-            self._known.pop(token_id, None)
-        else:
+        known = self._known.pop(token_id, None)
+        if stored is not None:
             token = stored.token
-            self._known[token.token_id] = _Reported(stored.revision, hash(written) if written else 0, token.key_id)
+            # A broker that renews a token drops the key's id, but it remains the key that made the token.
+            key_id = token.key_id or (known.key_id if known else None)
+            self._known[token.token_id] = _Reported(stored.revision, hash(written) if written else 0, key_id)
         self._unreadable.pop(token_id, None)
         self._report(token_id, stored)
 

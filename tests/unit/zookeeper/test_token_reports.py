@@ -278,6 +278,19 @@ async def test_tokens_of_a_key_that_leaves_the_ring_are_kept_apart_until_it_is_b
     assert node.reports.unreadable == {}
 
 
+async def test_a_token_that_a_broker_has_renewed_is_of_the_key_that_made_it() -> None:
+    node = Node()
+    old = replace(TOKEN, key_id=OLDER.id)
+    renewed = replace(RENEWED, key_id=None)
+    await node.open(sealed(old, 5))
+    node.reports.read(ID, plain(renewed, 6))
+    node.keyring.replace(CURRENT)
+    assert node.heard == [old, renewed, None]
+    node.keyring.replace(CURRENT, [OLDER])
+    node.reports.read(ID, plain(renewed, 6), again=True)
+    assert node.heard == [old, renewed, None, renewed]
+
+
 async def test_tokens_of_other_keys_and_of_unknown_ones_stay_when_a_key_leaves_the_ring() -> None:
     for token in (TOKEN, replace(TOKEN, key_id=None)):
         node = Node()
