@@ -238,16 +238,16 @@ class _Batch:
         for (read, decision, _), error in zip(changes, made, strict=True):
             if error is None:
                 self._settle(read.token_id, Outcome.CHANGED, note=getattr(decision, "note", None))
-            else:
-                self._refused(read.token_id, error)
+                continue
+            if isinstance(error, ConnectionLost) and error.sent:
+                self._unsure.add(read.token_id)
+            self._refused(read.token_id, error)
 
     def _refused(self, name: str, error: ZooKeeperError) -> None:
         """Settle what was refused, unless it is worth another attempt."""
         match error:
-            case ConnectionLost(sent=sent):
+            case ConnectionLost():
                 self._lost.add(name)
-                if sent:
-                    self._unsure.add(name)
             case VersionMismatch():
                 pass
             case NoNode():

@@ -39,7 +39,8 @@ class Reads:
             try:
                 return await self._client.get_many(paths)
             except RequestRefused as error:
-                _LOG.info("ZooKeeper does not read many znodes at once: %s", error.__cause__ or error)
+                if not self._one_by_one:
+                    _LOG.info("ZooKeeper does not read many znodes at once (%s)", error)
                 self._one_by_one = True
             except ZooKeeperError as error:
                 return [error] * len(paths)

@@ -34,7 +34,9 @@ class ZnodesInMemory:
         """How many operations each multi had that was tried."""
         self.reads = 0
         self.before_write: Callable[[], None] | None = None
+        self.hung_up = False
         self._old_server = old_server
+        """It refuses to read many znodes at once, and hangs up."""
         self._losses: list[bool] = []
 
     def data(self, token_id: str) -> bytes:
@@ -54,12 +56,16 @@ class ZnodesInMemory:
     async def get_many(self, paths: Sequence[str]) -> list[Znode | ZooKeeperError]:
         await self._check()
         if self._old_server:
+            self.hung_up = True
             raise RequestRefused("UnimplementedError")
         self.reads += 1
         return [self._read(path) for path in paths]
 
     async def get(self, path: str) -> Znode:
         await self._check()
+        if self.hung_up:
+            asyncio.get_running_loop().call_soon(setattr, self, "hung_up", False)
+            raise ConnectionLost("the server hung up", sent=True)
         self.reads += 1
         znode = self._read(path)
         if isinstance(znode, ZooKeeperError):

@@ -203,8 +203,9 @@ async def test_a_dry_run_writes_nothing() -> None:
 
 
 async def test_an_older_server_is_read_one_by_one() -> None:
-    client = client_with(*[b"abc"] * len(NAMES), old_server=True)
-    assert (await run(client)).counts == {Outcome.CHANGED: 10}
+    client = client_with(b"ABC", *[b"abc"] * (len(NAMES) - 1), old_server=True)
+    # It hangs up over the first try: a lost read is no change.
+    assert (await run(client)).counts == {Outcome.CHANGED: 9, Outcome.UNCHANGED: 1}
     assert client.reads == 10
 
 
