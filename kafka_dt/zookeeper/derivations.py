@@ -37,7 +37,7 @@ _NAME: Final = slice(0, SALT_BYTES + _KEY_ID_BYTES)
 _DERIVED: Final = slice(_NAME.stop, _NAME.stop + DERIVED_BYTES)
 _SLOT_BYTES: Final = _DERIVED.stop + _DIGEST_BYTES
 _EMPTY: Final = bytes(_SLOT_BYTES)
-_PLACES: Final = 4
+_PLACES: Final = 8
 """In how many slots next to each other the same may stand."""
 
 
