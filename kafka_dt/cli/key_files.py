@@ -2,11 +2,14 @@
 
 A rotation is told by the files alone, so that one that was interrupted is found and finished:
 
-| previous keys              | state                                                                      |
-|----------------------------|----------------------------------------------------------------------------|
-| older keys                 | IDLE                                                                       |
-| next, current, older keys  | PREPARED: every node learns to accept the next key                         |
-| current, older keys        | ACTIVATED: the next key has become the current one; it still stands in both |
+| previous keys                    | state                                                                       |
+|----------------------------------|-----------------------------------------------------------------------------|
+| next, next, current, older keys  | PREPARED: every node learns to accept the next key                          |
+| current, current, older keys     | ACTIVATED: the next key has become the current one; it still stands in both |
+| anything else                    | IDLE                                                                        |
+
+The next key stands there twice, which makes no difference to a node, so that a file that somebody wrote by hand in
+another order is not taken for a rotation, and an older key for the next one.
 
 Each file is replaced as a whole, and whatever mixture of old and new a node reads, it finds the keys it needs.
 
@@ -30,7 +33,7 @@ from kafka_dt.files import replace_file
 from kafka_dt.tokens import SecretKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from kafka_dt.config import Secret, Settings
@@ -38,6 +41,11 @@ if TYPE_CHECKING:
 _CONTENT: Final = {CURRENT: "key", PREVIOUS: "older keys (none: leave it empty)"}
 _NO_LOCKS: Final = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP}
 """From a file system that locks no directories, such as NFS."""
+_WAY_OUT: Final = {
+    errno.EBUSY: "it is a mount of its own; mount its directory instead",
+    errno.EROFS: "run the command where its directory can be written, or change the keys at the place it is made from",
+}
+"""What to do about files that cannot be replaced where they are."""
 
 
 class KeysError(Exception):
@@ -68,9 +76,11 @@ class HeldKeys:
     @property
     def stage(self) -> Stage:
         """How far a rotation has come."""
-        if self.current not in self.previous:
-            return Stage.IDLE
-        return Stage.ACTIVATED if self.previous[0] == self.current else Stage.PREPARED
+        if self.previous[:2] == (self.current, self.current):
+            return Stage.ACTIVATED
+        if self.previous[2:3] == (self.current,) and self.previous[0] == self.previous[1]:
+            return Stage.PREPARED
+        return Stage.IDLE
 
 
 class KeyFiles:
@@ -103,31 +113,40 @@ class KeyFiles:
         """Have nodes accept a key that is to come: it and the current one go before the older ones.
 
         Raises:
-            KeysError: the current key cannot be kept there.
-            OSError: the file cannot be written.
+            KeysError: the current key cannot be kept there, a rotation is under way, or a file cannot be replaced.
+            OSError: a file cannot be written.
         """
         keys = self.read()
+        if keys.stage is not Stage.IDLE:  # where directories are not locked
+            raise KeysError(f"somebody else has begun a rotation, to the key {keys.previous[0].id}")
         if split_keys(keys.texts.current) != (keys.texts.current,):
             raise KeysError(f"the key in {self.current} has more than one line: {self.previous} cannot hold it")
-        replace_file(self.previous, join_keys([new, keys.texts.current, *keys.texts.previous]))
+        older = [text for text in keys.texts.previous if text != keys.texts.current]
+        # With what is in it: whether it can be replaced is better known now than in the middle of the rotation.
+        _replace(self.current, [keys.texts.current])
+        _replace(self.previous, [new, new, keys.texts.current, *older])
 
     def activate(self, key: SecretKey) -> None:
         """Make one of the previous keys the current one.
 
         Raises:
+            KeysError: it is not there any more, or the file cannot be replaced.
             OSError: the file cannot be written.
         """
-        (text, *_) = (text for text in self.read().texts.previous if SecretKey(text) == key)
-        replace_file(self.current, join_keys([text]))
+        text = next((text for text in self.read().texts.previous if SecretKey(text) == key), None)
+        if text is None:
+            raise KeysError(f"the key {key.id} has left {self.previous}: somebody else has changed it")
+        _replace(self.current, [text])
 
     def drop(self, *keys: SecretKey) -> None:
         """Take keys out of the previous ones.
 
         Raises:
+            KeysError: the file cannot be replaced.
             OSError: the file cannot be written.
         """
         kept = [text for text in self.read().texts.previous if SecretKey(text) not in keys]
-        replace_file(self.previous, join_keys(kept))
+        _replace(self.previous, kept)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -149,6 +168,15 @@ class KeyFiles:
             yield
         finally:
             os.close(descriptor)
+
+
+def _replace(path: Path, keys: Iterable[str]) -> None:
+    try:
+        replace_file(path, join_keys(keys))
+    except OSError as error:
+        if (way_out := _WAY_OUT.get(error.errno or 0)) is None:
+            raise
+        raise KeysError(f"{path} cannot be replaced ({error.strerror}): {way_out}") from error
 
 
 def _path(name: str, secret: Secret | None) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from click.testing import CliRunner
 
 from kafka_dt.cli import main
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.config import from_properties
+from kafka_dt.config import SecretKeys, from_properties
 from kafka_dt.tokens import SecretKey
 
 CURRENT = "delegation.token.secret.key"
@@ -31,13 +33,60 @@ def test_each_step_of_a_rotation_is_seen_in_the_files(files: KeyFiles) -> None:
     assert files.read().stage is Stage.IDLE
     files.prepare(NEW)
     assert files.read().stage is Stage.PREPARED
-    assert files.read().texts.previous == (NEW, NOW, OLD)
+    assert files.read().texts.previous == (NEW, NEW, NOW, OLD)
     files.activate(SecretKey(NEW))
     assert files.read().stage is Stage.ACTIVATED
     assert files.read().texts.current == NEW
     files.drop(SecretKey(NEW))
     assert files.read().stage is Stage.IDLE
     assert files.read().texts.previous == (NOW, OLD)
+
+
+@pytest.mark.parametrize("lines", [[OLD, NOW], [NOW, OLD], [OLD, "older " * 9, NOW], [NOW], [OLD, OLD], []])
+def test_files_that_somebody_wrote_are_not_taken_for_a_rotation(files: KeyFiles, lines: list[str]) -> None:
+    files.previous.write_text("\n".join(lines))
+    assert files.read().stage is Stage.IDLE
+    files.prepare(NEW)
+    assert files.read().stage is Stage.PREPARED
+    assert files.read().texts.previous == (NEW, NEW, NOW, *(line for line in lines if line != NOW))
+    assert files.read().texts.current == NOW
+
+
+def test_a_rotation_that_somebody_else_has_begun_is_not_overwritten(files: KeyFiles) -> None:
+    files.prepare(NEW)
+    with pytest.raises(KeysError, match=f"somebody else has begun a rotation, to the key {SecretKey(NEW).id}"):
+        files.prepare("newer " * 10)
+    assert files.read().texts.previous[0] == NEW
+
+
+def test_a_key_that_somebody_took_away_is_not_made_the_current_one(files: KeyFiles) -> None:
+    files.prepare(NEW)
+    files.drop(SecretKey(NEW))
+    with pytest.raises(KeysError, match=f"the key {SecretKey(NEW).id} has left .*previous"):
+        files.activate(SecretKey(NEW))
+    assert files.read().texts.current == NOW
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("which", ["current", "previous"])
+def test_files_that_cannot_be_replaced_are_told_of_before_anything_is_changed(
+    files: KeyFiles, monkeypatch: pytest.MonkeyPatch, which: str, number: int
+) -> None:
+    target = getattr(files, which)
+    replace = Path.replace
+
+    def mounted(self: Path, path: Path) -> Path:
+        if path == target:
+            raise OSError(number, os.strerror(number), str(path))
+        return replace(self, path)
+
+    monkeypatch.setattr(Path, "replace", mounted)
+    with pytest.raises((KeysError, PermissionError)) as refused:
+        files.prepare(NEW)
+    assert str(target) in str(refused.value)
+    expected = {errno.EBUSY: "mount its directory instead", errno.EROFS: "where its directory can be written"}
+    assert expected.get(number, "Permission denied") in str(refused.value)
+    assert files.read().texts == SecretKeys(NOW, (OLD,))
 
 
 def test_at_every_step_each_mixture_of_old_and_new_files_holds_every_key_in_use(files: KeyFiles) -> None:

@@ -30,7 +30,7 @@ TOKENS = Census(
 
 
 def found(tokens: Census, *nodes: NodeState) -> Found:
-    held = HeldKeys.of(SecretKeys("n" * 40, ("x" * 40, "n" * 40, "o" * 40)))
+    held = HeldKeys.of(SecretKeys("n" * 40, ("x" * 40, "x" * 40, "n" * 40, "o" * 40)))
     return Found(held, Keyring(held.current, previous=held.previous), tokens, nodes)
 
 
