@@ -20,6 +20,7 @@ from kafka_dt.config import SecurityProtocol
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.handlers.described import DescribedTokens, token_details
 from kafka_dt.tokens import (
     ANONYMOUS,
     DelegationToken,
@@ -45,6 +46,7 @@ class TokenHandlers:
     def __init__(self, tokens: TokenManager, authorizer: Authorizer) -> None:
         self._tokens = tokens
         self._authorizer = authorizer
+        self._described = DescribedTokens()
 
     def handlers(self) -> Mapping[ApiKey, Handler]:
         """Give the handler of each API."""
@@ -74,7 +76,7 @@ class TokenHandlers:
             issue_timestamp=to_timestamp(created.token.issue_timestamp_ms),
             expiry_timestamp=to_timestamp(created.token.expiry_timestamp_ms),
             max_timestamp=to_timestamp(created.token.max_timestamp_ms),
-            **_details(created),
+            **token_details(created),
         )
 
     async def renew(self, context: RequestContext, body: Any) -> Any:
@@ -113,7 +115,8 @@ class TokenHandlers:
         except TokenError as error:
             return build(kind, error_code=error_code(error), tokens=())
         described = element_type(kind, "tokens")
-        return build(kind, error_code=ErrorCode.none, tokens=tuple(_describe(described, token) for token in found))
+        tokens = tuple([self._described.entry(described, token) for token in found])
+        return build(kind, error_code=ErrorCode.none, tokens=tokens)
 
     async def _create(self, context: RequestContext, owner: Principal, body: Any) -> DelegationToken:
         _require_allowed(context)
@@ -151,28 +154,3 @@ def _owner_lacks_type(body: Any) -> bool:
 
 def _principal(entity: Any) -> Principal:
     return Principal(entity.principal_type, entity.principal_name)
-
-
-def _describe(described: Any, held: DelegationToken) -> Any:
-    """Make the entry of a token; its timestamps are plain numbers in kio's schema, unlike those of create."""
-    renewer = element_type(described, "renewers")
-    return build(
-        described,
-        issue_timestamp=held.token.issue_timestamp_ms,
-        expiry_timestamp=held.token.expiry_timestamp_ms,
-        max_timestamp=held.token.max_timestamp_ms,
-        renewers=tuple(renewer(principal_type=p.type, principal_name=p.name) for p in held.token.renewers),
-        **_details(held),
-    )
-
-
-def _details(held: DelegationToken) -> dict[str, Any]:
-    token = held.token
-    return {
-        "principal_type": token.owner.type,
-        "principal_name": token.owner.name,
-        "token_requester_principal_type": token.requester.type,
-        "token_requester_principal_name": token.requester.name,
-        "token_id": token.token_id,
-        "hmac": held.hmac,
-    }

@@ -13,7 +13,7 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
-from protocol.encoding import encode
+from protocol.encoding import Encoded, encode
 from protocol.errors import LocalProtocolError
 from protocol.times import NO_THROTTLE, to_duration, to_timestamp
 from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
@@ -31,6 +31,14 @@ def test_every_message_of_kafka_encodes_as_kio_encodes_it(entity_type: type[Enti
         theirs = io.BytesIO()
         entity_writer(entity_type)(theirs, entity)
         assert encode(entity) == theirs.getvalue()
+
+
+def test_what_is_encoded_stands_in_an_array_for_its_entity() -> None:
+    (entity,) = owner("alice").owners or ()
+    ready: object = Encoded(encode(entity))
+    mixed = DescribeDelegationTokenRequest(owners=(ready, entity, ready))  # type: ignore[arg-type]
+    assert encode(mixed) == encode(DescribeDelegationTokenRequest(owners=(entity,) * 3))
+    assert "alice" not in repr(ready)
 
 
 @pytest.mark.parametrize("duration_ms", [-1, 0, 1, 2**53 + 1, 86399999999999999, -86399999913600000])

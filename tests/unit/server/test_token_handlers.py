@@ -15,7 +15,7 @@ from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.tokens import ANONYMOUS, Principal, SecretKey
-from protocol import APIS, ApiKey, RequestHeader, build, element_type
+from protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from protocol.times import from_timestamp, to_duration
 from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, SECRET_KEY, START, Cluster, Node
 
@@ -60,7 +60,8 @@ class Server:
         )
         answer = await self._handlers[api](context, build(APIS[api].request[asked], **values))
         assert type(answer) is APIS[api].response[asked]
-        return answer
+        _, received = decode_response(api, asked, encode_response(api, asked, 1, answer))
+        return received
 
     async def create(
         self, principal: Principal = ALICE, version: int | None = None, renewers: tuple[Any, ...] = (), **values: Any
@@ -264,6 +265,20 @@ async def test_tokens_are_described_in_every_version(version: int) -> None:
     assert (token.issue_timestamp, token.expiry_timestamp, token.max_timestamp) == (START, START + DAY, START + 7 * DAY)
     assert [each.principal_name for each in token.renewers] == ["bob", "carol", "bob"]
     assert getattr(token, "token_requester_principal_name", "alice") == "alice"
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_a_token_that_has_changed_is_described_as_it_is_now(version: int) -> None:
+    server = Server()
+    hmac = (await server.create()).hmac
+    before = await server.describe(version=version, principal=ALICE)
+    assert await server.describe(version=version, principal=ALICE) == before
+    server.cluster.clock.now_ms += HOUR
+    await server.renew(ALICE, hmac)
+    (token,) = (await server.describe(version=version, principal=ALICE)).tokens
+    assert token.expiry_timestamp == START + HOUR + DAY
+    await server.expire(ALICE, hmac)
+    assert (await server.describe(version=version, principal=ALICE)).tokens == ()
 
 
 async def test_describe_selects_by_owner_and_renewer_and_shows_what_may_be_seen() -> None:
