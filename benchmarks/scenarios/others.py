@@ -1,0 +1,87 @@
+"""What it costs a node that others change 1,000 tokens a second, and how many change znodes there are meanwhile.
+
+A kafka-dt node of one worker makes the changes; a second node, which nobody talks to, shares its ZooKeeper and is
+measured. The broker in that place has the same changes to follow: it could not make as many itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Final
+
+from benchmarks.bench import Bench
+from benchmarks.change_znodes import connected, count_changes
+from benchmarks.generator import Job
+from benchmarks.results import Case
+from benchmarks.servers import BROKER, ONE_WORKER, Server, Subject, make_server
+
+TITLE: Final = "Changes made by others"
+COMPARED: Final = "cpu_share"
+CHANGES_PER_SECOND: Final = 1_000
+CONNECTIONS: Final = 32
+_LOOK_S: Final = 0.2
+
+
+def run(bench: Bench) -> None:
+    """Measure a node and a broker as the one who watches."""
+    bench.clear_stage()
+    watchers = [
+        bench.new_server(subject, bench.plan.few, f"watching-{subject.name[:6]}") for subject in (BROKER, ONE_WORKER)
+    ]
+    makers: dict[Subject, Server] = {}
+    try:
+        for watcher in watchers:
+            watcher.start()
+            folder = bench.folder / "servers" / f"beside-{watcher.subject.name[:6]}"
+            maker = make_server(ONE_WORKER, bench.kit, folder, watcher.tokens, watcher.zookeeper)
+            maker.program.start()
+            makers[watcher.subject] = maker
+        for round_number, watcher in bench.rounds(f"{CHANGES_PER_SECOND:,} changes a second", watchers):
+            values = _measure(bench, makers[watcher.subject], watcher, round_number)
+            bench.record(Case("watching"), watcher.subject, round_number, values)
+    finally:
+        for maker in makers.values():
+            maker.program.stop()
+        for watcher in watchers:
+            if watcher.zookeeper.running:
+                watcher.stop()
+
+
+def _measure(bench: Bench, maker: Server, watcher: Server, round_number: int) -> dict[str, float]:
+    job = Job(
+        address=maker.address,
+        phases=("CYCLE",),
+        connections=CONNECTIONS,
+        rate=CHANGES_PER_SECOND,
+        warm_ms=bench.plan.warm_ms,
+        measure_ms=bench.plan.measure_ms * (2 if round_number else 1),
+    )
+    with _most_changes(watcher.zookeeper.address) as most:
+        values = bench.load(watcher, job)["CYCLE"]
+    return {
+        "rate": values["rate"],
+        "cpu_share": values["rate"] * values["server_cpu_ms"] / 1000,
+        "server_cpu_ms": values["server_cpu_ms"],
+        "change_nodes": float(most[0]),
+    }
+
+
+@contextmanager
+def _most_changes(address: str) -> Iterator[list[int]]:
+    """Count change znodes during the block; gives a list with the largest number seen."""
+    most, over = [0], Event()
+
+    def look() -> None:
+        with connected(address) as kazoo:
+            while not over.wait(_LOOK_S):
+                most[0] = max(most[0], count_changes(kazoo))
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        thread.join()
