@@ -11,6 +11,7 @@ to scenario as long as the number of tokens is the same; a measurement begins wh
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ QUICK: Final = Plan(
     connections=(16,),
     sizes=(500, 2_200),
     broker_start_size=2_200,
-    memory_tokens=2_200,
+    memory_tokens=500,
     idle_connections=500,
     steady_s=6,
 )
@@ -100,9 +101,9 @@ class Bench:
     _servers: dict[tuple[Subject, int], Server] = field(default_factory=dict)
     _known: Known = field(default_factory=dict)
 
-    def tokens(self, count: int) -> PreparedTokens:
-        """So many tokens, to be copied into a ZooKeeper."""
-        return PreparedTokens(self.folder / "prepared", count)
+    def folder_of(self, name: str) -> Path:
+        """Give the folder of a server."""
+        return self.folder / "servers" / re.sub(r"\W+", "-", name)
 
     def stage(self, tokens: int, subjects: Sequence[Subject]) -> list[Server]:
         """Give running servers, one a subject; those with another number of tokens are stopped."""
@@ -208,8 +209,8 @@ class Bench:
 
     def new_server(self, subject: Subject, tokens: int, name: str = "") -> Server:
         """Make a server that nobody else uses and that does not run yet."""
-        folder = self.folder / "servers" / f"{name or subject.name.replace(', ', '-').replace(' ', '-')}-{tokens}"
-        return make_server(subject, self.kit, folder, self.tokens(tokens))
+        prepared = PreparedTokens(self.folder / "prepared", tokens, sealed=subject.sealed)
+        return make_server(subject, self.kit, self.folder_of(f"{name or subject.name} {tokens}"), prepared)
 
     def _start(self, subject: Subject, tokens: int) -> Server:
         server = self.new_server(subject, tokens)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -53,8 +53,8 @@ class Subject:
     """Of kafka-dt; 0 is the broker."""
     heap_mb: int = HEAP_MB
     """Of the broker."""
-    overrides: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """Settings over the common ones."""
+    sealed: bool = False
+    """Whether its tokens are sealed in ZooKeeper, those that it finds there as well."""
 
     @property
     def is_broker(self) -> bool:
@@ -64,8 +64,12 @@ class Subject:
 
 BROKER: Final = Subject("broker")
 SMALL_BROKER: Final = Subject("broker, 256 MiB of heap", heap_mb=256)
-KAFKA_DT: Final = Subject("kafka-dt", workers=2)
-ONE_WORKER: Final = Subject("kafka-dt, 1 worker", workers=1)
+KAFKA_DT: Final = Subject("kafka-dt", workers=2, sealed=True)
+"""With its defaults."""
+UNSEALED: Final = Subject("kafka-dt, unsealed", workers=2)
+"""Its tokens are in ZooKeeper as a broker's are."""
+ONE_WORKER: Final = Subject("kafka-dt, 1 worker", workers=1, sealed=True)
+ONE_WORKER_UNSEALED: Final = Subject("kafka-dt, 1 worker, unsealed", workers=1)
 
 
 class Program(Protocol):
@@ -184,7 +188,11 @@ def _program(subject: Subject, kit: Kit, folder: Path, properties: Mapping[str, 
             flags=(f"-Xms{subject.heap_mb}m", *JVM),
             start_timeout_s=START_TIMEOUT_S,
         )
-    settings = {**properties, "kafka.dt.workers": subject.workers, **subject.overrides}
+    settings = {
+        **properties,
+        "kafka.dt.workers": subject.workers,
+        "delegation.token.metadata.encryption.enable": subject.sealed,
+    }
     return KafkaDt(folder, settings, start_timeout_s=START_TIMEOUT_S)
 
 

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import base64
 import hmac
+import os
 import random
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +33,10 @@ from kafka_dt.security.acls import (
     ResourceType,
 )
 from kafka_dt.tokens import Principal, Token
+from kafka_dt.tokens.secret_key import SecretKey
 from kafka_dt.zookeeper.acl_znodes import AclZnode
 from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.sealing import SALT_BYTES, seal
 from kafka_dt.zookeeper.znodes import TokenZnode
 from tests.support.broker import SECRET_KEY
 
@@ -40,6 +45,7 @@ OWNERS: Final = {"ten": 10, "thousand": 1_000, "tenthousand": 10_000}
 EVERYBODY_ELSE: Final = "bulk"
 AUDITOR: Final = "auditor"
 
+_KEY: Final = SecretKey(SECRET_KEY)
 _BATCH: Final = 200
 _DAY_S: Final = 24 * 3600
 _LIFE_S: Final = 30 * _DAY_S
@@ -53,10 +59,12 @@ class PreparedTokens:
     Args:
         folder: where it is kept.
         count: how many tokens.
+        sealed: whether they are sealed as kafka-dt does it by default.
     """
 
-    def __init__(self, folder: Path, count: int) -> None:
-        self._folder = folder / f"tokens-{count}"
+    def __init__(self, folder: Path, count: int, *, sealed: bool = False) -> None:
+        self._folder = folder / f"tokens-{count}{'-sealed' * sealed}"
+        self._write = _sealed if sealed else TokenZnode.encode
         self.count = count
         self.ids = token_ids(count)
 
@@ -84,15 +92,16 @@ class PreparedTokens:
     def _write_tokens(self, kazoo: KazooClient) -> None:
         kazoo.ensure_path(TokenZnode.PARENT)
         now_ms = time.time_ns() // 1_000_000
-        owners = owners_of(self.count)
-        for begin in range(0, self.count, _BATCH):
-            batch = kazoo.transaction()
-            for token_id, owner in zip(self.ids[begin : begin + _BATCH], owners[begin : begin + _BATCH], strict=True):
-                batch.create(TokenZnode.path(token_id), TokenZnode.encode(_token(token_id, owner, now_ms)))
-            results = batch.commit()
-            for result in results:
-                if isinstance(result, Exception):
-                    raise result
+        tokens = [_token(each, owner, now_ms) for each, owner in zip(self.ids, owners_of(self.count), strict=True)]
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            for begin in range(0, self.count, _BATCH):
+                part = tokens[begin : begin + _BATCH]
+                batch = kazoo.transaction()
+                for token, data in zip(part, threads.map(self._write, part), strict=True):
+                    batch.create(TokenZnode.path(token.token_id), data)
+                for result in batch.commit():
+                    if isinstance(result, Exception):
+                        raise result
 
 
 def token_ids(count: int) -> list[str]:
@@ -127,6 +136,10 @@ def _token(token_id: str, owner: str, now_ms: int) -> Token:
         max_timestamp_ms=end_ms,
         expiry_timestamp_ms=end_ms,
     )
+
+
+def _sealed(token: Token) -> bytes:
+    return seal(_KEY, TokenZnode.encode(replace(token, key_id=_KEY.id)), os.urandom(SALT_BYTES))
 
 
 def _write_acls(kazoo: KazooClient) -> None:

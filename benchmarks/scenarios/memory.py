@@ -1,6 +1,6 @@
 """Memory with 11,000 tokens after a start, after work, and a broker with a small heap.
 
-The work is the warm-up of the other scenarios: changes, logins with every mechanism, and a description of 1,000 tokens.
+The work is the warm-up of the other scenarios: changes, logins with every mechanism, and a few descriptions.
 A broker's heap is 1 GiB by its start script, and it uses what it has; so one with 256 MiB stands beside it.
 """
 
@@ -19,7 +19,7 @@ from benchmarks.tokens import OWNERS
 TITLE: Final = "Memory"
 COMPARED: Final = PSS
 CONNECTIONS: Final = 16
-OWNER: Final = "thousand"
+OWNER: Final = "ten"
 
 
 def run(bench: Bench) -> None:

@@ -15,27 +15,31 @@ from benchmarks.bench import Bench
 from benchmarks.change_znodes import connected, count_changes
 from benchmarks.generator import Job
 from benchmarks.results import Case
-from benchmarks.servers import BROKER, ONE_WORKER, Server, Subject, make_server
+from benchmarks.servers import BROKER, ONE_WORKER, ONE_WORKER_UNSEALED, Server, Subject, make_server
 
 TITLE: Final = "Changes made by others"
 COMPARED: Final = "cpu_share"
 CHANGES_PER_SECOND: Final = 1_000
 CONNECTIONS: Final = 32
+MAKERS: Final = {
+    BROKER: ONE_WORKER_UNSEALED,
+    ONE_WORKER_UNSEALED: ONE_WORKER_UNSEALED,
+    ONE_WORKER: ONE_WORKER,
+}
+"""Who watches -> who makes the changes: a broker cannot read what is sealed."""
 _LOOK_S: Final = 0.2
 
 
 def run(bench: Bench) -> None:
     """Measure a node and a broker as the one who watches."""
     bench.clear_stage()
-    watchers = [
-        bench.new_server(subject, bench.plan.few, f"watching-{subject.name[:6]}") for subject in (BROKER, ONE_WORKER)
-    ]
+    watchers = [bench.new_server(subject, bench.plan.few, f"watching {subject.name}") for subject in MAKERS]
     makers: dict[Subject, Server] = {}
     try:
         for watcher in watchers:
             watcher.start()
-            folder = bench.folder / "servers" / f"beside-{watcher.subject.name[:6]}"
-            maker = make_server(ONE_WORKER, bench.kit, folder, watcher.tokens, watcher.zookeeper)
+            folder = bench.folder_of(f"beside {watcher.subject.name}")
+            maker = make_server(MAKERS[watcher.subject], bench.kit, folder, watcher.tokens, watcher.zookeeper)
             maker.program.start()
             makers[watcher.subject] = maker
         for round_number, watcher in bench.rounds(f"{CHANGES_PER_SECOND:,} changes a second", watchers):
