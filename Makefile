@@ -26,7 +26,7 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	$(BIN)/python -m pytest
 
-bench: $(READY) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; over an hour)
+bench: $(READY) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(ARGS)
 

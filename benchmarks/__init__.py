@@ -1,6 +1,6 @@
 """kafka-dt and a real Apache Kafka broker side by side: what each does, how fast, and at what cost.
 
-    make bench                              every scenario, about an hour and a half
+    make bench                              every scenario, about two hours
     make bench ONLY=changes,logins          some of them
     make bench ONLY=changes QUICK=1         two short rounds: whether it works, not how fast it is
 

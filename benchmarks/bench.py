@@ -43,10 +43,10 @@ class Plan:
     """How long and how often, and with how much."""
 
     rounds: int = 5
-    first_warm_ms: int = 8_000
+    first_warm_ms: int = 6_000
     """Of round 0: Java compiles a broker's code while it runs."""
-    warm_ms: int = 1_000
-    measure_ms: int = 5_000
+    warm_ms: int = 700
+    measure_ms: int = 4_000
     connections: tuple[int, ...] = (1, 16, 128)
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
     """Numbers of tokens, for what depends on them."""
@@ -99,6 +99,8 @@ class Bench:
     measurements: list[Measurement] = field(default_factory=list)
     """Of the scenario under way."""
     _servers: dict[tuple[Subject, int], Server] = field(default_factory=dict)
+    _turns: Sequence[Server] = ()
+    """Who takes turns now, on a stage or not."""
     _known: Known = field(default_factory=dict)
 
     def folder_of(self, name: str) -> Path:
@@ -128,6 +130,7 @@ class Bench:
             servers: in the order of their turns.
             warm: whether there is a round 0.
         """
+        self._turns = servers
         numbers = range(0 if warm else 1, self.plan.rounds + 1)
         columns = (
             TextColumn("{task.description}"),
@@ -219,7 +222,8 @@ class Bench:
         return server
 
     def _used(self) -> float:
-        return sum(server.cpu_seconds() + server.zookeeper_cpu_seconds() for server in self._servers.values())
+        everybody = {id(server): server for server in (*self._servers.values(), *self._turns)}.values()
+        return sum(each.cpu_seconds() + each.zookeeper_cpu_seconds() for each in everybody if each.running)
 
 
 def _values(result: LoadResult, begin: tuple[float, float], end: tuple[float, float]) -> Values:

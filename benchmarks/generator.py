@@ -146,10 +146,12 @@ class LoadGenerator:
         """Log in on all connections of a job and keep them open during the block. Raises LoadFailed."""
         events = self._events(job)
         next(event for event in events if event["event"] == "held")
-        yield
-        self._say("release")
-        for _ in events:
-            pass
+        try:
+            yield
+        finally:
+            self._say("release")
+            for _ in events:
+                pass
 
     def _events(self, job: Job) -> Iterator[Mapping[str, Any]]:
         self._jobs += 1

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 FOLDER: Final = Path(__file__).parent / "results"
 REFERENCE: Final = FOLDER / "reference.json"
+LATEST: Final = FOLDER / "latest.json"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -117,6 +117,11 @@ class Server:
         """host:port of the listener with TLS."""
         return f"127.0.0.1:{self.ports[1]}"
 
+    @property
+    def running(self) -> bool:
+        """Whether both are up."""
+        return self.zookeeper.running and self.program.process.running
+
     def start(self) -> None:
         """Start ZooKeeper and the server, and wait until it serves."""
         self.zookeeper.start()

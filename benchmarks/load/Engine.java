@@ -9,6 +9,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Locale;
 import java.util.function.BooleanSupplier;
 
 /**
@@ -19,6 +20,7 @@ import java.util.function.BooleanSupplier;
  */
 final class Engine {
     private static final long STUCK_NS = 60_000_000_000L;
+    private static final byte[] CREATE = Request.create();
 
     private final Job job;
     private final Main.Console console;
@@ -36,6 +38,7 @@ final class Engine {
     private int underWay;
     private int loggedIn;
     private int nextCredential;
+    private int nextHeld;
     private long begunNs;
     private long paced;
     private long nowNs;
@@ -148,7 +151,7 @@ final class Engine {
         loop(() -> nowNs >= measuredNs + job.measureNs || exhausted());
         double seconds = (System.nanoTime() - measuredNs) / 1e9;
         console.say("\"event\":\"end\",\"phase\":\"" + phase + "\"");
-        String cpu = String.format(java.util.Locale.ROOT, ",\"cpu_seconds\":%.6f", (Main.cpuNs() - cpuNs) / 1e9);
+        String cpu = String.format(Locale.ROOT, ",\"cpu_seconds\":%.6f", (Main.cpuNs() - cpuNs) / 1e9);
         String json = recorder.json(seconds);
         recorder = null;
         stopping = true;
@@ -166,8 +169,6 @@ final class Engine {
         console.say("\"event\":\"held\",\"count\":" + loggedIn);
         loop(console::hasLine);
     }
-
-    private int nextHeld;
 
     private void probe() throws IOException {
         try (BufferedWriter writer = Files.newBufferedWriter(job.probed)) {
@@ -258,8 +259,6 @@ final class Engine {
         }
         return true;
     }
-
-    private static final byte[] CREATE = Request.create();
 
     private Login login(Connection connection) {
         if (hashes == null) {
