@@ -44,7 +44,9 @@ def _parts(results: Results) -> Iterator[tuple[str, str]]:
     yield "targets", targets_table(results)
     for name, measured in results.scenarios.items():
         scenario = SCENARIOS[name]
-        yield name, f"{scenario.about}\n\n{markdown(*table(scenario, measured))}\n{_provenance(measured)}\n"
+        picture = f"![{scenario.title}](performance/{name}.svg)\n\n" if scenario.axis else ""
+        text = markdown(*table(scenario, measured))
+        yield name, f"{scenario.about}\n\n{picture}{text}\n{_provenance(measured)}\n"
 
 
 def _provenance(measured: ScenarioResults) -> str:

@@ -10,22 +10,14 @@ from matplotlib.figure import Figure
 
 from benchmarks.metrics import METRICS
 from benchmarks.results import Case, Results, ScenarioResults
+from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers import BROKER
 from benchmarks.statistics import Spread
 
 _BROKER_COLOUR: Final = "#8a8f98"
 _COLOURS: Final = ("#1f6feb", "#7fb2ff", "#0a9396", "#bb6c00")
-_BARS: Final = {
-    "changes": ("rate", "changes a second"),
-    "logins": ("rate", "logins a second"),
-    "cold-logins": ("rate", "logins a second"),
-    "describe": ("p50_ms", "median, ms"),
-    "memory": ("pss_mib", "PSS, MiB"),
-    "start": ("start_s", "to the first login, s"),
-    "growth": ("rate", "operations a second"),
-}
-"""Scenario -> the value that is drawn, and what the axis says."""
-_LOGARITHMIC: Final = frozenset({"changes", "describe", "start", "growth"})
+_WIDE: Final = 30
+"""Values that are farther apart than this are drawn on a logarithmic axis."""
 
 
 def draw(results: Results, folder: Path) -> None:
@@ -34,20 +26,20 @@ def draw(results: Results, folder: Path) -> None:
     # The same results give the same file.
     with mpl.rc_context({"svg.hashsalt": "kafka-dt", "svg.fonttype": "none", "font.size": 9}):
         for name, measured in results.scenarios.items():
-            if name in _BARS:
-                _save(_bars(measured, *_BARS[name], logarithmic=name in _LOGARITHMIC), folder / f"{name}.svg")
-            elif name == "steady":
+            scenario = SCENARIOS[name]
+            if any(each.series for each in measured.measurements):
                 _save(_over_time(measured), folder / f"{name}.svg")
+            elif scenario.axis:
+                _save(_bars(scenario, measured), folder / f"{name}.svg")
 
 
-def _bars(measured: ScenarioResults, metric: str, axis: str, *, logarithmic: bool) -> Figure:
+def _bars(scenario: Scenario, measured: ScenarioResults) -> Figure:
     """Draw medians as bars, a group a case, with lines from the smallest to the largest value."""
-    cases = [
-        case
-        for case in measured.cases()
-        if any(metric in each.values for each in measured.measurements if each.case == case)
-    ]
-    subjects = list(dict.fromkeys(each.subject for each in measured.measurements))
+    metric = scenario.compared
+    drawn = [each for each in measured.measurements if metric in each.values]
+    cases = list(dict.fromkeys(each.case for each in drawn))
+    subjects = list(dict.fromkeys(each.subject for each in drawn))
+    values = [each.values[metric] for each in drawn]
     figure = Figure(figsize=(8, 1.2 + 0.24 * len(cases) * len(subjects)), layout="constrained")
     axes = figure.add_subplot()
     height = 0.8 / len(subjects)
@@ -68,8 +60,8 @@ def _bars(measured: ScenarioResults, metric: str, axis: str, *, logarithmic: boo
         )
     axes.set_yticks([position + 0.4 - height / 2 for position in range(len(cases))], [case.label for case in cases])
     axes.invert_yaxis()
-    axes.set_xlabel(axis)
-    if logarithmic:
+    axes.set_xlabel(scenario.axis)
+    if max(values) > _WIDE * min(values) > 0:
         axes.set_xscale("log")
     _tidy(axes)
     axes.legend(frameon=False, loc="best")

@@ -38,12 +38,14 @@ class Scenario:
     """What is done, for the page of results."""
     compared: str
     """The value by which subjects are compared."""
+    axis: str
+    """What the axis of its picture says; empty: there is none."""
     run: Callable[[Bench], None]
 
 
 def _scenario(module: ModuleType) -> Scenario:
     name = module.__name__.rpartition(".")[2].replace("_", "-")
-    return Scenario(name, module.TITLE, str(module.__doc__).strip(), module.COMPARED, module.run)
+    return Scenario(name, module.TITLE, str(module.__doc__).strip(), module.COMPARED, module.AXIS, module.run)
 
 
 SCENARIOS: Final = {

@@ -17,6 +17,7 @@ from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED, Server
 
 TITLE: Final = "Create, renew, expire"
 COMPARED: Final = RATE
+AXIS: Final = "changes a second"
 PHASES: Final = ("CREATE", "RENEW", "EXPIRE")
 
 

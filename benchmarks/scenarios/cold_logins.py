@@ -18,6 +18,7 @@ from benchmarks.servers import BROKER, KAFKA_DT, Server
 
 TITLE: Final = "Logins with cold credentials"
 COMPARED: Final = RATE
+AXIS: Final = "logins a second"
 CONNECTIONS: Final = 16
 MECHANISM: Final = "SCRAM-SHA-256"
 

@@ -17,6 +17,7 @@ from benchmarks.servers import BROKER, KAFKA_DT, Server
 
 TITLE: Final = "Idle connections"
 COMPARED: Final = "connection_kib"
+AXIS: Final = "KiB a connection"
 MECHANISM: Final = "SCRAM-SHA-256"
 TOKENS: Final = 100
 FIRST: Final = 50

@@ -15,6 +15,7 @@ from benchmarks.tokens import AUDITOR, OWNERS, owners_of
 
 TITLE: Final = "Describe"
 COMPARED: Final = "p50_ms"
+AXIS: Final = "median, ms"
 
 
 def run(bench: Bench) -> None:

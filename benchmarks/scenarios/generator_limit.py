@@ -21,6 +21,7 @@ from benchmarks.tokens import token_ids
 
 TITLE: Final = "The load generator alone"
 COMPARED: Final = RATE
+AXIS: Final = ""
 NOBODY: Final = Subject("null server")
 MECHANISM: Final = "SCRAM-SHA-256"
 _KEY: Final = "A" * 43 + "="

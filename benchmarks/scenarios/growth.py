@@ -16,6 +16,7 @@ from benchmarks.tokens import owners_of
 
 TITLE: Final = "Growth with tokens and with workers"
 COMPARED: Final = RATE
+AXIS: Final = "operations a second"
 CONNECTIONS: Final = 16
 OWNER: Final = "ten"
 

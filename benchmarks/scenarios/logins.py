@@ -17,6 +17,7 @@ from benchmarks.servers import BROKER, KAFKA_DT, Server
 
 TITLE: Final = "Logins with warm credentials"
 COMPARED: Final = RATE
+AXIS: Final = "logins a second"
 TOKENS: Final = 100
 KINDS: Final = (("SCRAM-SHA-256", False), ("SCRAM-SHA-512", False), ("PLAIN", False), ("SCRAM-SHA-256", True))
 """Mechanism, and whether over TLS."""

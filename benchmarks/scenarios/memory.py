@@ -18,6 +18,7 @@ from benchmarks.tokens import OWNERS
 
 TITLE: Final = "Memory"
 COMPARED: Final = PSS
+AXIS: Final = "PSS, MiB"
 CONNECTIONS: Final = 16
 OWNER: Final = "ten"
 

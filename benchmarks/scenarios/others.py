@@ -14,11 +14,13 @@ from typing import Final
 from benchmarks.bench import Bench
 from benchmarks.change_znodes import connected, count_changes
 from benchmarks.generator import Job
+from benchmarks.metrics import RATE, SERVER_CPU
 from benchmarks.results import Case
 from benchmarks.servers import BROKER, ONE_WORKER, ONE_WORKER_UNSEALED, Server, Subject, make_server
 
 TITLE: Final = "Changes made by others"
-COMPARED: Final = "cpu_share"
+COMPARED: Final = SERVER_CPU
+AXIS: Final = "CPU a change, ms"
 CHANGES_PER_SECOND: Final = 1_000
 CONNECTIONS: Final = 32
 MAKERS: Final = {
@@ -65,9 +67,9 @@ def _measure(bench: Bench, maker: Server, watcher: Server, round_number: int) ->
     with _most_changes(watcher.zookeeper.address) as most:
         values = bench.load(watcher, job)["CYCLE"]
     return {
-        "rate": values["rate"],
-        "cpu_share": values["rate"] * values["server_cpu_ms"] / 1000,
-        "server_cpu_ms": values["server_cpu_ms"],
+        RATE: values[RATE],
+        "cpu_share": values[RATE] * values[SERVER_CPU] / 1000,
+        SERVER_CPU: values[SERVER_CPU],
         "change_nodes": float(most[0]),
     }
 

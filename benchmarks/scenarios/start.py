@@ -20,6 +20,7 @@ from tests.support.raw import ConnectionClosed, LoginRefused, RawConnection
 
 TITLE: Final = "Start to the first login"
 COMPARED: Final = "start_s"
+AXIS: Final = "to the first login, s"
 MECHANISM: Final = "SCRAM-SHA-256"
 FURTHER_TOKEN: Final = Case("a further token")
 _PAUSE_S: Final = 0.02

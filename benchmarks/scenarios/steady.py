@@ -18,6 +18,7 @@ from benchmarks.servers import KAFKA_DT, Server
 
 TITLE: Final = "Steady load"
 COMPARED: Final = "p50_ms"
+AXIS: Final = "milliseconds and MiB"
 LOGINS_PER_SECOND: Final = 500
 CHANGES_PER_SECOND: Final = 150
 CONNECTIONS: Final = 16
