@@ -43,6 +43,7 @@ def _bars(scenario: Scenario, measured: ScenarioResults) -> Figure:
     figure = Figure(figsize=(8, 1.2 + 0.24 * len(cases) * len(subjects)), layout="constrained")
     axes = figure.add_subplot()
     height = 0.8 / len(subjects)
+    colours = dict(zip([each for each in subjects if each != BROKER.name], _COLOURS, strict=False))
     for number, subject in enumerate(subjects):
         spreads = {position: _spread(measured, case, subject, metric) for position, case in enumerate(cases)}
         there = {position: spread for position, spread in spreads.items() if spread is not None}
@@ -55,7 +56,7 @@ def _bars(scenario: Scenario, measured: ScenarioResults) -> Figure:
                 [spread.high - spread.median for spread in there.values()],
             ],
             label=subject,
-            color=_BROKER_COLOUR if subject == BROKER.name else _COLOURS[number % len(_COLOURS)],
+            color=colours.get(subject, _BROKER_COLOUR),
             error_kw={"linewidth": 0.8},
         )
     axes.set_yticks([position + 0.4 - height / 2 for position in range(len(cases))], [case.label for case in cases])

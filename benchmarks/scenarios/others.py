@@ -6,6 +6,7 @@ measured. The broker in that place has the same changes to follow: it could not 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -17,6 +18,7 @@ from benchmarks.generator import Job
 from benchmarks.metrics import RATE, SERVER_CPU
 from benchmarks.results import Case
 from benchmarks.servers import BROKER, ONE_WORKER, ONE_WORKER_UNSEALED, Server, Subject, make_server
+from kafka_dt.zookeeper.purge import PurgeLimits
 
 TITLE: Final = "Changes made by others"
 COMPARED: Final = SERVER_CPU
@@ -29,6 +31,8 @@ MAKERS: Final = {
     ONE_WORKER: ONE_WORKER,
 }
 """Who watches -> who makes the changes: a broker cannot read what is sealed."""
+PURGE_MS: Final = 1_000
+"""What removing the excess may take."""
 _LOOK_S: Final = 0.2
 
 
@@ -71,7 +75,15 @@ def _measure(bench: Bench, maker: Server, watcher: Server, round_number: int) ->
         "cpu_share": values[RATE] * values[SERVER_CPU] / 1000,
         SERVER_CPU: values[SERVER_CPU],
         "change_nodes": float(most[0]),
+        "change_bound": float(change_bound(values[RATE])),
     }
+
+
+def change_bound(changes_per_second: float) -> int:
+    """Say how many change znodes one worker leaves at most: what it may keep, and what it makes between two looks."""
+    limits = PurgeLimits()
+    kept = min(limits.max_own, changes_per_second * limits.retention_ms / 1000)
+    return math.ceil(kept + changes_per_second * (limits.interval_ms + PURGE_MS) / 1000)
 
 
 @contextmanager
