@@ -42,6 +42,8 @@ def main(*, only: str, quick: bool, rounds: int | None, reference: bool, render:
     names = [name.strip() for name in only.split(",")]
     if unknown := [name for name in names if name not in SCENARIOS]:
         raise click.UsageError(f"unknown: {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    if quick and reference:
+        raise click.UsageError("--quick says whether everything works, not how fast it is: that is no reference")
     plan = QUICK if quick else Plan()
     chosen = [SCENARIOS[name] for name in SCENARIOS if name in names]
     measured, failures = run(chosen, plan.with_rounds(rounds), directory, console)
