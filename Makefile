@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test kerberos lint format docs generated lock clean
+.PHONY: help setup run test bench kerberos lint format docs generated lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	$(BIN)/python -m pytest
+
+bench: $(READY) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(ARGS)
 
 kerberos: $(READY) ## Add the extra for Kerberos to .venv (needs a C compiler and Kerberos' headers: libkrb5-dev)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-kerberos.lock
@@ -49,6 +53,8 @@ lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header pyproject.toml \
 		--constraint requirements.lock --group build -o requirements-server.lock
+	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-kerberos.lock
 

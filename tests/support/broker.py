@@ -19,12 +19,12 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from tests.support.java import Java, find_java
+from tests.support.java import QUICK_START, Java, find_java
 from tests.support.maven import KAFKA_39, Classpath, resolve
 from tests.support.process import ChildProcess
 from tests.support.properties import write_properties
@@ -71,6 +71,8 @@ class Broker:
         classpath: the jars of Kafka 3.9.
         overrides: settings over the ones made here.
         heap_mb: its maximum heap.
+        flags: of its JVM.
+        start_timeout_s: how long it may take to start; longer with many tokens.
     """
 
     def __init__(
@@ -82,9 +84,12 @@ class Broker:
         classpath: Classpath,
         overrides: Mapping[str, object] | None = None,
         heap_mb: int = 384,
+        flags: Sequence[str] = QUICK_START,
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._addresses: dict[str, str] = {}
+        self._start_timeout_s = start_timeout_s
         self.configuration = write_properties(
             directory / "server.properties",
             {**_properties(zookeeper, directory / "data"), **(overrides or {})},
@@ -97,15 +102,16 @@ class Broker:
             classpath=classpath,
             heap_mb=heap_mb,
             properties={"log4j.configuration": logging.as_uri(), "kafka.logs.dir": str(directory)},
+            flags=flags,
         )
         self.process = ChildProcess("broker", command, directory / "broker.log")
 
     def start(self) -> None:
         """Start it and wait until it serves; raises ProcessFailed with the end of its log."""
         with self.process.starting() as process:
-            found = process.wait_for(r"Registered broker .* with addresses: (\S+), czxid", START_TIMEOUT_S)
+            found = process.wait_for(r"Registered broker .* with addresses: (\S+), czxid", self._start_timeout_s)
             # Credentials and tokens are loaded by then, and the acceptors answer.
-            process.wait_for(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
+            process.wait_for(r"\[KafkaServer id=\d+\] started", self._start_timeout_s)
         self._addresses = dict(each.split("://") for each in found[1].split(","))
 
     def address(self, listener: str) -> str:

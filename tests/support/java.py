@@ -3,7 +3,7 @@
 `find_java()` looks at JAVA_HOME, then at PATH, and takes the first that is new enough for Kafka's tools; what it tells
 is asked of that Java itself. `Java.command()` gives the argument list of a small and quickly started JVM.
 
-Limits: the JVM flags suit programs that live for seconds to minutes, not benchmarks.
+Limits: the JVM flags suit programs that live for seconds to minutes; benchmarks give their own.
 Source: JEP 330 (single-file source launch needs the module jdk.compiler).
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 MINIMUM_VERSION = 17
 """The tools of Kafka 4.x need Java 17."""
 
-_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 class JavaMissing(Exception):
@@ -45,12 +45,13 @@ class Java:
         classpath: Sequence[Path] = (),
         heap_mb: int = 128,
         properties: Mapping[str, str] | None = None,
+        flags: Sequence[str] = QUICK_START,
     ) -> list[str]:
         """The command line for a main class (or a .java file), without any shell between.
 
         Secrets do not belong into `arguments` or `properties`: the process list shows them.
         """
-        command = [str(self.executable), f"-Xmx{heap_mb}m", *_QUICK_START]
+        command = [str(self.executable), f"-Xmx{heap_mb}m", *flags]
         command += [f"-D{name}={value}" for name, value in (properties or {}).items()]
         if classpath:
             command += ["-cp", os.pathsep.join(map(str, classpath))]

@@ -45,6 +45,7 @@ class KafkaDt:
         properties: its whole configuration.
         name: for messages and file names.
         environment: variables to set over those of this process.
+        start_timeout_s: how long it may take to start; longer with many tokens.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class KafkaDt:
         properties: Mapping[str, object],
         name: str = "kafka-dt",
         environment: Mapping[str, str] | None = None,
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.configuration = write_properties(directory / f"{name}.properties", properties)
@@ -61,11 +63,12 @@ class KafkaDt:
         variables = {"PYTHONUNBUFFERED": "1", **(environment or {})}
         self.process = ChildProcess(name, command, directory / f"{name}.log", variables)
         self._addresses: dict[str, str] = {}
+        self._start_timeout_s = start_timeout_s
 
     def start(self) -> None:
         """Start it and wait until it serves; raises ProcessFailed with the end of its log."""
         with self.process.starting() as process:
-            ready = process.wait_for(READY, START_TIMEOUT_S)
+            ready = process.wait_for(READY, self._start_timeout_s)
         self._addresses = dict(each.split("://") for each in ready["listeners"].split())
 
     def address(self, listener: str) -> str:

@@ -1,0 +1,187 @@
+"""The load generator: a Java program of one thread (`load/`), compiled once and kept running.
+
+    with LoadGenerator(java, compile_load(java, classes), folder) as generator:
+        results = generator.run(Job(server.address, phases=("CREATE", "RENEW"), ...), on_mark)
+        with generator.holding(Job(..., phases=("HOLD",), connections=10_000)):
+            ...
+
+It stays alive between jobs, so that its own code is compiled by then and does not take CPU from the server. `on_mark`
+hears when the measured part of a phase begins and ends, to look at what the server has used by then.
+
+Limits: one job at a time; take another generator to do two things at once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from tests.support.broker import USERS
+from tests.support.java import Java
+from tests.support.properties import write_properties
+
+SOURCES: Final = Path(__file__).parent / "load"
+FLAGS: Final = ("-XX:+UseSerialGC", "-Xms128m", "-Xshare:auto", "-Djdk.tls.namedGroups=x25519")
+_HEAP_MB: Final = 512
+
+
+class LoadFailed(Exception):
+    """An answer was an error or did not come; what was measured is worth nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job of the generator; `load/Job.java` describes each field."""
+
+    address: str
+    phases: tuple[str, ...]
+    connections: int = 1
+    tls: bool = False
+    mechanism: str = "PLAIN"
+    user: str = "alice"
+    credentials: Path | None = None
+    once: bool = False
+    trust: bool = False
+    warm_ms: int = 0
+    measure_ms: int = 0
+    rate: float = 0
+    owner: str = ""
+    expected: int = 0
+    probed: Path | None = None
+
+    def properties(self) -> dict[str, object]:
+        """Write the job as the generator reads it."""
+        named = {name: getattr(self, name) for name in self.__slots__ if name != "phases"}
+        given = {name: value for name, value in named.items() if value is not None}
+        return {**given, "phases": ",".join(self.phases), "password": password_of(self.user)}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What one phase came to."""
+
+    count: int
+    seconds: float
+    p50_us: float
+    p99_us: float
+    cpu_seconds: float
+    """Of the generator."""
+    series: list[list[float]] = field(repr=False)
+    """Second by second: count, p50 and p99 in microseconds."""
+
+
+Mark = Callable[[str, str], None]
+"""Hears the phase and `begin` or `end`."""
+
+
+def password_of(user: str) -> str:
+    """Give the password of a user of PLAIN."""
+    return USERS.get(user, f"{user}-secret")
+
+
+def compile_load(java: Java, classes: Path) -> Path:
+    """Compile the generator unless that has been done; raises LoadFailed with the compiler's words."""
+    sources = sorted(SOURCES.glob("*.java"))
+    newest = max(source.stat().st_mtime for source in sources)
+    if classes.exists() and classes.stat().st_mtime > newest:
+        return classes
+    if not java.has_compiler:
+        raise LoadFailed(f"{java.executable} has no compiler: a JDK is needed")
+    compiler = java.executable.resolve().with_name("javac")
+    command = [str(compiler), "-Xlint:all", "-Werror", "-d", str(classes), *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LoadFailed(done.stderr)
+    classes.touch()
+    return classes
+
+
+class LoadGenerator:
+    """One generator.
+
+    Args:
+        java: what runs it.
+        classes: what `compile_load` made.
+        folder: receives the files that describe jobs, which hold passwords.
+    """
+
+    def __init__(self, java: Java, classes: Path, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._command = java.command("load.Main", classpath=[classes], heap_mb=_HEAP_MB, flags=FLAGS)
+        self._process: subprocess.Popen[str] | None = None
+        self._jobs = 0
+
+    def start(self) -> None:
+        """Start it."""
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.wait(30)
+
+    def run(self, job: Job, on_mark: Mark = lambda _phase, _mark: None) -> dict[str, LoadResult]:
+        """Do a job; returns the results by phase. Raises LoadFailed."""
+        results: dict[str, LoadResult] = {}
+        for event in self._events(job):
+            match event["event"]:
+                case "begin" | "end":
+                    on_mark(event["phase"], event["event"])
+                case "result":
+                    results[event["phase"]] = _result(event)
+        return results
+
+    @contextmanager
+    def holding(self, job: Job) -> Iterator[None]:
+        """Log in on all connections of a job and keep them open during the block. Raises LoadFailed."""
+        events = self._events(job)
+        next(event for event in events if event["event"] == "held")
+        try:
+            yield
+        finally:
+            self._say("release")
+            for _ in events:
+                pass
+
+    def _events(self, job: Job) -> Iterator[Mapping[str, Any]]:
+        self._jobs += 1
+        self._say(str(write_properties(self._folder / f"job-{self._jobs}.properties", job.properties())))
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            event = json.loads(line)
+            if event["event"] == "failed":
+                raise LoadFailed(f"{', '.join(job.phases)} on {job.address}: {event['reason']}")
+            if event["event"] == "done":
+                return
+            yield event
+        raise LoadFailed(f"the load generator ended with status {self._process.wait()}")
+
+    def _say(self, line: str) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _result(event: Mapping[str, Any]) -> LoadResult:
+    return LoadResult(
+        **{name: event[name] for name in ("count", "seconds", "p50_us", "p99_us", "cpu_seconds", "series")}
+    )

@@ -1,0 +1,112 @@
+package load;
+
+import java.io.IOException;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+
+/** One connection at a time to the server, with one request under way: connect, log in, then what the engine says. */
+final class Connection {
+    private final Engine engine;
+    private final Answer answer = new Answer();
+    private SocketChannel channel;
+    private Transport transport;
+    private Login login;
+    private short asked;
+
+    /** What the operation under way is part of, and when it was due. */
+    Job.Phase phase;
+
+    long dueNs;
+    /** The token at hand: of RENEW and EXPIRE, and of CYCLE, which also says whether it was renewed. */
+    byte[] hmac;
+
+    boolean renewed;
+    /** Who logs in, of a PROBE. */
+    Credential credential;
+
+    Connection(Engine engine) {
+        this.engine = engine;
+    }
+
+    /** Connect and log in. */
+    void open(Selector selector, Job job, Login login) throws IOException {
+        this.login = login;
+        answer.clear();
+        channel = SocketChannel.open();
+        channel.configureBlocking(false);
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        transport = job.tls ? new Tls(channel) : new Transport.Plain(channel);
+        channel.register(selector, SelectionKey.OP_CONNECT, this);
+        channel.connect(job.address);
+    }
+
+    void close() throws IOException {
+        if (channel != null) {
+            channel.close();
+            channel = null;
+        }
+    }
+
+    /** Send a request of somebody who has logged in. */
+    void ask(short apiKey, byte[] frame) throws IOException {
+        asked = apiKey;
+        transport.send(frame);
+    }
+
+    /** The answer to it, checked for errors. */
+    Answer answer() {
+        answer.expect(asked);
+        return answer;
+    }
+
+    short asked() {
+        return asked;
+    }
+
+    /** Something can be done. */
+    void advance(SelectionKey key) throws IOException {
+        if (key.isConnectable()) {
+            channel.finishConnect();
+            key.interestOps(SelectionKey.OP_READ);
+            if (!transport.ready()) {
+                transport.advance();
+            }
+            if (transport.ready()) {
+                transport.send(login.start());
+            }
+        } else if (!transport.ready()) {
+            transport.advance();
+            if (transport.ready()) {
+                transport.send(login.start());
+            }
+        } else {
+            ByteBuffer in = transport.receive();
+            if (answer.accept(in)) {
+                whole();
+                answer.clear();
+            }
+        }
+    }
+
+    private void whole() throws IOException {
+        if (login == null) {
+            engine.answered(this);
+            return;
+        }
+        if (phase == Job.Phase.PROBE && login.awaitsChallenge()) {
+            answer.expect(Request.SASL_AUTHENTICATE);
+            engine.probed(this, answer.authBytes());
+            return;
+        }
+        byte[] next = login.next(answer);
+        if (next != null) {
+            transport.send(next);
+        } else {
+            login = null;
+            engine.loggedIn(this);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+package load;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Properties;
+
+/**
+ * What is asked for, read from a properties file.
+ *
+ * <pre>
+ * address      host:port of the server
+ * tls          true: over TLS; who the server is, is not checked
+ * mechanism    PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+ * user         of PLAIN; also password
+ * credentials  of SCRAM: the file of tokens, see Credential
+ * once         true: each credential logs in once, and the phase ends with the last one
+ * trust        true: server signatures are not checked (for NullServer)
+ * connections  how many
+ * phases       what is done with them, one after the other, separated by commas: see Phase
+ * warm_ms      how long each phase goes on before it is measured
+ * measure_ms   how long it is measured
+ * rate         operations a second; 0: as many as the server answers, each connection waiting for its answer
+ * owner        of DESCRIBE; also expected, how many tokens there must be
+ * probed       of PROBE: the file for what is found out
+ * </pre>
+ */
+final class Job {
+    /** What is measured. */
+    enum Phase {
+        /** Connect, log in, close. */
+        LOGIN,
+        /** Log in with every token up to the server's first message; write down salts and iterations. */
+        PROBE,
+        /** Log in and stay, until the next line of standard input. */
+        HOLD,
+        /** Create tokens; they are there for the phases that follow. */
+        CREATE,
+        /** Renew them, again and again. */
+        RENEW,
+        /** Remove them; ends with the last one. */
+        EXPIRE,
+        /** Create a token, renew it, remove it. */
+        CYCLE,
+        /** Describe the tokens of one owner. */
+        DESCRIBE;
+
+        /** Whether each operation has a connection of its own. */
+        boolean connects() {
+            return this == LOGIN || this == PROBE || this == HOLD;
+        }
+    }
+
+    /** How many connections of a HOLD log in at the same time. */
+    static final int HOLD_AT_ONCE = 64;
+
+    final InetSocketAddress address;
+    final boolean tls;
+    final String mechanism;
+    final String user;
+    final String password;
+    final List<Credential> credentials;
+    final boolean once;
+    final boolean trust;
+    final int connections;
+    final List<Phase> phases;
+    final long warmNs;
+    final long measureNs;
+    final double rate;
+    final String owner;
+    final int expected;
+    final Path probed;
+
+    Job(Path file) throws IOException {
+        Properties given = new Properties();
+        try (var reader = Files.newBufferedReader(file)) {
+            given.load(reader);
+        }
+        String[] hostAndPort = given.getProperty("address").split(":");
+        address = new InetSocketAddress(hostAndPort[0], Integer.parseInt(hostAndPort[1]));
+        tls = Boolean.parseBoolean(given.getProperty("tls"));
+        mechanism = given.getProperty("mechanism", "PLAIN");
+        user = given.getProperty("user", "");
+        password = given.getProperty("password", "");
+        String tokens = given.getProperty("credentials");
+        credentials = tokens == null ? List.of() : Credential.read(Path.of(tokens));
+        once = Boolean.parseBoolean(given.getProperty("once"));
+        trust = Boolean.parseBoolean(given.getProperty("trust"));
+        connections = Integer.parseInt(given.getProperty("connections", "1"));
+        phases = Arrays.stream(given.getProperty("phases").split(",")).map(Phase::valueOf).toList();
+        warmNs = Long.parseLong(given.getProperty("warm_ms", "0")) * 1_000_000;
+        measureNs = Long.parseLong(given.getProperty("measure_ms", "0")) * 1_000_000;
+        rate = Double.parseDouble(given.getProperty("rate", "0"));
+        owner = given.getProperty("owner", "");
+        expected = Integer.parseInt(given.getProperty("expected", "0"));
+        probed = given.containsKey("probed") ? Path.of(given.getProperty("probed")) : null;
+    }
+}

@@ -1,0 +1,57 @@
+"""What is measured: the names of values, how they are called and written, and which way is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+SERVER_CPU: Final = "server_cpu_ms"
+ZOOKEEPER_CPU: Final = "zookeeper_cpu_ms"
+GENERATOR: Final = "generator_share"
+RATE: Final = "rate"
+PSS: Final = "pss_mib"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One kind of value."""
+
+    heading: str
+    """Of a column, with the unit."""
+    more_is_better: bool = False
+    factor: float = 1.0
+    """What a value is multiplied with to be shown in that unit."""
+
+
+METRICS: Final = {
+    RATE: Metric("a second", more_is_better=True),
+    "p50_ms": Metric("p50, ms"),
+    "p99_ms": Metric("p99, ms"),
+    SERVER_CPU: Metric("server CPU an operation, ms"),
+    ZOOKEEPER_CPU: Metric("ZooKeeper CPU an operation, ms"),
+    GENERATOR: Metric("generator, % of a core", factor=100),
+    "start_s": Metric("first login after, s"),
+    "ready_s": Metric("every worker serves after, s"),
+    "token_ms": Metric("a further token, ms"),
+    "token_kib": Metric("a further token, KiB"),
+    "cpu_share": Metric("CPU, % of a core", factor=100),
+    "change_nodes": Metric("most change znodes"),
+    "change_bound": Metric("their bound"),
+    "connection_kib": Metric("a connection, KiB"),
+    PSS: Metric("PSS, MiB"),
+    "rss_mib": Metric("RSS, MiB"),
+}
+"""In the order of the columns."""
+
+
+def written(name: str, value: float) -> str:
+    """Write a value as a table shows it: three digits that matter, none behind the point of a large number."""
+    return digits(value * METRICS[name].factor)
+
+
+def digits(value: float) -> str:
+    """Write a number with three digits that matter."""
+    if value == 0:
+        return "0"
+    places = max(0, 3 - len(str(int(abs(value)))) if abs(value) >= 1 else 3)
+    return f"{value:,.{places}f}"

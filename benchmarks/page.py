@@ -1,0 +1,58 @@
+"""The parts of docs/performance.md that are made of results.
+
+The page is written by hand but for what stands between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets and
+one part a scenario. `write_page` puts these in again and draws the pictures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.results import Results, ScenarioResults
+from benchmarks.scenarios import SCENARIOS
+from benchmarks.tables import markdown, table, targets_table
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+
+_BLOCK: Final = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
+
+
+def write_page(results: Results) -> None:
+    """Bring docs/performance.md and its pictures up to date."""
+    from benchmarks import plots  # noqa: PLC0415 - matplotlib is not needed for anything else
+
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    plots.draw(results, PAGE.parent / "performance")
+
+
+def filled(page: str, results: Results) -> str:
+    """Put the parts that are made of results into a page; a part whose results are missing stays as it is."""
+    made = dict(_parts(results))
+
+    def part(block: re.Match[str]) -> str:
+        text = made.get(block["name"])
+        return block[0] if text is None else f"{block[1]}{text}{block[3]}"
+
+    return _BLOCK.sub(part, page)
+
+
+def _parts(results: Results) -> Iterator[tuple[str, str]]:
+    """Make every part: its name and its text."""
+    yield "targets", targets_table(results)
+    for name, measured in results.scenarios.items():
+        scenario = SCENARIOS[name]
+        picture = f"![{scenario.title}](performance/{name}.svg)\n\n" if scenario.axis else ""
+        text = markdown(*table(scenario, measured))
+        yield name, f"{scenario.about}\n\n{picture}{text}\n{_provenance(measured)}\n"
+
+
+def _provenance(measured: ScenarioResults) -> str:
+    run = measured.run
+    return (
+        f"{run['rounds']} rounds, {run['begun'][:10]}, revision {run['revision'] or 'unknown'}: {run['cores']} cores "
+        f"of {run['processor']}, Linux {run['kernel']}, Python {run['python']}, Java {run['java']}; "
+        f"making one write durable takes {run['fsync_ms']:g} ms."
+    )

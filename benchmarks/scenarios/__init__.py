@@ -1,0 +1,69 @@
+"""The questions that are asked, one module each: a title, what it does (its docstring), and `run`.
+
+`SCENARIOS` holds them in the order of a whole run: those on the same number of tokens follow each other, because a
+broker with 100,000 of them takes minutes to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final
+
+from benchmarks.bench import Bench
+from benchmarks.scenarios import (
+    changes,
+    cold_logins,
+    connections,
+    describe,
+    generator_limit,
+    growth,
+    logins,
+    memory,
+    others,
+    start,
+    steady,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One question."""
+
+    name: str
+    """For ONLY=."""
+    title: str
+    about: str
+    """What is done, for the page of results."""
+    compared: str
+    """The value by which subjects are compared."""
+    axis: str
+    """What the axis of its picture says; empty: there is none."""
+    run: Callable[[Bench], None]
+
+
+def _scenario(module: ModuleType) -> Scenario:
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    return Scenario(name, module.TITLE, str(module.__doc__).strip(), module.COMPARED, module.AXIS, module.run)
+
+
+SCENARIOS: Final = {
+    each.name: each
+    for each in map(
+        _scenario,
+        (
+            changes,
+            logins,
+            others,
+            connections,
+            memory,
+            start,
+            growth,
+            describe,
+            cold_logins,
+            steady,
+            generator_limit,
+        ),
+    )
+}

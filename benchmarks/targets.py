@@ -1,0 +1,73 @@
+"""What is aimed at, against a broker measured in the same run: the table of DESIGN.md as code.
+
+A target is a ratio of medians' rounds: kafka-dt's value divided by the broker's of the same round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.metrics import PSS, RATE, SERVER_CPU
+from benchmarks.results import Case, Results
+from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED
+from benchmarks.statistics import Spread, ratios
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One line of the table."""
+
+    work: str
+    scenario: str
+    case: Case
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+    subject: str = KAFKA_DT.name
+
+    @property
+    def words(self) -> str:
+        """What is aimed at."""
+        return f"at least {self.at_least:g}" if self.at_least is not None else f"at most {self.at_most:.3g}"
+
+    def ratio(self, results: Results) -> Spread | None:
+        """Tell what was measured; None where it was not."""
+        scenario = results.scenarios.get(self.scenario)
+        if scenario is None:
+            return None
+        ours, brokers = (scenario.by_round(self.case, who, self.metric) for who in (self.subject, BROKER.name))
+        return ratios(ours, brokers)
+
+    def met(self, ratio: Spread) -> bool:
+        """Whether a median ratio is what is aimed at."""
+        if self.at_least is not None:
+            return ratio.median >= self.at_least
+        return self.at_most is None or ratio.median <= self.at_most
+
+
+def _targets() -> tuple[Target, ...]:
+    found = [
+        Target(f"{each} at 16 connections{words}", "changes", Case(each, 16), RATE, at_least=15, subject=who)
+        for who, words in ((UNSEALED.name, ", unsealed"), (KAFKA_DT.name, ""))
+        for each in ("create", "renew", "expire")
+    ]
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        for connections in (16, 128):
+            case = Case(mechanism, connections)
+            work = f"logins with {case.label}"
+            found.append(Target(work, "logins", case, RATE, at_least=1.2))
+            found.append(Target(f"{work}: server CPU", "logins", case, SERVER_CPU, at_most=1))
+    for how in ("own", "by ACL"):
+        case = Case(f"10,000 {how}")
+        found.append(Target(f"describe {case.operation} of 100,000", "describe", case, "p50_ms", at_most=1))
+    further = Case("a further token")
+    for who, words, at_most in ((UNSEALED.name, ", unsealed", 1 / 40), (KAFKA_DT.name, "", 1 / 8)):
+        work = f"start, a further token{words}"
+        found.append(Target(work, "start", further, "token_ms", at_most=at_most, subject=who))
+    memory = Case("after work", tokens=11_000)
+    found.append(Target("memory, 11,000 tokens, 2 workers", "memory", memory, PSS, at_most=1 / 3))
+    return tuple(found)
+
+
+TARGETS: Final = _targets()

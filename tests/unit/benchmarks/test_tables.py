@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.metrics import METRICS, digits
+from benchmarks.page import filled
+from benchmarks.results import Case, Measurement, Results, ScenarioResults
+from benchmarks.scenarios import SCENARIOS
+from benchmarks.tables import table, targets_table
+from benchmarks.targets import TARGETS, Target
+
+CREATE = Case("create", 16)
+RUN = {
+    "rounds": 3,
+    "begun": "2026-01-02T03:04:05+00:00",
+    "revision": "abc",
+    "processor": "a processor",
+    "cores": 2,
+    "kernel": "6.1",
+    "python": "3.11",
+    "java": 17,
+    "fsync_ms": 0.5,
+}
+CHANGES = ScenarioResults(
+    RUN,
+    [
+        Measurement(CREATE, subject, round_number, {"rate": rate, "p50_ms": 1.25})
+        for round_number in (1, 2, 3)
+        for subject, rate in (("broker", 100.0), ("kafka-dt", 1_000.0 * round_number))
+    ],
+)
+RESULTS = Results({"changes": CHANGES})
+
+
+def test_a_row_has_medians_and_the_spread_of_what_is_compared() -> None:
+    _, rows = table(SCENARIOS["changes"], CHANGES)
+    assert [list(row) for row in rows] == [
+        ["create, 16 connections", "broker", "100 (100 to 100)", "1.25", ""],
+        ["", "kafka-dt", "2,000 (1,000 to 3,000)", "1.25", "20.0 (10.0 to 30.0)"],
+    ]
+
+
+def test_there_is_a_column_for_each_value_that_was_measured() -> None:
+    headings, _ = table(SCENARIOS["changes"], CHANGES)
+    assert list(headings) == ["", "", "a second", "p50, ms", "a second: times the broker's"]
+
+
+def test_targets_say_what_was_reached_and_what_was_not_measured() -> None:
+    lines = targets_table(RESULTS).splitlines()
+    assert "| create at 16 connections | at least 15 | 20.0 (10.0 to 30.0) | yes |" in lines
+    assert "| renew at 16 connections | at least 15 | not measured |  |" in lines
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.work)
+def test_every_target_is_about_a_scenario_and_a_value(target: Target) -> None:
+    assert target.scenario in SCENARIOS
+    assert target.metric in METRICS
+
+
+def test_only_marked_parts_of_a_page_are_made_anew() -> None:
+    kept = "<!-- begin logins -->\nkept\n<!-- end logins -->\n"
+    page = f"by hand\n<!-- begin changes -->\nold\n<!-- end changes -->\nmore\n{kept}"
+    made = filled(page, RESULTS)
+    assert made.startswith("by hand\n<!-- begin changes -->\n")
+    assert "old" not in made
+    assert "20.0 (10.0 to 30.0)" in made
+    assert made.endswith(f"<!-- end changes -->\nmore\n{kept}")
+    assert filled(made, RESULTS) == made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.0123, "0.012"),
+        (1.2345, "1.23"),
+        (12.345, "12.3"),
+        (123.45, "123"),
+        (12345.6, "12,346"),
+        (-1.5, "-1.50"),
+    ],
+)
+def test_numbers_have_three_digits_that_matter(value: float, text: str) -> None:
+    assert digits(value) == text
