@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
 
 _OWNERS_SHOWN: Final = 20
+_PLAUSIBLE_MS: Final = 10**12
+"""September 2001; a smaller number is a date without its hyphens, or seconds."""
 
 
 class _Principal(click.ParamType[str]):
@@ -59,6 +61,13 @@ class _Instant(click.ParamType[int]):
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int) or value.isdecimal():
+            if int(value) < _PLAUSIBLE_MS:
+                self.fail(
+                    f"{value} milliseconds since 1970 are before any token: write a date like 2026-11-21, and a number "
+                    "in milliseconds.",
+                    param,
+                    ctx,
+                )
             return int(value)
         try:
             instant = datetime.fromisoformat(value)

@@ -152,6 +152,8 @@ USAGE = [
     (["--config", "x", "--bootstrap-server", "y:1"], "not both"),
     (["--bootstrap-server", "y:1", "--owner", "alice"], "write User:alice"),
     (["--bootstrap-server", "y:1", "--issued-before", "soon"], "neither ISO 8601"),
+    (["--bootstrap-server", "y:1", "--issued-before", "20261121"], "write a date like 2026-11-21"),
+    (["--bootstrap-server", "y:1", "--issued-before", "1795219200"], "a number in milliseconds"),
     (["--bootstrap-server", "y:1"], "say --all"),
 ]
 
@@ -166,7 +168,7 @@ def test_wrong_usage_of_expire_all_exits_with_2(arguments: list[str], message: s
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
     [
-        ("0", 0),
+        ("1000000000000", 1_000_000_000_000),
         ("1700000000000", 1_700_000_000_000),
         ("2023-11-14T22:13:20Z", 1_700_000_000_000),
         ("2023-11-14T22:13:20.500", 1_700_000_000_500),
