@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 from rich.console import Console
@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from kafka_dt.tokens import Keyring, SecretKey
     from kafka_dt.zookeeper.own_znodes import NodeState
 
+_WIDE: Final = 10_000
 _NUMBERS: Final = {"WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Make what tables are printed on: stdout, or a file; what is no terminal cuts nothing off."""
+    made = Console(file=file, highlight=False)
+    if not made.is_terminal:
+        made.width = _WIDE
+    return made
 
 
 @click.command("list")
@@ -52,7 +61,7 @@ def list_keys(*, config: Path | None, overrides: tuple[str, ...], output: Output
     if output is Output.JSON:
         click.echo(json.dumps(found.fields(), indent=2))
     else:
-        found.show(Console(highlight=False))
+        found.show(console())
 
 
 async def _look(settings: Settings) -> Found:
@@ -130,8 +139,7 @@ class Found:
 
     def _remarks(self) -> Iterator[str]:
         if nameless := self.tokens.live_by_key.get(None, 0):
-            oldest = self.keyring.oldest.id
-            yield f"{counted(nameless, 'live token')} without a key id, which count for the oldest key, {oldest}"
+            yield f"Without a key id, and so of any of the keys: {counted(nameless, 'live token')}"
         for key_id, count in self.tokens.unknown_keys.items():
             yield f"The key {key_id} is not in these settings: {counted(count, 'token')} cannot be used without it"
         for reason, count in self._unreadable():

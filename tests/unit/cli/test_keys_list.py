@@ -6,11 +6,12 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from kafka_dt.bulk.census import Census
 from kafka_dt.cli.key_files import HeldKeys
-from kafka_dt.cli.keys_list import Found
+from kafka_dt.cli.keys_list import Found, console
 from kafka_dt.config import SecretKeys
 from kafka_dt.tokens import Keyring, SecretKey
 from kafka_dt.zookeeper.own_znodes import NodeState
@@ -50,11 +51,20 @@ def test_people_see_each_key_each_node_and_what_should_not_be_so() -> None:
         f"one         0   11  {NOW.id}  {NEXT.id}, {OLD.id}  yes    0.1",
         f"two         0   11  {NOW.id}  {OLD.id}                    yes    0.1",
         "three       0   33  -                 -                                   no     0.1",
-        f"2 live tokens without a key id, which count for the oldest key, {OLD.id}",
+        "Without a key id, and so of any of the keys: 2 live tokens",
         f"The key {STRANGE} is not in these settings: 3 tokens cannot be used without it",
         "Not readable: 2 tokens, not JSON",
         "Other keys than these settings have: two (worker 0, pid 11)",
     ]
+
+
+def test_nothing_is_cut_off_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    output = io.StringIO()
+    found(TOKENS, replace(GOOD, host="h" * 200)).show(console(output))
+    (line,) = (line for line in output.getvalue().splitlines() if line.startswith("h"))
+    assert f"{NOW.id}  {NEXT.id}, {OLD.id}  yes" in line
+    assert line.startswith("h" * 200 + " ")
 
 
 def test_where_all_is_well_nothing_is_remarked() -> None:
