@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import click
 from kafka_dt.bulk.tasks import Seal, Unseal, Verify
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.key_files import KeyFiles, KeysError
 from kafka_dt.cli.node_options import Output, keyring_of, node_options, node_settings
 from kafka_dt.config import ConfigError
 from kafka_dt.zookeeper.errors import InvalidZnode, ZooKeeperError
@@ -22,6 +24,7 @@ from kafka_dt.zookeeper.node_registry import live_brokers, live_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
 
     from kafka_dt.bulk.decisions import Task
     from kafka_dt.config import Settings
@@ -38,8 +41,9 @@ def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry
 
     What is sealed with an older key is sealed again. Brokers cannot read sealed tokens.
     """
-    with one_line(ConfigError):
+    with one_line(ConfigError, KeysError, OSError):
         settings = node_settings(config, overrides)
+        lock = nullcontext() if dry_run else _keys_stay(settings)
     run = BulkRun("Sealing", dry_run=dry_run)
 
     async def warn(client: ZooKeeperClient) -> None:
@@ -48,7 +52,9 @@ def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry
         if await _any_node(client, seals=False):
             run.tell("Nodes are live that write tokens plain (delegation.token.metadata.encryption.enable=false)")
 
-    _work(run, settings, Seal(keyring_of(settings), secrets.token_bytes), output, warn)
+    with one_line(ConfigError, KeysError, OSError), lock:
+        # Read under the lock, so that no token is sealed with a key that has been retired since.
+        _work(run, settings, Seal(keyring_of(settings), secrets.token_bytes), output, warn)
 
 
 @click.command()
@@ -74,6 +80,15 @@ def verify(*, config: Path | None, overrides: tuple[str, ...], output: Output) -
     with one_line(ConfigError):
         settings = node_settings(config, overrides)
     _work(BulkRun("Verifying"), settings, Verify(keyring_of(settings)), output)
+
+
+def _keys_stay(settings: Settings) -> AbstractContextManager[None]:
+    """Keep the commands that change keys from it, where they can; keys that are not in files change with no command."""
+    try:
+        files = KeyFiles(settings)
+    except KeysError:
+        return nullcontext()
+    return files.locked()
 
 
 def _work(

@@ -78,6 +78,9 @@ timeout_option: Final = click.option(
 )
 """Adds `--timeout`: the argument `timeout_s`."""
 
+no_nodes_option: Final = click.option("--no-nodes", is_flag=True, help="No node runs; otherwise that is an error.")
+"""Adds `--no-nodes`."""
+
 
 def now_ms() -> int:
     """Give the time: milliseconds since the epoch."""
@@ -102,8 +105,14 @@ def node_settings(config: Path | None, overrides: tuple[str, ...]) -> Settings:
 
 
 def keyring_of(settings: Settings) -> Keyring:
-    """Make the ring of a node's keys; `settings` as `node_settings` gives them."""
-    keys = SecretKeyFiles(settings).keys
+    """Make the ring of a node's keys as their files have them now; `settings` as `node_settings` gives them.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    files = SecretKeyFiles(settings)
+    files.refresh()
+    keys = files.keys
     assert keys is not None  # noqa: S101 - there is a secret key
     return Keyring(keys.current, HmacAlgorithm(settings.hmac_algorithm), keys.previous)
 

@@ -113,6 +113,23 @@ def test_only_one_command_works_on_the_files(files: KeyFiles) -> None:
         pass
 
 
+def test_sealing_takes_part_in_that_unless_it_only_counts(files: KeyFiles) -> None:
+    settings = {
+        CURRENT: f"file:{files.current}",
+        PREVIOUS: f"file:{files.previous}",
+        "zookeeper.connect": "127.0.0.1:1",
+        "zookeeper.connection.timeout.ms": "100",
+    }
+    overrides = [f"--override={key}={value}" for key, value in settings.items()]
+    with files.locked():
+        refused = CliRunner().invoke(main, ["keys", "seal", *overrides])
+        counting = CliRunner().invoke(main, ["keys", "seal", "--dry-run", *overrides])
+    sealing = CliRunner().invoke(main, ["keys", "seal", *overrides])
+    assert refused.stderr == "Error: another `kafka-dt keys` command is at work on these files\n"
+    assert counting.stderr == sealing.stderr
+    assert sealing.stderr.startswith("Error: cannot connect to ZooKeeper")
+
+
 def test_nothing_shows_a_key(files: KeyFiles) -> None:
     assert "now now" not in repr(files.read())
 
