@@ -5,16 +5,19 @@
     await membership.look()          # every second
     await membership.close()
 
+What could not be read, and another ring of keys may open, is read again beside that: it may be much, and neither the
+files nor a login that needs a key wait for it. What ZooKeeper was not there for is done at a later look.
+
 Source: KIP-48, "Delegation Token Master Key Rotation"; DESIGN.md, "Command line" (`keys`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import secrets
 import socket
-from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +68,7 @@ class Membership:
         self._number = number
         self._broker_id = broker_id
         self._registry = NodeRegistry(client, secrets.token_hex(NAME_BYTES))
+        self._reread: asyncio.Task[None] | None = None
         self._keys = NodeKeys(files, keyring, self._keys_changed) if keyring else None
         if self._keys:
             store.on_unknown_key(self._keys.refresh_soon)
@@ -84,9 +88,13 @@ class Membership:
         """Take over keys whose files have changed."""
         if self._keys:
             await self._keys.refresh()
+            self._begin_reread()
 
     async def close(self) -> None:
         """Stop announcing; what was said goes with the client's session."""
+        if self._reread is not None:
+            self._reread.cancel()
+            await asyncio.gather(self._reread, return_exceptions=True)
         await self._registry.close()
 
     async def _warn_beside_brokers(self) -> None:
@@ -99,8 +107,20 @@ class Membership:
 
     async def _keys_changed(self) -> None:
         await self._registry.announce(self._state())
-        with suppress(StoreUnavailable):  # everything is read again when the connection is back
+        self._begin_reread()
+
+    def _begin_reread(self) -> None:
+        """Try the keys of now with what could not be read, if that is due and not under way."""
+        if self._store.untried and (self._reread is None or self._reread.done()):
+            self._reread = asyncio.get_running_loop().create_task(self._read_again())
+
+    async def _read_again(self) -> None:
+        try:
             await self._store.reread_unreadable()
+        except StoreUnavailable:
+            _LOG.debug("Without ZooKeeper new keys cannot be tried with what was not readable; the next look does it")
+        except Exception:  # noqa: BLE001 - what is due stays due
+            _LOG.exception("What was not readable cannot be read with the new keys; it is tried again")
 
     def _state(self) -> NodeState:
         keys = self._keyring.keys if self._keyring else ()

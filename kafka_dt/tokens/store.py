@@ -37,7 +37,8 @@ The contract, which a cache and "no lost update, no resurrection" rest on:
     sent a second time by the store on its own.
 8.  *Unreadable.* A token that is there but cannot be read, because it does not decode or needs a secret key that is
     not in the ring, is logged once by the store and counts as gone. That includes those whose key leaves the ring
-    later. The store remembers which these are, and `reread_unreadable` reads them again.
+    later. The store remembers which these are, and `reread_unreadable` reads them again when the keys
+    have changed.
 
 The listener is called in the event loop's thread; it returns quickly, does not raise and does not call the store.
 
@@ -147,8 +148,9 @@ class TokenStore(Protocol):
     async def reread_unreadable(self) -> None:
         """Read again every token that could not be read, and report those that now can; after the keys have changed.
 
-        Other tokens are not read. What is written while this runs is reported as ever.
+        Other tokens need not be read, nor those that have been tried with these keys. What is written while this runs
+        is reported as ever.
 
         Raises:
-            StoreUnavailable: not connected, or cut off before it was done; what is left counts as unreadable still.
+            StoreUnavailable: not connected, or cut off before it was done; what is left waits for the next call.
         """

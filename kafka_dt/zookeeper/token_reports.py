@@ -9,8 +9,9 @@ What was last reported of each token is remembered (its mzxid, not the token), s
 what has changed.
 
 What cannot be read is kept apart: it is not served, it is known by its reason, it is one line in the log for each time
-it was written, and nobody here deletes it. A key that comes into the ring later may open it: `unreadable` says what to
-read again. When a key leaves the ring, the tokens that it made are kept apart in the same way.
+it was written, and nobody here deletes it. Another ring of keys may open it: `untried` says what to read again, and
+whoever reads it for another reason tries it as well. When a key leaves the ring, the tokens that it made are kept apart
+in the same way.
 
 All methods belong to the event loop's thread; they do no I/O.
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,21 +43,32 @@ Opening = asyncio.Future[StoredToken | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reported:
-    """What is remembered of a token that is served."""
+class _Seen:
+    """Which state of a token's znode has been reported."""
 
     revision: int
     """The mzxid; 0 for what was created here and has not been seen again."""
     written: int
     """For what was created here, the hash of the znode's bytes; no two sealed ones are alike."""
+
+    def is_of(self, znode: Znode) -> bool:
+        """Say whether it is this one."""
+        return self.revision == znode.stat.modified_zxid or (
+            self.revision == znode.stat.version == 0 and self.written == hash(znode.data)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reported(_Seen):
+    """What is remembered of a token that is served."""
+
     key_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Unreadable:
+class _Unreadable(_Seen):
     """What is remembered of a token that cannot be served."""
 
-    revision: int
     reason: str
 
 
@@ -80,6 +92,7 @@ class TokenReports:
         self._codec = codec
         self._known: dict[str, _Reported] = {}
         self._unreadable: dict[str, _Unreadable] = {}
+        self._untried: set[str] = set()
         self._pending: dict[str, _Pending] = {}
         self.listener: ChangeListener = _nobody
         """Hears every state."""
@@ -92,6 +105,11 @@ class TokenReports:
     def unreadable(self) -> Mapping[str, str]:
         """The ids of the tokens that are there and cannot be served, each with the reason."""
         return {token_id: each.reason for token_id, each in self._unreadable.items()}
+
+    @property
+    def untried(self) -> Collection[str]:
+        """The ids of those that have not been tried with the keys of now."""
+        return self._untried
 
     def close(self) -> None:
         """Give up what is being opened."""
@@ -115,6 +133,7 @@ class TokenReports:
             key_id = token.key_id or (known.key_id if known else None)
             self._known[token.token_id] = _Reported(stored.revision, hash(written) if written else 0, key_id)
         self._unreadable.pop(token_id, None)
+        self._untried.discard(token_id)
         self._report(token_id, stored)
 
     def listed(self, token_ids: Iterable[str]) -> None:
@@ -124,14 +143,13 @@ class TokenReports:
             for token_id in known.keys() - there:
                 self.tell(token_id, None)
 
-    def read(self, token_id: str, znode: Znode, *, if_changed: bool = False, again: bool = False) -> _Read:
+    def read(self, token_id: str, znode: Znode, *, if_changed: bool = False) -> _Read:
         """Report what a znode says, now or when it has been opened.
 
         Args:
             token_id: its name.
             znode: what has been read.
             if_changed: whether what has been reported already need not be opened again; it is None then.
-            again: whether to try what was not readable and has not been changed.
 
         Returns:
             The state that has been reported; or the opening that will tell it.
@@ -140,7 +158,7 @@ class TokenReports:
             return self._read_plain(token_id, znode)
         pending = self._pending.get(token_id)
         if pending is None:
-            if self._is_unreadable(token_id, znode.stat) and not again:
+            if self._is_unreadable(token_id, znode) and token_id not in self._untried:
                 return None
             if if_changed and self._is_reported(token_id, znode):
                 return None
@@ -149,7 +167,7 @@ class TokenReports:
         try:
             token = self._codec.decode_shared(token_id, znode.data)
         except InvalidZnode as error:
-            self._keep_apart(token_id, znode.stat, error)
+            self._keep_apart(token_id, znode, error)
             return None
         return self._open(token_id, znode) if token is None else self._told(token_id, znode.stat, token)
 
@@ -157,7 +175,7 @@ class TokenReports:
         try:
             token = self._codec.decode_plain(token_id, znode.data)
         except InvalidZnode as error:
-            self._keep_apart(token_id, znode.stat, error)
+            self._keep_apart(token_id, znode, error)
             return None
         return self._told(token_id, znode.stat, token)
 
@@ -182,17 +200,18 @@ class TokenReports:
         try:
             decoded = await self._codec.decode(token_id, znode.data)
         except InvalidZnode as error:
-            self._keep_apart(token_id, znode.stat, error)
+            self._keep_apart(token_id, znode, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
             self._pending.pop(token_id).outcome.set_exception(error)
         else:
             self._told(token_id, znode.stat, decoded.token)
 
-    def _keep_apart(self, token_id: str, stat: Stat, error: InvalidZnode) -> None:
+    def _keep_apart(self, token_id: str, znode: Znode, error: InvalidZnode) -> None:
         """Report that a token cannot be read, and log it, once for each time it was written."""
-        told = self._is_unreadable(token_id, stat)
+        told = self._is_unreadable(token_id, znode)
         self._known.pop(token_id, None)
-        self._unreadable[token_id] = _Unreadable(stat.modified_zxid, error.reason)
+        self._unreadable[token_id] = _Unreadable(znode.stat.modified_zxid, 0, error.reason)
+        self._untried.discard(token_id)
         self._report(token_id, None)
         if not told:
             log.error("the delegation token %s is not readable: %s", TokenZnode.path(token_id), error)
@@ -200,16 +219,19 @@ class TokenReports:
                 self.on_unknown_key()
 
     def _ring_changed(self) -> None:
-        """Keep apart the tokens of keys that have left the ring."""
+        """Have everything that is kept apart tried again, and keep apart the tokens of keys that have left the ring."""
+        self._untried = set(self._unreadable)
         keyring = self._codec.keyring
         ring = {None} if keyring is None else {None, *(key.id for key in keyring.keys)}
         lost = [(token_id, known) for token_id, known in self._known.items() if known.key_id not in ring]
         for token_id, known in lost:
             del self._known[token_id]
-            self._unreadable[token_id] = _Unreadable(known.revision, f"the key {known.key_id} has left the ring")
+            self._unreadable[token_id] = _Unreadable(
+                known.revision, known.written, f"the key {known.key_id} has left the ring"
+            )
             self._report(token_id, None)
         if lost:
-            log.warning("%d delegation tokens are of secret keys that have left the ring", len(lost))
+            log.warning("Delegation tokens that are not served, because their keys have left the ring: %d", len(lost))
 
     def _report(self, token_id: str, stored: StoredToken | None) -> None:
         """Tell the listener, and whoever waits for an opening: it is over, or superseded by this."""
@@ -219,17 +241,13 @@ class TokenReports:
             pending.task.cancel()  # without effect on an opening that has just come to its end
             pending.outcome.set_result(stored)
 
-    def _is_unreadable(self, token_id: str, stat: Stat) -> bool:
+    def _is_unreadable(self, token_id: str, znode: Znode) -> bool:
         unreadable = self._unreadable.get(token_id)
-        return unreadable is not None and unreadable.revision == stat.modified_zxid
+        return unreadable is not None and unreadable.is_of(znode)
 
     def _is_reported(self, token_id: str, znode: Znode) -> bool:
         known = self._known.get(token_id)
-        if known is None:
-            return False
-        return known.revision == znode.stat.modified_zxid or (
-            known.revision == znode.stat.version == 0 and known.written == hash(znode.data)
-        )
+        return known is not None and known.is_of(znode)
 
 
 def _nobody(token_id: str, stored: StoredToken | None) -> None:

@@ -39,7 +39,7 @@ from kafka_dt.zookeeper.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode, is_node_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.client import ZooKeeperClient
@@ -164,10 +164,15 @@ class ZooKeeperTokenStore:
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
+    @property
+    def untried(self) -> Collection[str]:
+        """The ids of the unreadable tokens that have not been tried with the keys of now."""
+        return self._reports.untried
+
     async def reread_unreadable(self) -> None:
         """Try again what could not be read."""
         try:
-            await self._read_all(self.unreadable, again=True)
+            await self._read_all(list(self.untried))
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -233,13 +238,13 @@ class ZooKeeperTokenStore:
         if unreadable := self._reports.unreadable:
             log.warning("%d delegation tokens are not readable, and not served", len(unreadable))
 
-    async def _read_all(self, token_ids: Iterable[str], **how: bool) -> None:
+    async def _read_all(self, token_ids: Iterable[str], *, if_changed: bool = False) -> None:
         """Read many tokens; all of them have been reported when this returns."""
         window: deque[asyncio.Future[_Read]] = deque()
         for token_id in token_ids:
             if len(window) == LOAD_WINDOW:
                 await _reported(window.popleft())
-            window.append(self._get(token_id, **how))
+            window.append(self._get(token_id, if_changed=if_changed))
         for read in window:
             await _reported(read)
 
@@ -250,22 +255,22 @@ class ZooKeeperTokenStore:
         self._reports.listed(token_ids)
         return token_ids
 
-    def _get(self, token_id: str, **how: bool) -> asyncio.Future[_Read]:
-        """Read a token; `how` is what TokenReports.read takes."""
+    def _get(self, token_id: str, *, if_changed: bool = False) -> asyncio.Future[_Read]:
+        """Read a token; `if_changed` as for TokenReports.read."""
         future: asyncio.Future[Any] = self._client.get(
-            TokenZnode.path(token_id), arrived=partial(self._token_arrived, token_id, how)
+            TokenZnode.path(token_id), arrived=partial(self._token_arrived, token_id, if_changed)
         )
         return future
 
     def _token_arrived(
-        self, token_id: str, how: Mapping[str, bool], znode: Znode | None, error: ZooKeeperError | None
+        self, token_id: str, if_changed: bool, znode: Znode | None, error: ZooKeeperError | None
     ) -> _Read:
         if error is not None and not isinstance(error, NoNode):
             raise error
         if znode is None:
             self._reports.tell(token_id, None)
             return None
-        return self._reports.read(token_id, znode, **how)
+        return self._reports.read(token_id, znode, if_changed=if_changed)
 
 
 async def _reported(answer: asyncio.Future[_Read]) -> StoredToken | None:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from kafka_dt.tokens import Keyring, SecretKey, Token, TokenCache, TokenLimits, TokenManager
+from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, node_of, now_ms, settings
 from tests.support import kip395
+from tests.support.tcp_gate import TcpGate
 from tests.support.token_codecs import FOREIGN, HeldExecutor, codec_of
 from tests.support.token_store_contract import new_token
 
@@ -168,6 +169,33 @@ async def test_a_key_that_comes_later_opens_what_could_not_be_read(
         )
         await eventually(lambda: asked == ["keys"])
         assert node.states[token.token_id] is None
+
+
+async def test_a_key_that_comes_while_zookeeper_is_away_opens_what_could_not_be_read(
+    zookeeper_connect: str, zookeeper: ZooKeeperClient
+) -> None:
+    """In the same session nothing is compared when the connection is back."""
+    token, keyring = token_of(OLD_KEY), Keyring(KEY)
+    await zookeeper.create(
+        TokenZnode.path(token.token_id), kip395.encode(TokenZnode.encode(token), OLD_SECRET, bytes(16))
+    )
+    server, _, chroot = zookeeper_connect.partition("/")
+    host, _, port = server.rpartition(":")
+    async with TcpGate(host, int(port)) as gate:
+        connect = settings(f"127.0.0.1:{gate.port}/{chroot}", session_timeout_ms=10_000)
+        async with node_of(connect, codec=codec_of(keyring, seal=True)) as node:
+            gate.shut()
+            await eventually(lambda: not node.store.connected)
+            keyring.replace(KEY, [OLD_KEY])
+            with pytest.raises(StoreUnavailable):
+                await node.store.reread_unreadable()
+            gate.open()
+            await eventually(lambda: node.store.staleness_ms() == 0)
+            assert list(node.store.untried) == [token.token_id]
+            stored = await node.store.read(token.token_id)
+            assert stored is not None
+            assert stored.token == node.token(token.token_id) == token
+            assert not node.store.untried
 
 
 class CountingExecutor(Executor):

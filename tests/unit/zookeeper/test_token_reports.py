@@ -228,8 +228,9 @@ UNREADABLE = {
 @pytest.mark.parametrize("reason", UNREADABLE)
 async def test_what_cannot_be_read_is_kept_apart_and_logged_once(reason: str, caplog: pytest.LogCaptureFixture) -> None:
     node = Node()
-    for _ in range(2):
-        assert await node.open(UNREADABLE[reason], again=True) is None
+    for ring in ([OLDER], []):
+        node.keyring.replace(CURRENT, ring)
+        assert await node.open(UNREADABLE[reason]) is None
     assert node.reports.unreadable == {ID: reason}
     assert node.heard == [None, None]
     assert [(each.levelno, each.getMessage()) for each in caplog.records] == [
@@ -246,6 +247,28 @@ async def test_what_cannot_be_read_is_not_opened_again_before_it_is_written_agai
     assert node.reports.read(ID, unreadable, if_changed=True) is None
     assert await node.open(sealed(TOKEN, 6)) == TOKEN
     assert node.reports.unreadable == {}
+
+
+@pytest.mark.parametrize("if_changed", [True, False], ids=["a look at everything", "a login"])
+async def test_what_another_ring_may_open_is_opened_by_whoever_reads_it_next(*, if_changed: bool) -> None:
+    node = Node()
+    token = replace(TOKEN, key_id=FOREIGN.id)
+    unreadable = Znode(seal(FOREIGN, TokenZnode.encode(token), bytes(16)), stat(5, 1))
+    await node.open(unreadable)
+    assert not node.reports.untried
+    node.keyring.replace(CURRENT, [OLDER, FOREIGN])
+    assert node.reports.untried == {ID}
+    assert await node.open(unreadable, if_changed=if_changed) == token
+    assert not node.reports.untried
+    assert node.reports.unreadable == {}
+
+
+async def test_what_is_gone_need_not_be_tried_with_another_ring() -> None:
+    node = Node()
+    node.reports.read(ID, Znode(b"{", stat(5, 1)))
+    node.keyring.replace(CURRENT)
+    node.reports.listed([])
+    assert not node.reports.untried
 
 
 @pytest.mark.parametrize("gone", [True, False])
@@ -272,10 +295,24 @@ async def test_tokens_of_a_key_that_leaves_the_ring_are_kept_apart_until_it_is_b
     node.keyring.replace(CURRENT)
     assert node.heard == [old, None]
     assert node.reports.unreadable == {ID: f"the key {OLDER.id} has left the ring"}
-    assert "1 delegation tokens are of secret keys that have left the ring" in caplog.text
+    assert caplog.messages == ["Delegation tokens that are not served, because their keys have left the ring: 1"]
+    assert not node.reports.untried
     node.keyring.replace(CURRENT, [OLDER])
-    assert await node.open(sealed(old, 5), again=True) == old
+    assert await node.open(sealed(old, 5)) == old
     assert node.reports.unreadable == {}
+
+
+@pytest.mark.parametrize("is_sealed", [True, False], ids=["sealed", "plain"])
+async def test_what_was_created_here_is_no_error_when_its_key_has_left(
+    caplog: pytest.LogCaptureFixture, *, is_sealed: bool
+) -> None:
+    node = Node()
+    old = replace(TOKEN, key_id=OLDER.id)
+    znode = sealed(old, 5, version=0) if is_sealed else plain(old, 5, version=0)
+    node.reports.tell(ID, StoredToken(old, 0, 0), written=znode.data)
+    node.keyring.replace(CURRENT)
+    assert node.reports.read(ID, znode, if_changed=True) is None
+    assert [each.levelno for each in caplog.records] == [logging.WARNING]
 
 
 async def test_a_token_that_a_broker_has_renewed_is_of_the_key_that_made_it() -> None:
@@ -287,7 +324,7 @@ async def test_a_token_that_a_broker_has_renewed_is_of_the_key_that_made_it() ->
     node.keyring.replace(CURRENT)
     assert node.heard == [old, renewed, None]
     node.keyring.replace(CURRENT, [OLDER])
-    node.reports.read(ID, plain(renewed, 6), again=True)
+    node.reports.read(ID, plain(renewed, 6))
     assert node.heard == [old, renewed, None, renewed]
 
 

@@ -1,0 +1,122 @@
+"""What a worker does beside its other work when its keys change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kafka_dt.config import SecretKeyFiles, from_properties
+from kafka_dt.membership import Membership
+from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+
+OLD, NEW, OTHER = (SecretKey(letter * 40) for letter in "onx")
+
+
+class Registry:
+    """A ZooKeeper in which a worker may say what it likes."""
+
+    def add_listener(self, _: object) -> None:
+        pass
+
+    async def ensure_path(self, _: str) -> None:
+        pass
+
+    async def create(self, *_: object, **__: object) -> None:
+        pass
+
+
+class Store:
+    """A store in which something is not readable, and which is as fast as a test lets it be."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self.connected = True
+        self.may_go_on = asyncio.Event()
+        self.rereads = 0
+        self.untried: set[str] = set()
+        keyring.on_change(lambda: self.untried.add("a-token"))
+
+    def on_unknown_key(self, _: object) -> None:
+        pass
+
+    async def reread_unreadable(self) -> None:
+        self.rereads += 1
+        if not self.connected:
+            raise StoreUnavailable("the test has cut it off")
+        await self.may_go_on.wait()
+        self.untried.clear()
+
+
+class Worker:
+    def __init__(self, directory: Path) -> None:
+        self.current, self.previous = directory / "current", directory / "previous"
+        self.current.write_text("o" * 40)
+        self.previous.write_text("")
+        settings = from_properties(
+            {
+                "delegation.token.secret.key": f"file:{self.current}",
+                "kafka.dt.secret.keys.previous": f"file:{self.previous}",
+            }
+        ).settings
+        self.keyring = Keyring(OLD)
+        self.store = Store(self.keyring)
+        self.membership = Membership(
+            settings,
+            SecretKeyFiles(settings),
+            self.keyring,
+            cast(ZooKeeperClient, Registry()),
+            cast(ZooKeeperTokenStore, self.store),
+            number=1,
+            broker_id=1001,
+        )
+
+
+@pytest.fixture
+async def worker(tmp_path: Path) -> AsyncIterator[Worker]:
+    worker = Worker(tmp_path)
+    await worker.membership.join()
+    yield worker
+    await worker.membership.close()
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_key_files_are_looked_at_while_much_is_read_again(worker: Worker) -> None:
+    worker.previous.write_text("n" * 40)
+    await worker.membership.look()
+    worker.previous.write_text("n" * 40 + "\n" + "x" * 40)
+    await worker.membership.look()
+    await settle()
+    assert worker.keyring.keys == (OLD, NEW, OTHER)
+    assert worker.store.rereads == 1
+
+
+async def test_what_could_not_be_read_again_is_read_at_a_later_look(worker: Worker) -> None:
+    worker.store.connected = False
+    worker.previous.write_text("n" * 40)
+    for _ in range(3):
+        await worker.membership.look()
+        await settle()
+    in_vain = worker.store.rereads
+    assert in_vain
+    worker.store.connected = True
+    worker.store.may_go_on.set()
+    for _ in range(3):
+        await worker.membership.look()
+        await settle()
+    assert worker.store.rereads == in_vain + 1
+    assert not worker.store.untried
+
+
+async def test_without_another_ring_nothing_is_read_again(worker: Worker) -> None:
+    await worker.membership.look()
+    await settle()
+    assert worker.store.rereads == 0
