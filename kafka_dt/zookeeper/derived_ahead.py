@@ -8,6 +8,8 @@ What is derived depends on the key and the salt, not on the token. So it can be 
 seals without waiting for half a millisecond of PBKDF2. A burst of creates has the processor for itself: the stock is
 filled up again when nothing has been taken for a moment.
 
+The stock is of one key: what was made of another is worth nothing once the key has been changed.
+
 Limit: a longer run of creates empties the stock, and goes on as fast as PBKDF2 does.
 
 Source: RFC 8018 section 4.1 (the salt is random and need not be secret).
@@ -40,7 +42,7 @@ class DerivedAhead:
         random_bytes: cryptographically strong.
     """
 
-    __slots__ = ("_derive", "_filling", "_random_bytes", "_ready", "_size", "_taken_s")
+    __slots__ = ("_derive", "_filling", "_key", "_random_bytes", "_ready", "_size", "_taken_s")
 
     def __init__(
         self, size: int, derive: Callable[[SecretKey, bytes], Awaitable[bytes]], random_bytes: Callable[[int], bytes]
@@ -48,7 +50,8 @@ class DerivedAhead:
         self._size = size
         self._derive = derive
         self._random_bytes = random_bytes
-        self._ready: deque[tuple[SecretKey, bytes, bytes]] = deque()
+        self._key: SecretKey | None = None
+        self._ready: deque[tuple[bytes, bytes]] = deque()
         self._taken_s = 0.0
         self._filling: asyncio.Task[None] | None = None
 
@@ -56,14 +59,14 @@ class DerivedAhead:
         """Return a salt and what is derived from it, if there is one for this key, and see that there will be more."""
         self._taken_s = asyncio.get_running_loop().time()
         self.fill(key)
-        while self._ready:
-            made_for, salt, derived = self._ready.popleft()
-            if made_for is key:  # else the key has been changed
-                return salt, derived
-        return None
+        return self._ready.popleft() if self._ready else None
 
     def fill(self, key: SecretKey) -> None:
         """Begin to fill the stock, as soon as nobody is disturbed by it."""
+        if key is not self._key:
+            self.close()
+            self._key, self._filling = key, None
+            self._ready.clear()
         if self._size and (self._filling is None or self._filling.done()):
             self._filling = asyncio.get_running_loop().create_task(self._fill(key))
 
@@ -81,4 +84,4 @@ class DerivedAhead:
                 continue
             salts = [self._random_bytes(SALT_BYTES) for _ in range(AT_ONCE)]
             derived = await asyncio.gather(*(self._derive(key, salt) for salt in salts))
-            self._ready.extend((key, *made) for made in zip(salts, derived, strict=True))
+            self._ready.extend(zip(salts, derived, strict=True))

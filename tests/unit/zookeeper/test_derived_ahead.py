@@ -74,6 +74,20 @@ async def test_what_was_made_for_another_key_is_not_given_out() -> None:
     ahead.close()
 
 
+async def test_another_key_ends_the_filling_for_the_one_before() -> None:
+    deriving = Deriving()
+    ahead = stock(deriving)
+    ahead.fill(OLDER)
+    while not ahead._ready:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+    made_before = len(deriving.made)
+    ahead.fill(CURRENT)
+    await filled(ahead)
+    assert {key for key, _ in deriving.made[made_before:]} == {CURRENT}
+    assert all((ready := ahead.take(CURRENT)) and (CURRENT, ready[0]) in deriving.made for _ in range(SIZE))
+    ahead.close()
+
+
 async def test_after_the_end_nothing_is_made() -> None:
     deriving = Deriving()
     ahead = stock(deriving)
