@@ -12,9 +12,9 @@ from kafka_dt import app
 from kafka_dt.cli.errors import one_line
 from kafka_dt.config import ConfigError, Endpoint, Loaded, Mechanism, SecretKeyFiles, Settings, listeners, load
 from kafka_dt.log import set_up_logging
+from kafka_dt.server.secret_keys import warn_of_short
 from kafka_dt.server.workers import WorkerFailed
 from kafka_dt.tokens import SecretKey
-from kafka_dt.tokens.secret_key import SHORT_CHARACTERS
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,14 +61,7 @@ def _report_keys(settings: Settings) -> None:
         if settings.previous_secret_keys:
             _LOG.warning("kafka.dt.secret.keys.previous has no effect without delegation.token.secret.key")
         return
-    short = sum(SecretKey(text).is_short for text in {keys.current, *keys.previous})
-    if short:
-        _LOG.warning(
-            "Secret keys with fewer than %d characters, which could be guessed: %d of %d",
-            SHORT_CHARACTERS,
-            short,
-            len({keys.current, *keys.previous}),
-        )
+    warn_of_short(SecretKey(text) for text in {keys.current, *keys.previous})
 
 
 def _report_historic(settings: Settings) -> None:

@@ -63,19 +63,19 @@ class SecretKeyFiles:
         """Read the files again if one of them has changed since the last time.
 
         Returns whether there are other keys than before. Raises ConfigError when a file cannot be used: the keys stay
-        as they are, and it is not tried again before one of them changes once more.
+        as they are, and the next call tries again, for the reason may have gone without a change of the file.
         """
         if self._current is None:
             return False
         stamps = {name: stamp(secret.file) for name, secret in self._secrets() if secret.file}
         if stamps == self._seen:
             return False
-        self._seen = stamps
         before = self.keys
         self._current = _read_again(CURRENT, self._current)
         if self._previous is not None:
             self._previous = _read_again(PREVIOUS, self._previous)
         self.keys = _keys(self._current, self._previous)
+        self._seen = stamps
         return self.keys != before
 
     def _secrets(self) -> Iterable[tuple[str, Secret]]:

@@ -5,7 +5,8 @@
     keys.refresh_soon()          # at once, when a token needs a key that is not in the ring
 
 Files are read, and the ids of new keys computed, in a thread; then the ring is replaced, and whoever has to know is
-told. With a file that cannot be used the keys stay as they are, which is one line in the log until it changes again.
+told. With a file that cannot be used the keys stay as they are, and each look tries again; the same reason is one line
+in the log.
 
 Source: KIP-48, "Delegation Token Master Key Rotation" (which needs new brokers for it).
 """
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from kafka_dt.config import ConfigError, SecretKeyFiles
 from kafka_dt.tokens import Keyring, SecretKey
+from kafka_dt.tokens.secret_key import SHORT_CHARACTERS
 from kafka_dt.tokens.sharing import SharedRun
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class NodeKeys:
         self._changed = changed
         self._looks = SharedRun(self._look)
         self._soon: asyncio.Task[None] | None = None
+        self._problem = ""
 
     async def refresh(self) -> None:
         """Take over what the files hold now, or held later than this call; many callers share the work."""
@@ -52,12 +55,17 @@ class NodeKeys:
         try:
             read = await asyncio.to_thread(self._read)
         except ConfigError as error:
-            _LOG.error("The secret keys stay as they are, the changed ones cannot be used: %s", error)
+            if str(error) != self._problem:
+                self._problem = str(error)
+                _LOG.error("The secret keys stay as they are, the changed ones cannot be used: %s", error)
             return
+        self._problem = ""
+        known = self._keyring.keys
         if read is None or not self._keyring.replace(read[0], read[1:]):
             return
         older = ", ".join(key.id for key in self._keyring.keys[1:]) or "none"
         _LOG.info("The secret keys have changed: %s is current; others: %s", self._keyring.current.id, older)
+        warn_of_short(key for key in self._keyring.keys if key not in known)
         await self._changed()
 
     def _read(self) -> Sequence[SecretKey] | None:
@@ -68,3 +76,9 @@ class NodeKeys:
         for key in keys:
             _ = key.id  # takes milliseconds, and is kept
         return keys
+
+
+def warn_of_short(keys: Iterable[SecretKey]) -> None:
+    """Log how many of these keys are short, if any is."""
+    if short := sum(key.is_short for key in keys):
+        _LOG.warning("Secret keys with fewer than %d characters, which could be guessed: %d", SHORT_CHARACTERS, short)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt.config import ConfigError, SecretKeyFiles, SecretKeys, from_properties
+from kafka_dt.config.option import Secret, resolve_secret
 from kafka_dt.config.secret_keys import join_keys, split_keys
 
 CURRENT = "delegation.token.secret.key"
@@ -71,18 +72,41 @@ def test_the_previous_keys_may_all_be_gone_and_come_back(files: Files) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xfe"], ids=["gone", "empty", "a line end", "no text"])
-def test_a_file_that_cannot_be_used_is_one_error_and_changes_nothing(files: Files, content: bytes | None) -> None:
+def test_a_file_that_cannot_be_used_is_an_error_and_changes_nothing(files: Files, content: bytes | None) -> None:
     found = files.load()
     files.previous.write_text("zero\n")
     if content is None:
         files.current.unlink()
     else:
         files.current.write_bytes(content)
-    with pytest.raises(ConfigError, match=rf"^{CURRENT}: the secret's file \S+/current (cannot be read: .+|is empty)$"):
-        found.refresh()
+    problem = rf"^{CURRENT}: the secret's file \S+/current (cannot be read: .+|is empty)$"
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=problem):
+            found.refresh()
     assert found.keys == SecretKeys("second", ("first",))
-    assert found.refresh() is False
     files.current.write_text("third\n")
+    assert found.refresh() is True
+    assert found.keys == SecretKeys("third", ("zero",))
+
+
+@pytest.mark.parametrize("name", [CURRENT, PREVIOUS])
+def test_a_file_that_could_not_be_read_once_is_read_though_it_has_not_changed(
+    files: Files, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    found = files.load()
+    files.previous.write_text("zero\n")
+    files.current.write_text("third\n")
+
+    def failing(of: str, text: str) -> Secret:
+        if of == name:
+            raise ConfigError(of, "too many open files")
+        return resolve_secret(of, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_dt.config.secret_keys.resolve_secret", failing)
+        with pytest.raises(ConfigError, match="too many open files"):
+            found.refresh()
+    assert found.keys == SecretKeys("second", ("first",))
     assert found.refresh() is True
     assert found.keys == SecretKeys("third", ("zero",))
 

@@ -59,6 +59,16 @@ async def test_a_changed_file_changes_the_ring_and_is_told_by_ids(
     assert caplog.messages == [f"The secret keys have changed: {NEW.id} is current; others: {OLD.id}"]
 
 
+async def test_a_short_key_that_comes_later_is_warned_of_once(worker: Worker, caplog: pytest.LogCaptureFixture) -> None:
+    worker.previous.write_text("short")
+    await worker.keys.refresh()
+    worker.previous.write_text("short\n" + "n" * 40)
+    await worker.keys.refresh()
+    assert [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING] == [
+        "Secret keys with fewer than 32 characters, which could be guessed: 1"
+    ]
+
+
 async def test_callers_at_the_same_time_share_a_look(worker: Worker) -> None:
     worker.previous.write_text("n" * 40)
     await asyncio.gather(*(worker.keys.refresh() for _ in range(20)))
