@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_dt.bulk.decisions import Leave, Outcome
 from kafka_dt.bulk.engine import Report, process, token_ids
-from kafka_dt.bulk.opening import Opener
+from kafka_dt.bulk.opening import OpenedToken, TokenTask
 from kafka_dt.zookeeper.errors import UnknownKey
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.decisions import Decision, Result
     from kafka_dt.tokens import Keyring
     from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.errors import InvalidZnode
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +95,18 @@ class _Needs(NamedTuple):
     key_id: str
 
 
-class _Look:
-    announces: Final = False
+class _Look(TokenTask):
+    announces = False
 
     def __init__(self, keyring: Keyring, now_ms: int) -> None:
-        self._opener = Opener(keyring)
+        super().__init__(keyring)
         self._now_ms = now_ms
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        try:
-            opened = self._opener.open(token_id, data)
-        except UnknownKey as error:
-            if error.key_id is None:
-                raise
-            return Leave(_Needs(error.key_id))
+    def decide(self, opened: OpenedToken) -> Decision:
         sealed_by = None if opened.sealed_by is None else opened.sealed_by.id
         return Leave(_Seen(opened.token.key_id, sealed_by, not opened.token.is_expired(self._now_ms)))
+
+    def refuse(self, error: InvalidZnode) -> Decision:
+        if isinstance(error, UnknownKey) and error.key_id is not None:
+            return Leave(_Needs(error.key_id))
+        return super().refuse(error)

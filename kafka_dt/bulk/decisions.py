@@ -1,13 +1,14 @@
 """What a task may decide about a token znode, and what became of it.
 
-A task is a function of a token id and the bytes of its znode. It is called in threads, several at once, so it keeps
-nothing but what never changes. What it has to tell besides travels in the `note` of its decision.
+A task is a function of token ids and the bytes of their znodes. It is called in threads, several at once, so it keeps
+nothing but what never changes. What it has to tell besides travels in the `note` of its decisions.
 
 Source: KIP-395, "Future work" (a tool for all existing delegation tokens).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -46,6 +47,10 @@ class Fail:
 Decision = Leave | Write | Remove | Fail
 
 
+Found = tuple[str, bytes]
+"""A token id and what its znode holds."""
+
+
 class Task(Protocol):
     """What is done with each znode."""
 
@@ -53,12 +58,8 @@ class Task(Protocol):
     def announces(self) -> bool:
         """Whether its changes are told to brokers and nodes by change znodes."""
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode.
-
-        Raises:
-            InvalidZnode: it is not readable; that counts as Fail with its reason.
-        """
+    def __call__(self, found: Sequence[Found]) -> list[Decision]:
+        """Decide about each znode of a batch."""
 
 
 class Outcome(Enum):

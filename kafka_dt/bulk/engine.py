@@ -18,8 +18,10 @@ Source: KIP-395, "Future work".
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,7 +32,6 @@ from kafka_dt.bulk.writes import Change, Writes, news_of_changes
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     ConnectionLost,
-    InvalidZnode,
     NoNode,
     RequestTooLarge,
     VersionMismatch,
@@ -104,14 +105,19 @@ async def process(
         ConnectionLost: ZooKeeper did not come back in time; what was done has been reported.
         ZooKeeperError: ZooKeeper refuses more than a single znode.
     """
-    run = _Run(client, task, report, stop or asyncio.Event(), limits or BulkLimits())
-    if dry_run:
-        await run.all(names, None)
-    elif task.announces:
-        async with news_of_changes(client, now_ms) as news:
-            await run.all(names, Writes(client, news))
-    else:
-        await run.all(names, Writes(client))
+    # One more than cores, so that none is idle while a thread waits for the interpreter.
+    threads = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="bulk")
+    run = _Run(client, task, threads, report=report, stop=stop or asyncio.Event(), limits=limits or BulkLimits())
+    try:
+        if dry_run:
+            await run.all(names, None)
+        elif task.announces:
+            async with news_of_changes(client, now_ms) as news:
+                await run.all(names, Writes(client, news))
+        else:
+            await run.all(names, Writes(client))
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 class _Read(NamedTuple):
@@ -124,6 +130,8 @@ class _Run:
         self,
         client: ZooKeeperClient,
         task: Task,
+        threads: Executor,
+        *,
         report: Report,
         stop: asyncio.Event,
         limits: BulkLimits,
@@ -131,6 +139,7 @@ class _Run:
         self._client = client
         self._reads = Reads(client)
         self._task = task
+        self._threads = threads
         self._report = report
         self._stop = stop
         self._limits = limits
@@ -147,7 +156,7 @@ class _Run:
 
     async def _lane(self, left: Iterator[str], writes: Writes | None) -> None:
         while not self._stop.is_set() and (names := list(islice(left, self._limits.batch))):
-            batch = _Batch(self._reads, self._task, writes)
+            batch = _Batch(self._reads, self._task, self._threads, writes)
             try:
                 await self._finish(batch, names)
             finally:
@@ -179,9 +188,10 @@ class _Run:
 class _Batch:
     """Some znodes, from reading to their results."""
 
-    def __init__(self, reads: Reads, task: Task, writes: Writes | None) -> None:
+    def __init__(self, reads: Reads, task: Task, threads: Executor, writes: Writes | None) -> None:
         self._reads = reads
         self._task = task
+        self._threads = threads
         self._writes = writes
         self._unsure: set[str] = set()
         """Which of them may have been changed by a request whose answer was lost."""
@@ -192,7 +202,8 @@ class _Batch:
         """Read, decide and write; returns those that are to be begun again."""
         self._lost.clear()
         found = await self._read(names)
-        decisions = await asyncio.to_thread(_decide, self._task, found)
+        contents = [(read.token_id, read.znode.data) for read in found]
+        decisions = await asyncio.get_running_loop().run_in_executor(self._threads, self._task, contents)
         changes = [
             (read, decision, operation)
             for read, decision in zip(found, decisions, strict=True)
@@ -261,15 +272,3 @@ class _Batch:
 
     def _settle(self, name: str, outcome: Outcome, reason: str = "", *, note: object = None) -> None:
         self.results[name] = Result(name, outcome, reason, note)
-
-
-def _decide(task: Task, found: Iterable[_Read]) -> list[Decision]:
-    """Have the task decide about a batch, in one go of a thread."""
-    return [_decision(task, read) for read in found]
-
-
-def _decision(task: Task, read: _Read) -> Decision:
-    try:
-        return task(read.token_id, read.znode.data)
-    except InvalidZnode as error:
-        return Fail(error.reason)

@@ -1,4 +1,4 @@
-"""Ends tokens by deleting their znodes: those that a filter selects, or those of certain secret keys.
+"""Ends tokens by deleting their znodes: those that a filter selects, or those of a secret key.
 
 A deletion is guarded by the version that was read and told to nodes and brokers, so it holds within a second
 everywhere. A token that was renewed meanwhile is decided about again, and ends as well.
@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.decisions import Decision, Leave, Remove
-from kafka_dt.bulk.opening import Opener
+from kafka_dt.bulk.decisions import Decision, Fail, Leave, Remove
+from kafka_dt.bulk.opening import OpenedToken, TokenTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from kafka_dt.bulk.filters import TokenFilter
     from kafka_dt.tokens import Keyring
 
+STILL_LIVE: Final = "a live token of the key"
+"""Why `ExpireOfKey` leaves a token."""
 
-class Expire:
+
+class Expire(TokenTask):
     """Ends the tokens that a filter selects; the note of a removal is the owner.
 
     Args:
@@ -28,22 +31,54 @@ class Expire:
         selected: which tokens are meant.
     """
 
-    announces: Final = True
+    announces = True
 
     def __init__(self, keyring: Keyring, selected: TokenFilter) -> None:
-        self._opener = Opener(keyring)
+        super().__init__(keyring)
         self._selected = selected
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode."""
-        token = self._opener.open(token_id, data).token
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
+        token = opened.token
         owner = str(token.owner)
         if self._selected.selects(owner, map(str, token.renewers), token.issue_timestamp_ms):
             return Remove(owner)
         return Leave()
 
 
-class ExpireOfKeys:
+class ExpireOfKey(TokenTask):
+    """Ends the tokens that a key made, and those that do not say which key made them, if they are meant as well.
+
+    Args:
+        keyring: of the cluster; it still holds the key.
+        key_id: of the key.
+        now_ms: the wall clock, in milliseconds since 1970, to tell which tokens have expired.
+        live: whether tokens of the key end that have not expired; else each counts as failed (`STILL_LIVE`).
+        nameless: whether tokens end that do not say their key, expired or not.
+    """
+
+    announces = True
+
+    def __init__(
+        self, keyring: Keyring, key_id: str, now_ms: Callable[[], int], *, live: bool = False, nameless: bool = False
+    ) -> None:
+        super().__init__(keyring)
+        self._key_id = key_id
+        self._now_ms = now_ms
+        self._live = live
+        self._nameless = nameless
+
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
+        token = opened.token
+        if token.key_id is None:
+            return Remove() if self._nameless else Leave()
+        if token.key_id != self._key_id:
+            return Leave()
+        return Remove() if self._live or token.is_expired(self._now_ms()) else Fail(STILL_LIVE)
+
+
+class ExpireOfKeys(TokenTask):
     """Ends the tokens that certain keys made.
 
     Args:
@@ -51,12 +86,12 @@ class ExpireOfKeys:
         key_ids: of the keys; None among them means the tokens that do not say which key made them.
     """
 
-    announces: Final = True
+    announces = True
 
     def __init__(self, keyring: Keyring, key_ids: Collection[str | None]) -> None:
-        self._opener = Opener(keyring)
-        self._key_ids = frozenset(key_ids)
+        super().__init__(keyring)
+        self._ending = frozenset(key_ids)
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode."""
-        return Remove() if self._opener.open(token_id, data).token.key_id in self._key_ids else Leave()
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
+        return Remove() if opened.token.key_id in self._ending else Leave()

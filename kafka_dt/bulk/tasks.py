@@ -7,48 +7,56 @@ Source: KIP-395, "Future work"; kafka.server.DelegationTokenManager (how a broke
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Write
-from kafka_dt.bulk.opening import Opener
+from kafka_dt.bulk.opening import DerivedForBatch, OpenedToken, TokenTask
 from kafka_dt.zookeeper.sealing import SALT_BYTES, seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from kafka_dt.bulk.opening import OpenedToken
+    from kafka_dt.bulk.decisions import Found
     from kafka_dt.tokens import Keyring, Token
 
 
-class _Sealing:
-    """What writes sealed znodes. It is not announced: the token is the same, and a broker could not read it."""
+class SealingTask(TokenTask):
+    """Seals what `decide` writes, with the current key.
 
-    announces: Final = False
-
-    def __init__(self, keyring: Keyring, random_bytes: Callable[[int], bytes]) -> None:
-        self._opener = Opener(keyring)
-        self._current = keyring.current
-        self._random_bytes = random_bytes
-
-    def _sealed(self, opened: OpenedToken) -> Write:
-        return Write(seal(self._current, opened.plaintext, self._random_bytes(SALT_BYTES)))
-
-
-class Seal(_Sealing):
-    """Seals what is plain, and seals again what is sealed with an older key.
+    Nothing is announced: the tokens stay the same, and a broker could not read them.
 
     Args:
         keyring: of the cluster.
         random_bytes: cryptographically strong, for salts.
     """
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode."""
-        opened = self._opener.open(token_id, data)
-        return Leave() if opened.sealed_by == self._current else self._sealed(opened)
+    announces = False
+
+    def __init__(self, keyring: Keyring, random_bytes: Callable[[int], bytes]) -> None:
+        super().__init__(keyring)
+        self._current = keyring.current
+        self._random_bytes = random_bytes
+
+    def __call__(self, found: Sequence[Found]) -> list[Decision]:
+        """Decide about each znode of a batch, and seal what is to be written."""
+        decisions = super().__call__(found)
+        salts = [self._random_bytes(SALT_BYTES) for each in decisions if isinstance(each, Write)]
+        ahead, fresh = DerivedForBatch(self._current, salts), iter(salts)
+        return [
+            Write(seal(self._current, each.data, next(fresh), ahead)) if isinstance(each, Write) else each
+            for each in decisions
+        ]
 
 
-class Reseal(_Sealing):
+class Seal(SealingTask):
+    """Seals what is plain, and seals again what is sealed with an older key."""
+
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
+        return Leave() if opened.sealed_by == self._current else Write(opened.plaintext)
+
+
+class Reseal(SealingTask):
     """Seals again, with the current key, what is sealed with a certain one; plain znodes stay plain.
 
     Args:
@@ -61,47 +69,31 @@ class Reseal(_Sealing):
         super().__init__(keyring, random_bytes)
         self._key_id = key_id
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode."""
-        opened = self._opener.open(token_id, data)
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
         if opened.sealed_by is None or opened.sealed_by.id != self._key_id or opened.sealed_by == self._current:
             return Leave()
-        return self._sealed(opened)
+        return Write(opened.plaintext)
 
 
-class Unseal:
-    """Makes sealed znodes plain, and tells brokers, which can read them from now on.
+class Unseal(TokenTask):
+    """Makes sealed znodes plain, and tells brokers, which can read them from now on."""
 
-    Args:
-        keyring: of the cluster.
-    """
+    announces = True
 
-    announces: Final = True
-
-    def __init__(self, keyring: Keyring) -> None:
-        self._opener = Opener(keyring)
-
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode."""
-        opened = self._opener.open(token_id, data)
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
         return Leave() if opened.sealed_by is None else Write(opened.plaintext)
 
 
-class Verify:
-    """Checks MAC, JSON, name, key and times of each znode, and changes nothing.
+class Verify(TokenTask):
+    """Checks MAC, JSON, name, key and times of each znode, and changes nothing."""
 
-    Args:
-        keyring: of the cluster.
-    """
+    announces = False
 
-    announces: Final = False
-
-    def __init__(self, keyring: Keyring) -> None:
-        self._opener = Opener(keyring)
-
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        """Decide about one znode."""
-        odd = odd_times(self._opener.open(token_id, data).token)
+    def decide(self, opened: OpenedToken) -> Decision:
+        """Decide about one token."""
+        odd = odd_times(opened.token)
         return Fail(f"odd times: {odd}") if odd else Leave()
 
 

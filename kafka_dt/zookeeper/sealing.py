@@ -51,6 +51,8 @@ _HEADER: Final = slice(0, len(TAG) + 1 + SALT_BYTES)
 _SALT: Final = slice(len(TAG) + 1, _HEADER.stop)
 _MAC: Final = slice(_HEADER.stop, _HEADER.stop + MAC_BYTES)
 _CIPHERTEXT: Final = slice(_MAC.stop, None)
+_SALT_CHARACTERS: Final = 28
+"""How much base64 it takes to know the salt."""
 _PADDING: Final = PKCS7(8 * _BLOCK_BYTES)
 
 
@@ -73,6 +75,14 @@ Derive = Callable[["SecretKey", bytes], bytes]
 def is_sealed(data: bytes) -> bool:
     """Tell whether bytes are meant to be sealed; no JSON begins like that."""
     return data.startswith(_START)
+
+
+def salt_of(data: bytes) -> bytes | None:
+    """Return the salt of what `is_sealed`, for who derives ahead; None if it cannot be told."""
+    try:
+        return binascii.a2b_base64(data[:_SALT_CHARACTERS])[_SALT]
+    except binascii.Error:
+        return None
 
 
 def seal(key: SecretKey, plaintext: bytes, salt: bytes, derive: Derive = derive) -> bytes:

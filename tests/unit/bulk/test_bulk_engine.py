@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import pytest
 
-from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Write
+from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Outcome, Remove, Result, Write
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
 from kafka_dt.bulk.summary import Summary
 from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode
+from kafka_dt.zookeeper.errors import ConnectionLost
 from tests.support.znodes_in_memory import ZnodesInMemory
 
 LIMITS = BulkLimits(batch=4, lanes=2, attempts=4, reconnect_s=0.2)
@@ -26,9 +26,10 @@ class Upper:
     def __init__(self, *, announces: bool = False) -> None:
         self.announces = announces
 
-    def __call__(self, token_id: str, data: bytes) -> Decision:
-        if data == b"unreadable":
-            raise InvalidZnode("not readable")
+    def __call__(self, found: Sequence[Found]) -> list[Decision]:
+        return [self._decided(token_id, data) for token_id, data in found]
+
+    def _decided(self, token_id: str, data: bytes) -> Decision:
         if data.isdigit():
             return Fail("digits")
         if data == b"remove":
@@ -75,16 +76,15 @@ def lower(count: int = len(NAMES)) -> ZnodesInMemory:
 
 
 async def test_each_znode_is_decided_about_by_itself() -> None:
-    client = client_with(b"abc", b"ABC", b"123", b"unreadable", b"remove", b"abc")
+    client = client_with(b"abc", b"ABC", b"123", b"456", b"remove", b"abc")
     results: dict[str, Result] = {}
     summary = await run(client, heard=lambda result: results.update({result.token_id: result}))
     assert summary.counts == {Outcome.CHANGED: 3, Outcome.UNCHANGED: 1, Outcome.FAILED: 2, Outcome.GONE: 4}
     assert {reason: found.token_ids for reason, found in summary.failures.items()} == {
-        "digits": ["t2"],
-        "not readable": ["t3"],
+        "digits": ["t2", "t3"],
     }
     assert [client.data(name) for name in ("t0", "t1", "t2", "t3", "t5")] == [
-        b"ABC", b"ABC", b"123", b"unreadable", b"ABC",
+        b"ABC", b"ABC", b"123", b"456", b"ABC",
     ]  # fmt: skip
     assert "t4" not in await token_ids(cast("ZooKeeperClient", client))
     assert [results[name].note for name in ("t0", "t1", "t4")] == ["written", "left", "t4"]
@@ -211,8 +211,8 @@ async def test_an_older_server_is_read_one_by_one() -> None:
 
 async def test_an_error_in_a_task_is_not_taken_for_a_result() -> None:
     class Broken(Upper):
-        def __call__(self, token_id: str, data: bytes) -> Decision:
-            raise ZeroDivisionError(token_id, data)
+        def __call__(self, found: Sequence[Found]) -> list[Decision]:
+            raise ZeroDivisionError(found)
 
     with pytest.raises(ExceptionGroup) as raised:
         await run(lower(), task=Broken())

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from kafka_dt.bulk.decisions import Fail, Leave, Remove, Task, Write
-from kafka_dt.bulk.expiry import Expire, ExpireOfKeys
+from kafka_dt.bulk.expiry import STILL_LIVE, Expire, ExpireOfKey
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
-from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.sealing import is_sealed, open_sealed
 from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
 
@@ -19,8 +19,13 @@ TOKEN = token()
 AS_A_BROKER_WRITES = plain(replace(TOKEN, key_id=None)).replace(b'"version":3', b'"version":3 , "more":[1]')
 
 
-def decided(task: Task, data: bytes, token_id: str = TOKEN.token_id) -> object:
-    return task(token_id, data)
+def decided(task: Task, data: bytes) -> object:
+    (decision,) = task([(TOKEN.token_id, data)])
+    return decision
+
+
+def _of_key(key: SecretKey, now_ms: int = NOW_MS, *, live: bool = False, nameless: bool = False) -> ExpireOfKey:
+    return ExpireOfKey(RING, key.id, lambda: now_ms, live=live, nameless=nameless)
 
 
 def opened(decision: object) -> tuple[bytes, object]:
@@ -61,7 +66,7 @@ def test_unseal_gives_back_what_was_sealed_and_leaves_what_is_plain() -> None:
 
 
 def test_only_what_others_must_learn_of_is_announced() -> None:
-    announced: list[Task] = [Unseal(RING), Expire(RING, TokenFilter()), ExpireOfKeys(RING, [NEW_KEY.id])]
+    announced: list[Task] = [Unseal(RING), Expire(RING, TokenFilter()), _of_key(NEW_KEY)]
     silent: list[Task] = [Seal(RING, os.urandom), Reseal(RING, os.urandom, OLD_KEY.id), Verify(RING)]
     assert [task.announces for task in (*announced, *silent)] == [True] * 3 + [False] * 3
 
@@ -80,13 +85,20 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(
     "task",
-    [Seal(RING, os.urandom), Unseal(RING), Verify(RING), Expire(RING, TokenFilter()), ExpireOfKeys(RING, [None])],
+    [
+        Seal(RING, os.urandom),
+        Unseal(RING),
+        Verify(RING),
+        Expire(RING, TokenFilter()),
+        _of_key(OLD_KEY, live=True, nameless=True),
+    ],
     ids=lambda task: type(task).__name__,
 )
 @pytest.mark.parametrize(("data", "reason"), UNREADABLE)
 def test_what_a_node_would_not_serve_is_left_alone(task: Task, data: bytes, reason: str) -> None:
-    with pytest.raises(InvalidZnode, match=reason):
-        decided(task, data)
+    decision = decided(task, data)
+    assert isinstance(decision, Fail)
+    assert reason in decision.reason
 
 
 @pytest.mark.parametrize(
@@ -133,10 +145,23 @@ def test_only_an_empty_filter_selects_all() -> None:
 
 def test_tokens_end_by_the_key_that_made_them() -> None:
     of_old, of_nobody = plain(replace(TOKEN, key_id=OLD_KEY.id)), plain(replace(TOKEN, key_id=None))
-    assert decided(ExpireOfKeys(RING, [OLD_KEY.id]), of_old) == Remove()
-    assert decided(ExpireOfKeys(RING, [NEW_KEY.id]), of_old) == Leave()
-    assert decided(ExpireOfKeys(RING, [OLD_KEY.id]), of_nobody) == Leave()
-    assert decided(ExpireOfKeys(RING, [OLD_KEY.id, None]), of_nobody) == Remove()
+    assert decided(_of_key(OLD_KEY, live=True), of_old) == Remove()
+    assert decided(_of_key(NEW_KEY, live=True, nameless=True), of_old) == Leave()
+    assert decided(_of_key(OLD_KEY, live=True), of_nobody) == Leave()
+    assert decided(_of_key(OLD_KEY, nameless=True), of_nobody) == Remove()
+
+
+def test_unless_live_ones_are_meant_what_has_expired_when_it_is_looked_at_ends() -> None:
+    expiry_ms = TOKEN.expiry_timestamp_ms
+    assert decided(_of_key(NEW_KEY, expiry_ms), plain(TOKEN)) == Fail(STILL_LIVE)
+    assert decided(_of_key(NEW_KEY, expiry_ms + 1), plain(TOKEN)) == Remove()
+
+
+def test_each_znode_of_a_batch_is_decided_about_by_itself() -> None:
+    contents = [plain(TOKEN), sealed(TOKEN), b"{", sealed(TOKEN, OLD_KEY), b"RFRF?", b"RFRFAQ==", plain(TOKEN)]
+    decisions = Seal(RING, os.urandom)([(TOKEN.token_id, data) for data in contents])
+    assert [type(each) for each in decisions] == [Write, Leave, Fail, Write, Fail, Fail, Write]
+    assert [opened(decisions[index]) for index in (0, 3, 6)] == [(plain(TOKEN), NEW_KEY)] * 3
 
 
 def test_a_decision_to_seal_is_sealed() -> None:
