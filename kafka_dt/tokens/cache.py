@@ -19,7 +19,6 @@ Source: org.apache.kafka.common.security.token.delegation.internals.DelegationTo
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -32,8 +31,6 @@ from kafka_dt.tokens.token import DelegationToken, Token
 if TYPE_CHECKING:
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.principal import Principal
-
-_LOG = logging.getLogger(__name__)
 
 TokenListener = Callable[[str, Token | None, Token | None], None]
 """Called with the token id, what was known before (None: nothing) and what is known now (None: it is gone)."""
@@ -198,15 +195,12 @@ class TokenCache:
 
     def _keys_changed(self, keyring: Keyring) -> None:
         """Obey another ring: this is the listener that the keyring is given."""
-        count = len(self._tokens)
         for held in list(self._tokens.values()):
             token = held.token
             if token.key_id is None:
                 self._take_hmacs(held, self._hmacs(token))
             elif keyring.get(token.key_id) is None:
                 self.remove(token.token_id)
-        if gone := count - len(self._tokens):
-            _LOG.warning("Delegation tokens that are good no more, because their keys have left the ring: %d", gone)
 
     def _tell(self, token_id: str, before: Token | None, after: Token | None) -> None:
         if before == after:

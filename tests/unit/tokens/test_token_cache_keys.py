@@ -172,18 +172,6 @@ def test_one_key_less_ends_the_sessions_of_tokens_that_may_have_been_of_it(
     assert heard == [(token, None), (None, token)]
 
 
-def test_the_log_tells_how_many_tokens_a_key_takes_with_it(
-    keyring: Keyring, cache: TokenCache, caplog: pytest.LogCaptureFixture
-) -> None:
-    for revision in range(2):
-        cache.put(stored(of_old(), revision))
-    keyring.replace(OTHER, [NEW, OLD])
-    keyring.replace(NEW)
-    assert [each.message for each in caplog.records] == [
-        "Delegation tokens that are good no more, because their keys have left the ring: 2"
-    ]
-
-
 RINGS = st.permutations((OLD, NEW, OTHER)).flatmap(
     lambda keys: st.integers(1, 3).map(lambda count: tuple(keys[:count]))
 )
