@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,7 @@ from kafka_dt.tokens.token import MAX_TIMESTAMP_MS, DelegationToken, Token
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
     from kafka_dt.tokens.keyring import Keyring
-    from kafka_dt.tokens.store import TokenStore
+    from kafka_dt.tokens.store import StoredToken, TokenStore
 
 _LOG = logging.getLogger(__name__)
 
@@ -136,17 +137,20 @@ class TokenManager:
         keyring = self._require_keyring()
         _require_size((owner, requester, *renewers))
         self._require_connection()
-        # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.
-        key = keyring.current
         for _ in range(MAX_IDS):
+            # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.
+            key = keyring.current
             token = self._new_token(key.id, owner, requester, renewers, max_lifetime_ms)
             try:
                 stored = await self._store.create(token)
             except VersionConflict:
                 continue  # the id is taken: a miracle, or a broken random generator
+            if keyring.get(key.id) is None:
+                await self._take_back(stored)
+                continue  # the key has left the ring meanwhile, and nobody would accept the token
             _LOG.info("Created delegation token %s of %s, asked for by %s", token.token_id, owner, requester)
             return DelegationToken(stored.token, key.hmac(token.token_id, keyring.algorithm))
-        raise StoreUnavailable("every new token id was taken")
+        raise StoreUnavailable("every new token id was taken, or the secret key changed each time")
 
     async def renew(self, requester: Principal, hmac: bytes, period_ms: int) -> int:
         """Move a token's expiry timestamp to `period_ms` from now, at most to its max timestamp; also backwards.
@@ -270,6 +274,12 @@ class TokenManager:
             StoreUnavailable: the store was cut off; what is left is for the next time.
         """
         return await remove_expired(self._store, self._cache, self._now_ms) if self.enabled else 0
+
+    async def _take_back(self, stored: StoredToken) -> None:
+        """Delete a token that nobody has heard of yet."""
+        with suppress(TokenNotFound, VersionConflict):  # somebody else was faster
+            await self._store.delete(stored.token.token_id, stored.version)
+        _LOG.info("Took back delegation token %s: its secret key has left the ring", stored.token.token_id)
 
     async def _change(self, hmac: bytes, rule: Rule) -> int:
         keyring = self._require_keyring()

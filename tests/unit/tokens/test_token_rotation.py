@@ -67,6 +67,32 @@ async def test_another_key_during_a_create_does_not_part_the_id_from_the_hmac(ke
     assert node.manager.find(made.token.token_id) == made
 
 
+async def test_a_key_that_leaves_the_ring_during_a_create_makes_no_token(
+    cluster: Cluster, keyring: Keyring, node: Node
+) -> None:
+    def leave() -> None:
+        keyring.replace(NEW)
+
+    node.store.before_write = leave
+    made = await create(node)
+    assert made.hmacs == (NEW.hmac(made.token.token_id),)
+    assert node.manager.find(made.token.token_id) == made
+    assert list(cluster.database.tokens) == [made.token.token_id]
+
+
+async def test_a_token_of_a_key_that_is_gone_may_be_taken_back_by_somebody_else(
+    cluster: Cluster, keyring: Keyring, node: Node
+) -> None:
+    def expire_all() -> None:
+        keyring.replace(NEW)
+        for token_id in list(cluster.database.tokens):
+            cluster.database.remove(token_id)
+
+    node.store.before_write = expire_all
+    made = await create(node)
+    assert list(cluster.database.tokens) == [made.token.token_id]
+
+
 async def test_tokens_of_older_keys_are_renewed_and_expired_as_before(
     cluster: Cluster, keyring: Keyring, node: Node
 ) -> None:
