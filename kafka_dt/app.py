@@ -85,6 +85,9 @@ NONCE_BYTES: Final = 18
 DERIVED_AHEAD: Final = 4096
 """How many tokens a worker can seal in a row without waiting for PBKDF2; two seconds of work to make ready."""
 
+WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
+"""What happens to lie in the directory in which a node is started is not run (-P)."""
+
 
 def now_ms() -> int:
     """Give the time: milliseconds since the epoch."""
@@ -119,7 +122,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     with tempfile.TemporaryFile() as board, Derivations.memory() as derivations:
         board.truncate(board_bytes(workers))
         supervisor = Supervisor(
-            command=[sys.executable, "-m", "kafka_dt.worker"],
+            command=WORKER_COMMAND,
             brief={
                 "properties": dict(loaded.properties),
                 "board": board.fileno(),
