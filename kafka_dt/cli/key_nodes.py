@@ -1,4 +1,4 @@
-"""Waits for live nodes to have the keys they should have, and words what they lack."""
+"""Waits for live nodes to have the keys they should have, and names those that do not."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ async def workers_with_tokens(client: ZooKeeperClient) -> list[NodeState]:
     return [state for state in await live_nodes(client) if state.current_key is not None]
 
 
+async def require_workers(client: ZooKeeperClient) -> None:
+    """See that there are nodes to wait for: without any, this is rather another ZooKeeper than theirs.
+
+    Raises:
+        KeysError: there are none.
+        ZooKeeperError: ZooKeeper cannot be asked.
+    """
+    if not await workers_with_tokens(client):
+        raise KeysError(
+            "no node with a secret key is live in this ZooKeeper: see that zookeeper.connect is as the nodes have it, "
+            "with its chroot, or say --no-nodes if none runs"
+        )
+
+
 async def wait_for_workers(
     client: ZooKeeperClient, wanted: Wanted, timeout_s: float, *, lacking: str, advice: str
 ) -> int:
@@ -36,7 +50,7 @@ async def wait_for_workers(
         client: the connection.
         wanted: what holds for a worker then.
         timeout_s: how long to wait.
-        lacking: what the others do, for the error: "do not accept the key".
+        lacking: what is so by the others, for the error: "the key is not accepted by".
         advice: what the operator does then.
 
     Raises:
@@ -56,7 +70,7 @@ async def wait_for_workers(
             if not others:
                 return len(workers)
         if time.monotonic() > deadline_s:
-            raise KeysError(f"after {timeout_s:g} s {named(others)} {lacking}: {advice}")
+            raise KeysError(f"after {timeout_s:g} s {lacking} {named(others)}: {advice}")
         await asyncio.sleep(POLL_S)
 
 

@@ -4,8 +4,10 @@ What hangs on the key goes first: the tokens that it made (they have to have end
 what it seals, which is sealed with the current key. Then it leaves the previous keys, and the command waits until no
 live node has it. Run again after an interruption it goes on with what is left.
 
-Tokens that do not say which key made them are a broker's, or of a time before keys had ids. They count for the oldest
-key.
+Tokens that do not say which key made them are a broker's, or of a time before keys had ids. They may be of any key,
+so they are in the way of every retirement until somebody says whether they end or stay.
+
+A token has expired here only after a minute, because this machine's clock decides what is deleted.
 
 Source: KIP-48, "Delegation Token Master Key Rotation".
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,13 +26,21 @@ import click
 from kafka_dt.bulk.census import census
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, process, token_ids
-from kafka_dt.bulk.expiry import ExpireOfKeys
+from kafka_dt.bulk.expiry import STILL_LIVE, ExpireOfKey
 from kafka_dt.bulk.summary import Summary
 from kafka_dt.bulk.tasks import Reseal
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.key_nodes import counted, named, wait_for_workers, workers_with_tokens
-from kafka_dt.cli.node_options import Output, connected, node_options, node_settings, now_ms, timeout_option
+from kafka_dt.cli.key_nodes import counted, named, require_workers, wait_for_workers, workers_with_tokens
+from kafka_dt.cli.node_options import (
+    Output,
+    connected,
+    no_nodes_option,
+    node_options,
+    node_settings,
+    now_ms,
+    timeout_option,
+)
 from kafka_dt.config import ConfigError
 from kafka_dt.tokens import Keyring
 from kafka_dt.zookeeper.errors import ZooKeeperError
@@ -39,14 +50,39 @@ if TYPE_CHECKING:
     from kafka_dt.tokens import SecretKey
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
+CLOCK_SLACK_MS: Final = 60_000
 _MAY_HANG_ON_IT: Final = (ALWAYS_CHANGED, UNREACHABLE)
+
+
+class Nameless(Enum):
+    """What becomes of live tokens that do not say which key made them."""
+
+    BLOCK = "block"
+    KEEP = "keep"
+    EXPIRE = "expire"
 
 
 @click.command()
 @click.argument("key_id")
 @node_options
 @timeout_option
-@click.option("--expire-tokens", is_flag=True, help="End the tokens that hang on the key.")
+@no_nodes_option
+@click.option("--expire-tokens", is_flag=True, help="End the tokens that the key made.")
+@click.option(
+    "--expire-nameless",
+    "nameless",
+    flag_value=Nameless.EXPIRE,
+    type=Nameless,
+    help="End the tokens that do not say which key made them, good ones of brokers among them.",
+)
+@click.option(
+    "--keep-nameless",
+    "nameless",
+    flag_value=Nameless.KEEP,
+    type=Nameless,
+    default=Nameless.BLOCK,
+    help="Leave them: they are of another key.",
+)
 def retire(
     *,
     key_id: str,
@@ -54,7 +90,9 @@ def retire(
     overrides: tuple[str, ...],
     output: Output,
     timeout_s: float,
+    no_nodes: bool,
     expire_tokens: bool,
+    nameless: Nameless,
 ) -> None:
     """Take a secret key away from all nodes, once no token hangs on it.
 
@@ -66,14 +104,17 @@ def retire(
 
         async def run() -> int:
             async with connected(settings) as client:
-                return await Retirement(client, files, key_id, timeout_s).run(expire_tokens=expire_tokens)
+                if not no_nodes:
+                    await require_workers(client)
+                retirement = Retirement(client, files, key_id, timeout_s)
+                return await retirement.run(expire_tokens=expire_tokens, nameless=nameless)
 
         with files.locked():
             ended = asyncio.run(run())
     if output is Output.JSON:
         click.echo(json.dumps({"keyId": key_id, "endedTokens": ended}, indent=2))
     else:
-        click.echo(f"The key {key_id} is retired; {counted(ended, 'token')} of it deleted")
+        click.echo(f"The key {key_id} is retired; {counted(ended, 'token')} deleted")
 
 
 class Retirement:
@@ -95,8 +136,12 @@ class Retirement:
         self._stage = keys.stage
         self._keyring = Keyring(keys.current, previous=keys.previous)
 
-    async def run(self, *, expire_tokens: bool) -> int:
-        """Retire the key; returns how many tokens of it were deleted, expired ones among them.
+    async def run(self, *, expire_tokens: bool = False, nameless: Nameless = Nameless.BLOCK) -> int:
+        """Retire the key; returns how many tokens were deleted, expired ones among them.
+
+        Args:
+            expire_tokens: whether live tokens of the key end.
+            nameless: what becomes of tokens that may be of the key.
 
         Raises:
             KeysError: it is in use, or a node does not follow in time.
@@ -107,15 +152,18 @@ class Retirement:
         key = self._keyring.get(self._key_id)
         deleted = 0
         if key is not None:
-            made_by = await self._hanging_on(key, expire_tokens=expire_tokens)
-            deleted = await self._process(ExpireOfKeys(self._keyring, made_by))
+            await self._require_free(key, expire_tokens=expire_tokens, nameless=nameless)
+            ends_nameless = nameless is Nameless.EXPIRE
+            # Expired ones go in any case: nobody could read them later.
+            expire = ExpireOfKey(self._keyring, key.id, _surely_ms, live=expire_tokens, nameless=ends_nameless)
+            deleted = await self._process(expire)
             await self._process(Reseal(self._keyring, secrets.token_bytes, self._key_id))
             self._take_away(key)
         await wait_for_workers(
             self._client,
             lambda state: self._key_id not in state.keys,
             self._timeout_s,
-            lacking=f"still accept the key {self._key_id}",
+            lacking=f"the key {self._key_id} is still accepted by",
             advice=f"see that its machine has what is in {self._files.previous}, and run the command again",
         )
         return deleted
@@ -136,28 +184,28 @@ class Retirement:
             self._client,
             lambda state: current in state.keys,
             self._timeout_s,
-            lacking=f"do not accept the current key {current}",
+            lacking=f"the current key {current} is not accepted by",
             advice="finish the rotation first: kafka-dt keys rotate",
         )
 
-    async def _hanging_on(self, key: SecretKey, *, expire_tokens: bool) -> set[str | None]:
-        """Return whose tokens are to be deleted; expired ones, which nobody could read later, always are."""
-        counts = (await census(self._client, self._keyring, now_ms=now_ms)).live_by_key
-        nameless = counts.get(None, 0) if key == self._keyring.oldest else 0
-        live = counts.get(key.id, 0) + nameless
-        if live and not expire_tokens:
-            some = f" ({nameless:,} of them without a key id)" if nameless else ""
+    async def _require_free(self, key: SecretKey, *, expire_tokens: bool, nameless: Nameless) -> None:
+        counts = (await census(self._client, self._keyring, now_ms=_surely_ms)).live_by_key
+        if (live := counts.get(key.id, 0)) and not expire_tokens:
+            raise KeysError(_in_use(key.id, live))
+        if (unsure := counts.get(None, 0)) and nameless is Nameless.BLOCK:
             raise KeysError(
-                f"the key {key.id} still has {counted(live, 'live token')}{some}: wait until they end, or end them "
-                "with --expire-tokens"
+                f"{counted(unsure, 'live token')} without a key id may be of the key {key.id}: wait until there are "
+                "none; or leave them with --keep-nameless, if brokers have had another key for longer than tokens "
+                "live, or there are no brokers; or end them with --expire-nameless"
             )
-        return {key.id, None} if nameless else {key.id}
 
     async def _process(self, task: Task) -> int:
         """Have a task done with every token; returns how many it changed."""
         summary = Summary()
         names = await token_ids(self._client)
         await process(self._client, names, task, report=summary.add, now_ms=now_ms)
+        if live := summary.failures.get(STILL_LIVE):
+            raise KeysError(_in_use(self._key_id, live.count))
         # What is not readable fails as well, and does not hang on the key; it would be there the next time, too.
         if left := sum(summary.failures[reason].count for reason in _MAY_HANG_ON_IT if reason in summary.failures):
             raise KeysError(f"{counted(left, 'token')} could not be read or written: run the command again")
@@ -169,3 +217,13 @@ class Retirement:
             self._files.drop(key, self._keyring.current)
         else:
             self._files.drop(key)
+
+
+def _in_use(key_id: str, live: int) -> str:
+    tokens = counted(live, "live token")
+    return f"the key {key_id} still has {tokens}: wait until they end, or end them with --expire-tokens"
+
+
+def _surely_ms() -> int:
+    """Give a time that has passed by every clock."""
+    return now_ms() - CLOCK_SLACK_MS

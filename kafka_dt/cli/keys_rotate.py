@@ -25,8 +25,8 @@ from rich.console import Console
 
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.key_nodes import counted, wait_for_workers, workers_with_tokens
-from kafka_dt.cli.node_options import Output, connected, node_options, node_settings, timeout_option
+from kafka_dt.cli.key_nodes import counted, require_workers, wait_for_workers, workers_with_tokens
+from kafka_dt.cli.node_options import Output, connected, no_nodes_option, node_options, node_settings, timeout_option
 from kafka_dt.config import ConfigError
 from kafka_dt.config.secret_keys import split_keys
 from kafka_dt.tokens import SecretKey
@@ -53,6 +53,7 @@ _AGAIN: Final = "and run the command again; it goes on where it stopped"
     help="A file with the new key. [default: a random key is made]",
 )
 @timeout_option
+@no_nodes_option
 @click.option("--prepare", "until", flag_value="prepare", help="Only have nodes accept the new key.")
 @click.option(
     "--activate", "until", flag_value="activate", help="Only make the key the current one that was prepared before."
@@ -64,6 +65,7 @@ def rotate(
     output: Output,
     new_key_file: Path | None,
     timeout_s: float,
+    no_nodes: bool,
     until: str | None,
 ) -> None:
     """Give all nodes a new secret key, with no login refused in between.
@@ -80,6 +82,8 @@ def rotate(
 
         async def run() -> Rotated:
             async with connected(settings) as client:
+                if not no_nodes:
+                    await require_workers(client)
                 return await Rotation(client, files, console, timeout_s).run(given, until)
 
         with files.locked():
@@ -169,7 +173,7 @@ class Rotation:
         with self._status("Waiting until all nodes agree on the current key"):
             await self._wait(
                 lambda state: state.current_key == current.id,
-                f"make tokens with another key than that of {self._files.current}, {current.id}",
+                f"tokens are made with another key than that of {self._files.current}, {current.id}, by",
                 "give all nodes the same key first",
             )
 
@@ -177,7 +181,7 @@ class Rotation:
         with self._status(f"Waiting until all nodes accept the key {new.id}"):
             workers = await self._wait(
                 lambda state: new.id in state.keys,
-                f"do not accept the key {new.id}",
+                f"the key {new.id} is not accepted by",
                 f"see that its machine has what is in {self._files.previous}, {_AGAIN}",
             )
         self._console.print(f"1/3  The key {new.id} is accepted by {counted(workers, 'worker')}")
@@ -193,7 +197,7 @@ class Rotation:
         with self._status(f"Waiting until all nodes make tokens with the key {new.id}"):
             workers = await self._wait(
                 lambda state: state.current_key == new.id,
-                f"do not make tokens with the key {new.id}",
+                f"tokens are not made with the key {new.id} by",
                 f"see that its machine has what is in {self._files.current}, {_AGAIN}",
             )
         self._console.print(f"2/3  New tokens are made with it by {counted(workers, 'worker')}")
@@ -246,8 +250,8 @@ def _told(rotated: Rotated) -> str:
     workers = counted(rotated.workers, "worker")
     match rotated.stage:
         case Stage.PREPARED:
-            return f"The key {rotated.key_id} is prepared; {workers} accept it"
+            return f"The key {rotated.key_id} is prepared, and accepted by {workers}"
         case Stage.ACTIVATED:
-            return f"The key {rotated.key_id} is the current one here; {workers} make tokens with it"
+            return f"The key {rotated.key_id} is the current one here; tokens are made with it by {workers}"
         case Stage.IDLE:
-            return f"The key {rotated.key_id} is the current one, and {workers} make tokens with it"
+            return f"The key {rotated.key_id} is the current one; tokens are made with it by {workers}"

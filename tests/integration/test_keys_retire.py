@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner, Result
 
 from kafka_dt.bulk.census import Census, census
+from kafka_dt.cli import main
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.keys_retire import Retirement
+from kafka_dt.cli.keys_retire import CLOCK_SLACK_MS, Nameless, Retirement
 from kafka_dt.config import from_properties
 from kafka_dt.tokens import Keyring, SecretKey
 from kafka_dt.zookeeper.node_registry import NodeRegistry
@@ -34,18 +37,18 @@ NODE = NodeState("host", 1, 0, 1001, NOW.id, (NOW.id, OLD.id), True, "0.1")
 class Cluster:
     """A ZooKeeper with tokens, and the files of a current and an older key."""
 
-    def __init__(self, directory: Path, client: ZooKeeperClient) -> None:
+    def __init__(self, directory: Path, client: ZooKeeperClient, connect: str) -> None:
         (directory / "current").write_text("n" * 40)
         (directory / "previous").write_text("o" * 40)
         names = ("delegation.token.secret.key", "current"), ("kafka.dt.secret.keys.previous", "previous")
         self.client = client
+        self.connect = connect
         self.files = KeyFiles(from_properties({key: f"file:{directory / name}" for key, name in names}).settings)
         self.keyring = Keyring(NOW, previous=[OLD])
 
-    async def write(self, key_id: str | None, *, sealed_by: SecretKey | None, expired: bool = False) -> str:
+    async def write(self, key_id: str | None, *, sealed_by: SecretKey | None, ago_ms: int = -HOUR) -> str:
         now = now_ms()
-        end = now - 1 if expired else now + HOUR
-        token = replace(new_token(), key_id=key_id, max_timestamp_ms=now + HOUR, expiry_timestamp_ms=end)
+        token = replace(new_token(), key_id=key_id, max_timestamp_ms=now + HOUR, expiry_timestamp_ms=now - ago_ms)
         with ThreadPoolExecutor(1) as executor:
             ring = Keyring(sealed_by or NOW)
             codec = TokenCodec(ring, seal=sealed_by is not None, executor=executor, random_bytes=secrets.token_bytes)
@@ -54,8 +57,21 @@ class Cluster:
         await self.client.create(TokenZnode.path(token.token_id), data)
         return token.token_id
 
-    async def retire(self, key: SecretKey = OLD, *, expire_tokens: bool = False) -> int:
-        return await Retirement(self.client, self.files, key.id, 0.5).run(expire_tokens=expire_tokens)
+    async def retire(
+        self, key: SecretKey = OLD, *, expire_tokens: bool = False, nameless: Nameless = Nameless.BLOCK
+    ) -> int:
+        retirement = Retirement(self.client, self.files, key.id, 0.5)
+        return await retirement.run(expire_tokens=expire_tokens, nameless=nameless)
+
+    async def ask(self, *arguments: str) -> Result:
+        """Run a command."""
+        overrides = {
+            "zookeeper.connect": self.connect,
+            "delegation.token.secret.key": f"file:{self.files.current}",
+            "kafka.dt.secret.keys.previous": f"file:{self.files.previous}",
+        }
+        options = [f"--override={name}={value}" for name, value in overrides.items()]
+        return await asyncio.to_thread(CliRunner().invoke, main, ["keys", *arguments, *options])
 
     async def count(self, *keys: SecretKey) -> Census:
         return await census(self.client, Keyring(keys[0], previous=keys[1:]), now_ms=now_ms)
@@ -67,13 +83,13 @@ class Cluster:
 @pytest.fixture
 async def cluster(zookeeper_connect: str, tmp_path: Path) -> AsyncIterator[Cluster]:
     async with client_of(settings(zookeeper_connect)) as client:
-        yield Cluster(tmp_path, client)
+        yield Cluster(tmp_path, client, zookeeper_connect)
 
 
 async def test_what_an_old_key_sealed_is_sealed_again_and_its_expired_tokens_go(cluster: Cluster) -> None:
     kept = await cluster.write(NOW.id, sealed_by=OLD)
     plain = await cluster.write(NOW.id, sealed_by=None)
-    expired = await cluster.write(OLD.id, sealed_by=OLD, expired=True)
+    expired = await cluster.write(OLD.id, sealed_by=OLD, ago_ms=2 * CLOCK_SLACK_MS)
     assert await cluster.retire() == 1
     assert not await cluster.exists(expired)
     assert cluster.files.read().previous == ()
@@ -94,14 +110,43 @@ async def test_a_live_token_keeps_its_key_unless_it_may_be_ended(cluster: Cluste
     assert await cluster.exists(other)
 
 
-async def test_tokens_without_a_key_id_hang_on_the_oldest_key(cluster: Cluster) -> None:
-    nameless = await cluster.write(None, sealed_by=None)
-    with pytest.raises(KeysError, match=r"1 live token \(1 of them without a key id\)"):
+async def test_a_token_that_ends_now_still_lives_by_another_clock(cluster: Cluster) -> None:
+    token_id = await cluster.write(OLD.id, sealed_by=NOW, ago_ms=CLOCK_SLACK_MS // 2)
+    with pytest.raises(KeysError, match="1 live token"):
         await cluster.retire()
-    cluster.files.previous.write_text("o" * 40 + "\n" + "older " * 10 + "\n")
-    assert await cluster.retire() == 0
+    assert await cluster.exists(token_id)
+
+
+async def test_tokens_without_a_key_id_may_be_of_any_key(cluster: Cluster) -> None:
+    older = "older " * 10
+    cluster.files.previous.write_text("o" * 40 + "\n" + older + "\n")
+    nameless = await cluster.write(None, sealed_by=None)
+    for key in (OLD, SecretKey(older)):
+        for expire_tokens in (False, True):
+            with pytest.raises(KeysError, match=f"1 live token without a key id may be of the key {key.id}: wait"):
+                await cluster.retire(key, expire_tokens=expire_tokens)
+    assert await cluster.retire(nameless=Nameless.KEEP) == 0
     assert await cluster.exists(nameless)
-    assert await cluster.retire(SecretKey("older " * 10), expire_tokens=True) == 1
+    assert await cluster.retire(SecretKey(older), nameless=Nameless.EXPIRE) == 1
+    assert not await cluster.exists(nameless)
+
+
+async def test_where_no_node_is_live_a_key_changes_only_if_that_is_said(cluster: Cluster) -> None:
+    before = cluster.files.read()
+    for command in (["rotate"], ["rotate", "--prepare"], ["retire", OLD.id]):
+        refused = await cluster.ask(*command)
+        assert refused.exit_code == 1
+        assert "no node with a secret key is live in this ZooKeeper" in refused.stderr
+    assert cluster.files.read() == before
+    rotated = await cluster.ask("rotate", "--no-nodes")
+    assert "tokens are made with it by 0 workers" in rotated.stdout
+    nameless = await cluster.write(None, sealed_by=None)
+    assert (await cluster.ask("retire", OLD.id, "--no-nodes")).exit_code == 1
+    retired = await cluster.ask("retire", OLD.id, "--no-nodes", "--keep-nameless")
+    assert (retired.exit_code, retired.stdout) == (0, f"The key {OLD.id} is retired; 0 tokens deleted\n")
+    retired = await cluster.ask("retire", NOW.id, "--no-nodes", "--expire-nameless")
+    assert (retired.exit_code, retired.stdout) == (0, f"The key {NOW.id} is retired; 1 token deleted\n")
+    assert cluster.files.read().previous == ()
     assert not await cluster.exists(nameless)
 
 
@@ -118,7 +163,7 @@ async def test_a_node_that_keeps_the_key_is_named_and_the_next_try_goes_on(clust
     await registry.announce(NODE)
     for _ in range(2):
         with pytest.raises(
-            KeysError, match=f"host .worker 0, pid 1. still accept the key {OLD.id}: see that its machine"
+            KeysError, match=f"the key {OLD.id} is still accepted by host .worker 0, pid 1.: see that its machine"
         ):
             await cluster.retire()
         assert cluster.files.read().previous == ()
