@@ -10,8 +10,9 @@ org.apache.zookeeper.server.FinalRequestProcessor.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kazoo.exceptions import EXCEPTIONS
 
@@ -32,7 +33,8 @@ _INT: Final = Struct("!i")
 _STAT: Final = Struct("!qqqqiiiqiiq")
 
 
-class ReadMany(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReadMany:
     """The request, as kazoo's connection takes it."""
 
     paths: Sequence[str]
@@ -42,7 +44,7 @@ class ReadMany(NamedTuple):
 
     def serialize(self) -> bytes:
         """Write it."""
-        parts = []
+        parts: list[bytes] = []
         for path in self.paths:
             name = path.encode()
             parts += (_HEADER.pack(_GET_DATA, False, -1), _INT.pack(len(name)), name, b"\0")  # without a watch
