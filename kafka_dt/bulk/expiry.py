@@ -14,7 +14,7 @@ from kafka_dt.bulk.decisions import Decision, Fail, Leave, Remove
 from kafka_dt.bulk.opening import OpenedToken, TokenTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from kafka_dt.bulk.filters import TokenFilter
     from kafka_dt.tokens import Keyring
@@ -76,22 +76,3 @@ class ExpireOfKey(TokenTask):
         if token.key_id != self._key_id:
             return Leave()
         return Remove() if self._live or token.is_expired(self._now_ms()) else Fail(STILL_LIVE)
-
-
-class ExpireOfKeys(TokenTask):
-    """Ends the tokens that certain keys made.
-
-    Args:
-        keyring: of the cluster; it still holds the keys.
-        key_ids: of the keys; None among them means the tokens that do not say which key made them.
-    """
-
-    announces = True
-
-    def __init__(self, keyring: Keyring, key_ids: Collection[str | None]) -> None:
-        super().__init__(keyring)
-        self._ending = frozenset(key_ids)
-
-    def decide(self, opened: OpenedToken) -> Decision:
-        """Decide about one token."""
-        return Remove() if opened.token.key_id in self._ending else Leave()
