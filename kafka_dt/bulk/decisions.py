@@ -1,7 +1,7 @@
 """What a task may decide about a token znode, and what became of it.
 
 A task is a function of token ids and the bytes of their znodes. It is called in threads, several at once, so it keeps
-nothing but what never changes. What it has to tell besides travels in the `note` of its decisions.
+nothing that a decision rests on. What it has to tell besides travels in the `note` of its decisions.
 
 Source: KIP-395, "Future work" (a tool for all existing delegation tokens).
 """

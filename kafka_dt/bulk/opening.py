@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafka_dt.bulk.decisions import Decision, Fail
-from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.sealing import derive, is_sealed, open_sealed, salt_of
+from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt.zookeeper.sealing import derive, is_sealed, likely_first, open_sealed, salt_of
+from kafka_dt.zookeeper.token_codec import named, require_key
 from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
@@ -70,11 +71,12 @@ class TokenTask(ABC):
     def __init__(self, keyring: Keyring) -> None:
         self._keys = keyring.keys
         self._key_ids = frozenset(key.id for key in self._keys)
+        self._likely = self._keys[0]
 
     def __call__(self, found: Sequence[Found]) -> list[Decision]:
         """Decide about each znode of a batch."""
         salts = [salt_of(data) for _, data in found if is_sealed(data)]
-        ahead = DerivedForBatch(self._keys[0], [salt for salt in salts if salt])
+        ahead = DerivedForBatch(self._likely, [salt for salt in salts if salt])
         return [self._decision(token_id, data, ahead) for token_id, data in found]
 
     @abstractmethod
@@ -93,13 +95,11 @@ class TokenTask(ABC):
 
     def _open(self, token_id: str, data: bytes, ahead: DerivedForBatch) -> OpenedToken:
         if is_sealed(data):
-            opened = open_sealed(self._keys, data, ahead)
+            opened = open_sealed(likely_first(self._keys, self._likely), data, ahead)
             plaintext, sealed_by = opened.plaintext, opened.key
+            self._likely = opened.key
         else:
             plaintext, sealed_by = data, None
-        token = TokenZnode.decode(plaintext)
-        if token.token_id != token_id:
-            raise InvalidZnode("it names another token")
-        if token.key_id is not None and token.key_id not in self._key_ids:
-            raise UnknownKey(f"the key {token.key_id} that made it is not in the ring", key_id=token.key_id)
+        token = named(token_id, TokenZnode.decode(plaintext))
+        require_key(token, self._key_ids.__contains__)
         return OpenedToken(token, plaintext, sealed_by)

@@ -123,6 +123,18 @@ def open_sealed(keys: Sequence[SecretKey], data: bytes, derive: Derive = derive)
     raise UnknownKey("its MAC fits no key in the ring")
 
 
+def likely_first(keys: Sequence[SecretKey], likely: SecretKey | None) -> Sequence[SecretKey]:
+    """Return the order in which `open_sealed` should try keys: a wrong one costs a derivation.
+
+    Args:
+        keys: those of a ring.
+        likely: the key that opened the znode before, for what one key has sealed is often many; None = not known.
+    """
+    if likely is None or likely is keys[0] or likely not in keys:
+        return keys
+    return (likely, *(key for key in keys if key is not likely))
+
+
 def _decoded(data: bytes) -> bytes:
     """Undo the base64, and see that all parts are there."""
     try:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from kafka_dt.zookeeper.batches import Batches
 from kafka_dt.zookeeper.derived_ahead import DerivedAhead
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.sealing import SALT_BYTES, Derive, derive, is_sealed, open_sealed, seal
+from kafka_dt.zookeeper.sealing import SALT_BYTES, Derive, derive, is_sealed, likely_first, open_sealed, seal
 from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TokenCodec:
         ahead: how many derivations are kept ready for what will be sealed, so that it need not wait for them.
     """
 
-    __slots__ = ("_ahead", "_batches", "_derivations", "_derive", "_random_bytes", "keyring", "seals")
+    __slots__ = ("_ahead", "_batches", "_derivations", "_derive", "_likely", "_random_bytes", "keyring", "seals")
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class TokenCodec:
         self.keyring = keyring
         self.seals = seal
         self._random_bytes = random_bytes
+        self._likely: SecretKey | None = None
         self._derivations = derivations
         self._derive = derive if derivations is None else derivations.derive
         self._batches = Batches(executor, os.cpu_count() or 1)
@@ -123,11 +124,13 @@ class TokenCodec:
         while True:
             keys = self._keys
             try:
-                opened = await self._batches.submit(partial(_open, keys, token_id, data, self._derive))
+                in_order = likely_first(keys, self._likely)
+                opened = await self._batches.submit(partial(_open, in_order, token_id, data, self._derive))
             except UnknownKey:
                 if keys == self._keys:
                     raise
             else:
+                self._likely = opened.sealed_by
                 self._require_key(opened.token)
                 return opened
 
@@ -136,7 +139,8 @@ class TokenCodec:
         if self._derivations is None:
             return None
         try:
-            token = _open(self._keys, token_id, data, self._derivations.find).token
+            in_order = likely_first(self._keys, self._likely)
+            token = _open(in_order, token_id, data, self._derivations.find).token
         except LookupError:
             return None
         self._require_key(token)
@@ -144,7 +148,7 @@ class TokenCodec:
 
     def decode_plain(self, token_id: str, data: bytes) -> Token:
         """Read a token that is not sealed; raises as `decode`."""
-        token = _named(token_id, TokenZnode.decode(data))
+        token = named(token_id, TokenZnode.decode(data))
         self._require_key(token)
         return token
 
@@ -153,17 +157,31 @@ class TokenCodec:
         return () if self.keyring is None else self.keyring.keys
 
     def _require_key(self, token: Token) -> None:
-        if token.key_id is not None and (self.keyring is None or self.keyring.get(token.key_id) is None):
-            raise UnknownKey(f"the key {token.key_id} that made it is not in the ring")
+        require_key(token, lambda key_id: self.keyring is not None and self.keyring.get(key_id) is not None)
+
+
+def named(token_id: str, token: Token) -> Token:
+    """Return a token that was read from the znode of that name.
+
+    Raises:
+        InvalidZnode: the znode holds another one.
+    """
+    if token.token_id != token_id:
+        raise InvalidZnode("it names another token")
+    return token
+
+
+def require_key(token: Token, is_in_ring: Callable[[str], bool]) -> None:
+    """See that the key is there which made a token, if the token names it.
+
+    Raises:
+        UnknownKey: it is not.
+    """
+    if token.key_id is not None and not is_in_ring(token.key_id):
+        raise UnknownKey(f"the key {token.key_id} that made it is not in the ring", key_id=token.key_id)
 
 
 def _open(keys: Sequence[SecretKey], token_id: str, data: bytes, derive: Derive) -> Decoded:
     """Open and read a token, in a thread."""
     opened = open_sealed(keys, data, derive)
-    return Decoded(_named(token_id, TokenZnode.decode(opened.plaintext)), opened.key)
-
-
-def _named(token_id: str, token: Token) -> Token:
-    if token.token_id != token_id:
-        raise InvalidZnode("it names another token")
-    return token
+    return Decoded(named(token_id, TokenZnode.decode(opened.plaintext)), opened.key)

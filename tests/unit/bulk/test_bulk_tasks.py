@@ -13,6 +13,7 @@ from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.sealing import is_sealed, open_sealed
+from tests.support.derivations_counted import derivations_counted
 from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
 
 TOKEN = token()
@@ -162,6 +163,18 @@ def test_each_znode_of_a_batch_is_decided_about_by_itself() -> None:
     decisions = Seal(RING, os.urandom)([(TOKEN.token_id, data) for data in contents])
     assert [type(each) for each in decisions] == [Write, Leave, Fail, Write, Fail, Fail, Write]
     assert [opened(decisions[index]) for index in (0, 3, 6)] == [(plain(TOKEN), NEW_KEY)] * 3
+
+
+def test_the_key_that_opened_the_last_znode_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    derivations = derivations_counted(monkeypatch)
+    verify, old = Verify(RING), sealed(TOKEN, OLD_KEY)
+    for costs in ([NEW_KEY, OLD_KEY], [OLD_KEY], [OLD_KEY]):
+        derivations.clear()
+        assert decided(verify, old) == Leave()
+        assert derivations == costs
+    derivations.clear()
+    assert decided(verify, sealed(TOKEN)) == Leave()
+    assert derivations[-1] == NEW_KEY
 
 
 def test_a_decision_to_seal_is_sealed() -> None:

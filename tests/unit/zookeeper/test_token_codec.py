@@ -16,6 +16,7 @@ from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
 from kafka_dt.zookeeper.sealing import is_sealed, seal
 from kafka_dt.zookeeper.token_codec import TokenCodec
 from kafka_dt.zookeeper.znodes import TokenZnode
+from tests.support.derivations_counted import derivations_counted
 from tests.support.token_codecs import CURRENT, FOREIGN, OLDER, HeldExecutor, codec_of
 
 ALICE = Principal.user("alice")
@@ -63,6 +64,16 @@ async def test_what_older_keys_have_sealed_is_read() -> None:
     data = await codec_of(Keyring(OLDER), seal=True).encode(replace(TOKEN, key_id=OLDER.id))
     decoded = await codec_of(Keyring(CURRENT, previous=[OLDER])).decode(TOKEN.token_id, data)
     assert decoded.sealed_by is OLDER
+
+
+async def test_the_key_that_opened_the_last_znode_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = await codec_of(Keyring(OLDER), seal=True).encode(replace(TOKEN, key_id=None))
+    codec = codec_of(Keyring(CURRENT, previous=[OLDER]))
+    derivations = derivations_counted(monkeypatch)
+    for costs in ([CURRENT, OLDER], [OLDER]):
+        derivations.clear()
+        assert (await codec.decode(TOKEN.token_id, old)).sealed_by is OLDER
+        assert derivations == costs
 
 
 async def test_what_is_written_is_sealed_with_the_current_key() -> None:
