@@ -12,8 +12,6 @@ The next key stands there twice, which makes no difference to a node, so that a 
 another order is not taken for a rotation, and an older key for the next one.
 
 Each file is replaced as a whole, and whatever mixture of old and new a node reads, it finds the keys it needs.
-
-Limit: a key of several lines cannot be among the previous ones.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.config import ConfigError, SecretKeys
+from kafka_dt.config import SecretKeys
 from kafka_dt.config.option import resolve_secret
-from kafka_dt.config.secret_keys import CURRENT, PREVIOUS, join_keys, split_keys
+from kafka_dt.config.secret_keys import CURRENT, PREVIOUS, check_current, join_keys, split_keys
 from kafka_dt.files import replace_file
 from kafka_dt.tokens import SecretKey
 
@@ -103,24 +101,22 @@ class KeyFiles:
         Raises:
             ConfigError: one of them cannot be used.
         """
-        current = resolve_secret(CURRENT, f"file:{self.current}").value
-        if not current:
-            raise ConfigError(CURRENT, f"the secret's file {self.current} is empty")
+        current = resolve_secret(CURRENT, f"file:{self.current}")
+        check_current(current)
         previous = split_keys(resolve_secret(PREVIOUS, f"file:{self.previous}").value)
-        return HeldKeys.of(SecretKeys(current, previous))
+        return HeldKeys.of(SecretKeys(current.value, previous))
 
     def prepare(self, new: str) -> None:
         """Have nodes accept a key that is to come: it and the current one go before the older ones.
 
         Raises:
-            KeysError: the current key cannot be kept there, a rotation is under way, or a file cannot be replaced.
+            KeysError: a rotation is under way, or a file cannot be replaced.
+            ConfigError: a file cannot be used.
             OSError: a file cannot be written.
         """
         keys = self.read()
         if keys.stage is not Stage.IDLE:  # where directories are not locked
             raise KeysError(f"somebody else has begun a rotation, to the key {keys.previous[0].id}")
-        if split_keys(keys.texts.current) != (keys.texts.current,):
-            raise KeysError(f"the key in {self.current} has more than one line: {self.previous} cannot hold it")
         older = [text for text in keys.texts.previous if text != keys.texts.current]
         # With what is in it: whether it can be replaced is better known now than in the middle of the rotation.
         _replace(self.current, [keys.texts.current])

@@ -14,17 +14,19 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.config import ConfigError, SecretKeyFiles, Settings, load
+from kafka_dt.config import SecretKeyFiles, Settings, load
 from kafka_dt.log import set_up_logging
 from kafka_dt.tokens import HmacAlgorithm, Keyring
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.configuration import zookeeper_settings
+from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -91,17 +93,22 @@ def node_settings(config: Path | None, overrides: tuple[str, ...]) -> Settings:
     """Load the settings of a node for a command that says nothing but its result.
 
     Raises:
-        ConfigError: they cannot be used, or hold no secret key.
+        ConfigError: they cannot be used.
+        click.ClickException: they lack the address of ZooKeeper, or the secret key.
     """
     set_up_logging("keys", logging.ERROR)
     settings = load(config, overrides).settings
     if not settings.zookeeper_connect:
-        raise ConfigError("zookeeper.connect", "is needed: name the server.properties of a node with --config")
-    if settings.secret_key is None:
-        raise ConfigError(
-            "delegation.token.secret.key", "is needed: name the server.properties of a node with --config"
-        )
+        raise _lacking(config, "zookeeper.connect")
+    if SecretKeyFiles(settings).keys is None:
+        raise _lacking(config, "delegation.token.secret.key")
     return settings
+
+
+def _lacking(config: Path | None, key: str) -> click.ClickException:
+    if config is None:
+        return click.UsageError(f"Missing option '--config', the server.properties of a node: {key} is needed.")
+    return click.ClickException(f"{config} has no {key}")
 
 
 def keyring_of(settings: Settings) -> Keyring:
@@ -119,15 +126,22 @@ def keyring_of(settings: Settings) -> Keyring:
 
 @asynccontextmanager
 async def connected(settings: Settings) -> AsyncIterator[ZooKeeperClient]:
-    """Give a client that is connected as the node would be.
+    """Give a client that is connected as the node would be, but makes no chroot.
 
     Raises:
         ConfigError: the settings cannot be used.
+        NoChroot: the one of the settings does not exist.
         ZooKeeperError: ZooKeeper cannot be reached.
     """
-    client = ZooKeeperClient(zookeeper_settings(settings))
+    client = ZooKeeperClient(replace(zookeeper_settings(settings), makes_chroot=False))
     await client.start()
     try:
         yield client
     finally:
         await client.close()
+
+
+async def tell_if_no_token_was_made(client: ZooKeeperClient, settings: Settings) -> None:
+    """Write to stderr if no token was ever made there: a wrong address looks like a cluster where all is well."""
+    if await client.exists(TokenZnode.PARENT) is None:
+        click.echo(f"No token was ever made at {settings.zookeeper_connect}: see zookeeper.connect", err=True)

@@ -5,7 +5,8 @@
     files.refresh()              # now and then, in a thread: it reads files
 
 `delegation.token.secret.key` holds the current key, `kafka.dt.secret.keys.previous` older ones, one a line. A key is
-text, and shown by nothing here.
+text, and shown by nothing here. Each has a file of its own, and that of the current key holds no other: what a mistake
+with the files would make of the key is refused at the start, and later not taken over.
 
 The current key's file is read first. `kafka-dt keys rotate` relies on it: it writes a new key to the older ones' file
 before it makes it the current one, so whoever reads the new current key finds the one before it in the other file.
@@ -24,6 +25,7 @@ from kafka_dt.files import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from kafka_dt.config.settings import Settings
     from kafka_dt.files import Stamp
@@ -47,6 +49,9 @@ class SecretKeyFiles:
 
     Args:
         settings: as they were read at the start.
+
+    Raises:
+        ConfigError: a file does not hold what it should.
     """
 
     keys: SecretKeys | None
@@ -93,16 +98,47 @@ def join_keys(keys: Iterable[str]) -> str:
     return "".join(f"{key}\n" for key in keys)
 
 
+def check_current(secret: Secret) -> None:
+    """See that the file of the current key, if it is in one, holds one key.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if secret.file is None:
+        return
+    match split_keys(secret.value):
+        case ():
+            raise ConfigError(CURRENT, f"the secret's file {secret.file} is empty")
+        case (key,) if key == secret.value:
+            return
+    raise ConfigError(
+        CURRENT,
+        f"the secret's file {secret.file} has more than one line: leave the current key alone in it, older ones go to "
+        f"the file of {PREVIOUS}",
+    )
+
+
 def _keys(current: Secret | None, previous: Secret | None) -> SecretKeys | None:
     if current is None:
         return None
+    if previous and current.file and previous.file and _are_same(current.file, previous.file):
+        raise ConfigError(
+            PREVIOUS,
+            f"{previous.file} is also the file of {CURRENT}: put the older keys in a file of their own, which is empty "
+            "if there are none",
+        )
+    check_current(current)
     return SecretKeys(current.value, split_keys(previous.value) if previous else ())
+
+
+def _are_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # whatever is the matter is told when it is read
+        return False
 
 
 def _read_again(name: str, secret: Secret) -> Secret:
     if secret.file is None:
         return secret
-    read = resolve_secret(name, f"file:{secret.file}")
-    if not read.value and name == CURRENT:
-        raise ConfigError(name, f"the secret's file {secret.file} is empty")
-    return replace(secret, value=read.value)
+    return replace(secret, value=resolve_secret(name, f"file:{secret.file}").value)

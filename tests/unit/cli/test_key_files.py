@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from kafka_dt.cli import main
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.config import SecretKeys, from_properties
+from kafka_dt.config import ConfigError, SecretKeys, from_properties
 from kafka_dt.tokens import SecretKey
 
 CURRENT = "delegation.token.secret.key"
@@ -136,7 +136,7 @@ def test_nothing_shows_a_key(files: KeyFiles) -> None:
 
 def test_a_key_of_several_lines_is_not_made_a_previous_one(files: KeyFiles) -> None:
     files.current.write_text("first line\nsecond line")
-    with pytest.raises(KeysError, match="more than one line"):
+    with pytest.raises(ConfigError, match="more than one line"):
         files.prepare(NEW)
     assert files.previous.read_text() == f"{OLD}\n"
 
@@ -155,6 +155,20 @@ def test_keys_that_are_in_no_files_are_one_line_that_says_how_to_get_there(
     assert line.startswith(f"Error: {missing} has to be a file, ")
     assert f"{missing}=file:/path/to/it" in line
     assert "k" * 40 not in line
+
+
+@pytest.mark.parametrize(
+    "command", [["list"], ["rotate"], ["retire", "0" * 16], ["seal"], ["unseal"], ["verify"]], ids=lambda each: each[0]
+)
+def test_one_file_for_both_settings_is_refused_and_stays_as_it_is(files: KeyFiles, command: list[str]) -> None:
+    files.previous.unlink()
+    files.previous.symlink_to(files.current)
+    settings = {CURRENT: f"file:{files.current}", PREVIOUS: f"file:{files.previous}"}
+    overrides = [f"--override={key}={value}" for key, value in settings.items()]
+    result = CliRunner().invoke(main, ["keys", *command, "--override=zookeeper.connect=127.0.0.1:1", *overrides])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {PREVIOUS}: {files.previous} is also the file of {CURRENT}: ")
+    assert files.current.read_text() == f"{NOW}\n"
 
 
 @pytest.mark.parametrize("settings", [{}, {"zookeeper.connect": "127.0.0.1:1"}])

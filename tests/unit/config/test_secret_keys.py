@@ -71,7 +71,11 @@ def test_the_previous_keys_may_all_be_gone_and_come_back(files: Files) -> None:
     assert found.keys == SecretKeys("second", ("first",))
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xfe"], ids=["gone", "empty", "a line end", "no text"])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"\n", b" \n", b"\xff\xfe", b"a\nb\n"],
+    ids=["gone", "empty", "a line end", "a blank", "no text", "two lines"],
+)
 def test_a_file_that_cannot_be_used_is_an_error_and_changes_nothing(files: Files, content: bytes | None) -> None:
     found = files.load()
     files.previous.write_text("zero\n")
@@ -79,7 +83,7 @@ def test_a_file_that_cannot_be_used_is_an_error_and_changes_nothing(files: Files
         files.current.unlink()
     else:
         files.current.write_bytes(content)
-    problem = rf"^{CURRENT}: the secret's file \S+/current (cannot be read: .+|is empty)$"
+    problem = rf"^{CURRENT}: the secret's file \S+/current (cannot be read: .+|is empty|has more than one line: .+)$"
     for _ in range(2):
         with pytest.raises(ConfigError, match=problem):
             found.refresh()
@@ -117,6 +121,26 @@ def test_an_empty_file_ends_the_start(tmp_path: Path, name: str) -> None:
     empty.write_text("\n")
     with pytest.raises(ConfigError, match=f"{name}: the secret's file {empty} is empty"):
         from_properties({name: f"file:{empty}"})
+
+
+def test_a_current_key_of_several_lines_ends_the_start_if_it_is_in_a_file(files: Files) -> None:
+    files.current.write_text("second\nfirst\n")
+    with pytest.raises(ConfigError, match=f"^{CURRENT}: the secret's file {files.current} has more than one line: "):
+        files.load()
+    # A broker's properties can hold a line end as well.
+    settings = from_properties({CURRENT: "second\nfirst", PREVIOUS: f"file:{files.previous}"}).settings
+    assert SecretKeyFiles(settings).keys == SecretKeys("second\nfirst", ("first",))
+
+
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+def test_one_file_for_both_settings_ends_the_start(files: Files, link: str | None) -> None:
+    files.previous.unlink()
+    if link is None:
+        files.previous = files.current
+    else:
+        getattr(files.previous, link)(files.current)
+    with pytest.raises(ConfigError, match=f"^{PREVIOUS}: {files.previous} is also the file of {CURRENT}: "):
+        files.load()
 
 
 def test_nothing_shows_a_key(files: Files) -> None:

@@ -85,7 +85,7 @@ async def test_an_unknown_key_is_looked_for_at_once_and_once(worker: Worker) -> 
     assert worker.changes == [(OLD, NEW)]
 
 
-@pytest.mark.parametrize("content", ["", None])
+@pytest.mark.parametrize("content", ["", "n" * 40 + "\n" + "o" * 40, None])
 async def test_a_file_that_cannot_be_used_is_one_line_until_it_changes(
     worker: Worker, caplog: pytest.LogCaptureFixture, content: str | None
 ) -> None:
