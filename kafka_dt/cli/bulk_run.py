@@ -30,7 +30,7 @@ from rich.text import Text
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.engine import process, token_ids
 from kafka_dt.bulk.summary import Summary
-from kafka_dt.cli.node_options import Output, connected
+from kafka_dt.cli.node_options import Output, connected, tell_if_no_token_was_made
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
@@ -95,10 +95,12 @@ class BulkRun:
         async with connected(settings) as client:
             if before is not None:
                 await before(client)
+            await tell_if_no_token_was_made(client, settings)
             names = await token_ids(client)
 
             async def work(stop: asyncio.Event, report: Report) -> None:
-                await process(client, names, task, report=report, now_ms=now_ms, dry_run=self._dry_run, stop=stop)
+                if names:  # without any, not even the znode below which changes are told is made
+                    await process(client, names, task, report=report, now_ms=now_ms, dry_run=self._dry_run, stop=stop)
 
             await self.through(len(names), work, heard=heard)
 

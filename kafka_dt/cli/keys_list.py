@@ -26,7 +26,15 @@ from kafka_dt.bulk.census import census
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_files import HeldKeys, Stage
 from kafka_dt.cli.key_nodes import counted, named
-from kafka_dt.cli.node_options import Output, connected, keyring_of, node_options, node_settings, now_ms
+from kafka_dt.cli.node_options import (
+    Output,
+    connected,
+    keyring_of,
+    node_options,
+    node_settings,
+    now_ms,
+    tell_if_no_token_was_made,
+)
 from kafka_dt.config import ConfigError, SecretKeyFiles, Settings
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.node_registry import live_nodes
@@ -69,6 +77,7 @@ async def _look(settings: Settings) -> Found:
     assert keys is not None  # noqa: S101 - there is a secret key
     keyring = keyring_of(settings)
     async with connected(settings) as client:
+        await tell_if_no_token_was_made(client, settings)
         nodes = await live_nodes(client)
         return Found(HeldKeys.of(keys), keyring, await census(client, keyring, now_ms=now_ms), nodes)
 

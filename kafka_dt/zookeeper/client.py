@@ -30,6 +30,7 @@ from kafka_dt.zookeeper.errors import (
     AccessDenied,
     CannotConnect,
     ConnectionLost,
+    NoChroot,
     NodeExists,
     RequestTooLarge,
     ZooKeeperError,
@@ -100,21 +101,22 @@ class ZooKeeperClient:
         self._listeners.append(listener)
 
     async def start(self) -> None:
-        """Connect, and make the chroot if it is missing, as a broker does.
+        """Connect, and make the chroot if it is missing, as a broker does, where the settings want that.
 
         Raises:
             CannotConnect: it did not work within the connection timeout.
+            NoChroot: it is missing, and not to be made.
             AccessDenied: ZooKeeper refuses the login, or does not let us make the chroot.
         """
         await self._session.start()
         try:
             async with asyncio.timeout(self._settings.connection_timeout_ms / 1000):
-                await self._make_chroot()
+                await self._have_chroot()
         except TimeoutError:
             await self.close()
             reason = self._session.trouble
             raise CannotConnect(self._settings.connect, self._settings.connection_timeout_ms, reason) from None
-        except AccessDenied:
+        except (AccessDenied, NoChroot):
             await self.close()
             raise
 
@@ -235,7 +237,7 @@ class ZooKeeperClient:
             except NodeExists:
                 return  # somebody else was quicker
 
-    async def _make_chroot(self) -> None:
+    async def _have_chroot(self) -> None:
         while True:
             await self._connected.wait()
             try:
@@ -248,6 +250,8 @@ class ZooKeeperClient:
     async def _ensure_chroot(self) -> None:
         if await self.exists("/") is not None:
             return
+        if not self._settings.makes_chroot:
+            raise NoChroot(self._chroot)
         chroot, self._chroot = self._chroot, ""
         try:
             await self.ensure_path(chroot)

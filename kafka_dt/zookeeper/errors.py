@@ -9,6 +9,7 @@ ZooKeeperError
   RequestRefused        any other answer of the server
   RequestTooLarge       it was not sent, because a server would close the connection
   MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
+  NoChroot              the chroot does not exist, and is not ours to make
   CannotConnect         no connection within the time allowed at the start
   LoginUnusable         the login, or the lack of one, does not fit what is asked for
   InvalidZnode          the bytes of a znode are not what Kafka writes there
@@ -108,6 +109,18 @@ class CannotConnect(ZooKeeperError):
         super().__init__(f"cannot connect to ZooKeeper at {connect} within {timeout_ms} ms: {reason}")
         self.connect = connect
         self.timeout_ms = timeout_ms
+
+
+class NoChroot(ZooKeeperError):
+    """The chroot of `zookeeper.connect` does not exist.
+
+    Attributes:
+        chroot: its path.
+    """
+
+    def __init__(self, chroot: str) -> None:
+        super().__init__(f"ZooKeeper has no {chroot}: see zookeeper.connect")
+        self.chroot = chroot
 
 
 class LoginUnusable(ZooKeeperError):

@@ -40,7 +40,7 @@ class ZooKeeperSettings:
     """How to reach ZooKeeper, and as whom."""
 
     connect: str
-    """`zookeeper.connect`: `host:port,host:port` and an optional chroot, which is made when missing."""
+    """`zookeeper.connect`: `host:port,host:port` and an optional chroot."""
     session_timeout_ms: int = DEFAULT_TIMEOUT_MS
     """`zookeeper.session.timeout.ms`: the server may shorten or lengthen it."""
     connection_timeout_ms: int = DEFAULT_TIMEOUT_MS
@@ -53,5 +53,7 @@ class ZooKeeperSettings:
     """How to talk TLS, with trust, own certificate and host name check as wanted; None = without TLS."""
     has_certificate: bool = False
     """Whether `tls` has a certificate of ours, so that `set_acl` has somebody to give the znodes to."""
+    makes_chroot: bool = True
+    """Whether a chroot that is missing is made, as nodes do; for a command it is a slip of the pen."""
     max_in_flight: int = DEFAULT_MAX_IN_FLIGHT
     """How many requests may wait for an answer at once; more wait in this process."""

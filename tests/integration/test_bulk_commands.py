@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
 
 from kafka_dt.bulk.engine import BulkLimits, process, token_ids
 from kafka_dt.bulk.summary import Summary
@@ -308,6 +309,39 @@ def test_without_a_filter_a_script_has_to_say_all(cluster: Cluster) -> None:
     assert "say --all" in done.stderr
     assert counts(cluster.run("token", "expire-all", "--yes")) == (3, 0, 0, 0)
     assert cluster.znodes.ids() == set()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "seal"),
+        ("keys", "unseal"),
+        ("keys", "verify"),
+        ("keys", "list"),
+        ("token", "expire-all", "--all"),
+    ],
+    ids=" ".join,
+)
+def test_a_slip_in_the_chroot_is_told_and_nothing_is_made(zookeeper_connect: str, command: tuple[str, ...]) -> None:
+    address, _, chroot = zookeeper_connect.partition("/")
+    secret = ("--override", f"delegation.token.secret.key={SECRET_KEY}")
+
+    def ask(connect: str) -> Result:
+        return CliRunner().invoke(main, [*command, *secret, "--override", f"zookeeper.connect={connect}"])
+
+    missing = ask(f"{zookeeper_connect}/wrong")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert missing.stderr == f"Error: ZooKeeper has no /{chroot}/wrong: see zookeeper.connect\n"
+    other = ask(zookeeper_connect)
+    assert other.exit_code == 0
+    assert other.stderr == f"No token was ever made at {zookeeper_connect}: see zookeeper.connect\n"
+    kazoo = KazooClient(hosts=address)
+    kazoo.start()
+    try:
+        assert kazoo.get_children(f"/{chroot}") == []
+    finally:
+        kazoo.stop()
+        kazoo.close()
 
 
 def test_zookeeper_out_of_reach_is_one_line(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.node_options import Output
 from kafka_dt.cli.token_expire_all import expire_all
 
+KEY_SETTING = "delegation.token.secret.key"
 RESULTS = [
     Result("a", Outcome.CHANGED),
     Result("b", Outcome.CHANGED),
@@ -182,9 +184,20 @@ def test_an_instant_is_iso_8601_or_milliseconds(text: str, milliseconds: int) ->
     assert option.type.convert(text, None, None) == milliseconds
 
 
-@pytest.mark.parametrize("command", ["seal", "unseal", "verify"])
+@pytest.mark.parametrize("command", ["seal", "unseal", "verify", "list"])
 def test_without_settings_a_command_says_what_it_needs(command: str) -> None:
     result = CliRunner().invoke(main, ["keys", command])
-    assert result.exit_code == 1
-    assert "--config" in result.stderr
+    assert result.exit_code == 2
+    assert "Missing option '--config'" in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "missing"),
+    [("delegation.token.secret.key=secret", "zookeeper.connect"), ("zookeeper.connect=x:1", KEY_SETTING)],
+)
+def test_settings_that_lack_something_are_named(tmp_path: Path, content: str, missing: str) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(content)
+    result = CliRunner().invoke(main, ["keys", "verify", "--config", str(file)])
+    assert (result.exit_code, result.stderr) == (1, f"Error: {file} has no {missing}\n")
