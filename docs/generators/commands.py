@@ -17,6 +17,11 @@ _HEAD: Final = """\
 
 Every command ends with status 0; with 1 when the operation was refused or failed, after one line on standard error;
 with 2 for wrong usage. `--help` tells the same as this page, which is generated from it.
+
+Work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token expire-all`) that Ctrl-C or SIGTERM interrupted
+ends with status 130, after what it has done so far. It can be run again. Its `--output json` counts by the same names
+in every command: `changed` (sealed, unsealed, ended), `unchanged` (as it should be, valid, not meant), `gone` (others
+deleted it meanwhile) and `failed`. `total` is how many tokens there are, done or not.
 """
 
 

@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
     from kafka_dt.bulk.filters import TokenFilter
     from kafka_dt.tokens import Keyring
+    from kafka_dt.zookeeper.errors import InvalidZnode
 
+NOT_READABLE: Final = "not readable"
+"""The note of a token that `Expire` leaves because nobody can say whether it is meant."""
 STILL_LIVE: Final = "a live token of the key"
 """Why `ExpireOfKey` leaves a token."""
 
 
 class Expire(TokenTask):
     """Ends the tokens that a filter selects; the note of a removal is the owner.
+
+    What is not readable fails where every token is meant, and else is left (`NOT_READABLE`).
 
     Args:
         keyring: of the cluster.
@@ -44,6 +49,10 @@ class Expire(TokenTask):
         if self._selected.selects(owner, map(str, token.renewers), token.issue_timestamp_ms):
             return Remove(owner)
         return Leave()
+
+    def refuse(self, error: InvalidZnode) -> Decision:
+        """Decide about what is not readable."""
+        return super().refuse(error) if self._selected.selects_all else Leave(NOT_READABLE)
 
 
 class ExpireOfKey(TokenTask):

@@ -8,7 +8,10 @@
 On a terminal a bar shows rate and time left; elsewhere a line is written now and then. The first Ctrl-C (or SIGTERM)
 ends the run after the batches under way, the next one at once; either way the summary tells what was done so far.
 
-Exit status: 0; 1 when anything failed; 130 when it was interrupted.
+The table has each command's own words. The JSON is stable: `changed`, `unchanged`, `gone`, `failed`, `total` (how many
+tokens there are, done or not), `failures`, `dryRun`, `interrupted`, `seconds`, and what a command adds.
+
+Exit status: 0; 1 when anything failed, with one line on stderr; 130 when it was interrupted.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from rich.text import Text
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.engine import process, token_ids
 from kafka_dt.bulk.summary import Summary
+from kafka_dt.cli.key_nodes import counted
 from kafka_dt.cli.node_options import Output, connected, tell_if_no_token_was_made
 
 if TYPE_CHECKING:
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
 INTERRUPTED: Final = 130
+WORDS: Final[Mapping[Outcome, str]] = {outcome: outcome.value for outcome in Outcome}
 PLAIN_INTERVAL_S: Final = 5.0
 """How often progress is told where there is no terminal."""
 
@@ -56,11 +61,14 @@ class BulkRun:
     Args:
         title: what is done, for the progress: "Sealing".
         dry_run: whether it is only found out what would be done.
+        words: the rows of the table; None = WORDS.
     """
 
-    def __init__(self, title: str, *, dry_run: bool = False) -> None:
+    def __init__(self, title: str, *, dry_run: bool = False, words: Mapping[Outcome, str] | None = None) -> None:
         self._title = title
         self._dry_run = dry_run
+        self._words = words or ({**WORDS, Outcome.CHANGED: "would change"} if dry_run else WORDS)
+        self._total = 0
         self._console = Console(stderr=True, highlight=False)
         self._stop: asyncio.Event | None = None
         self._seconds = 0.0
@@ -119,6 +127,7 @@ class BulkRun:
             heard: hears the results, too.
         """
         stop = self._stop = asyncio.Event()
+        self._total = total
         begun_s = time.monotonic()
         with self._progress(total) as advance, _signals_to(self._interrupt):
 
@@ -143,7 +152,11 @@ class BulkRun:
         self._console.print(line, soft_wrap=True, markup=False)
 
     def write_summary(
-        self, output: Output, more: Mapping[str, object] | None = None, lines: Sequence[str] = ()
+        self,
+        output: Output,
+        more: Mapping[str, object] | None = None,
+        lines: Sequence[str] = (),
+        apart: Mapping[str, int] | None = None,
     ) -> None:
         """Print what was done.
 
@@ -151,12 +164,13 @@ class BulkRun:
             output: in which form.
             more: further fields of the JSON.
             lines: further lines of the table, first of all.
+            apart: what has rows of its own in the table and is among the unchanged ones in the JSON.
         """
         summary, failures = self.summary, self.summary.failures
         if output is Output.JSON:
             document: dict[str, Any] = {
                 **{outcome.value: summary.counts[outcome] for outcome in Outcome},
-                "total": summary.total,
+                "total": self._total,
                 "failures": [
                     {"reason": reason, "count": failed.count, "tokenIds": failed.token_ids}
                     for reason, failed in failures.items()
@@ -170,21 +184,24 @@ class BulkRun:
             return
         for line in lines:
             click.echo(line)
-        for outcome in Outcome:
-            click.echo(f"{self._word(outcome):13} {summary.counts[outcome]}")
+        apart = apart or {}
+        rows = {word: summary.counts[outcome] for outcome, word in self._words.items()}
+        if Outcome.UNCHANGED in self._words:
+            rows[self._words[Outcome.UNCHANGED]] -= sum(apart.values())
+        for word, count in {**rows, **apart}.items():
+            click.echo(f"{word:13} {count}")
         for reason, failed in sorted(failures.items(), key=lambda item: -item[1].count):
             named = ", ".join(map(ascii_name, failed.token_ids))
             click.echo(f"  {failed.count} x {reason}: {named}{', ...' if failed.count > len(failed.token_ids) else ''}")
-        click.echo(f"{summary.total} tokens in {self._seconds:.1f} s{_rate(summary.total, self._seconds)}")
+        click.echo(f"{counted(summary.total, 'token')} in {self._seconds:.1f} s{_rate(summary.total, self._seconds)}")
 
     def exit(self) -> None:
         """End the process as the work has ended."""
+        if self.summary.failed:
+            self.tell(f"Failed: {counted(self.summary.failed, 'token')} of {self._total:,}")
         if self.interrupted:
             sys.exit(INTERRUPTED)
         sys.exit(1 if self.summary.failed else 0)
-
-    def _word(self, outcome: Outcome) -> str:
-        return "would change" if self._dry_run and outcome is Outcome.CHANGED else outcome.value
 
     def _interrupt(self, task: asyncio.Task[Any]) -> None:
         if self.interrupted:

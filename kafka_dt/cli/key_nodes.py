@@ -1,4 +1,4 @@
-"""Waits for live nodes to have the keys they should have, and names those that do not."""
+"""Waits for live nodes to have the keys they should have, and names those that do not; says what to do about them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.key_files import KeysError
+from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.zookeeper.errors import ConnectionLost
 from kafka_dt.zookeeper.node_registry import live_nodes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.own_znodes import NodeState
 
@@ -72,6 +75,14 @@ async def wait_for_workers(
         if time.monotonic() > deadline_s:
             raise KeysError(f"after {timeout_s:g} s {lacking} {named(others)}: {advice}")
         await asyncio.sleep(POLL_S)
+
+
+def see_to(file: Path, again: str) -> str:
+    """Say what the operator does about nodes that do not have what is in a file, and what running it again does."""
+    return (
+        f"see that its machine has what is in {file}, and run the command again{again}. A node whose settings do not "
+        f"name such files never learns of it: restart it with {CURRENT} and {PREVIOUS} as file:"
+    )
 
 
 def named(states: Sequence[NodeState]) -> str:

@@ -9,10 +9,11 @@ import asyncio
 import secrets
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.tasks import Seal, Unseal, Verify
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.errors import one_line
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
+_VERIFIED: Final = {Outcome.UNCHANGED: "valid", Outcome.GONE: "gone", Outcome.FAILED: "failed"}
 _dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
 
 
@@ -47,6 +49,8 @@ def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry
     run = BulkRun("Sealing", dry_run=dry_run)
 
     async def warn(client: ZooKeeperClient) -> None:
+        if not settings.metadata_encryption:
+            run.tell("Nodes with these settings write tokens plain (delegation.token.metadata.encryption.enable=false)")
         if brokers := await live_brokers(client):
             run.tell(f"Brokers are live (ids {', '.join(brokers)}): they cannot read what is sealed")
         if await _any_node(client, seals=False):
@@ -79,7 +83,7 @@ def verify(*, config: Path | None, overrides: tuple[str, ...], output: Output) -
     """Check every token in ZooKeeper: MAC, JSON, name, key and times."""
     with one_line(ConfigError):
         settings = node_settings(config, overrides)
-    _work(BulkRun("Verifying"), settings, Verify(keyring_of(settings)), output)
+    _work(BulkRun("Verifying", words=_VERIFIED), settings, Verify(keyring_of(settings)), output)
 
 
 def _keys_stay(settings: Settings) -> AbstractContextManager[None]:

@@ -1,6 +1,6 @@
 """`kafka-dt keys list`: the secret keys of these settings, what hangs on each, and which nodes have them.
 
-- table: for people; a table of keys, one of nodes, and a line for each thing that should not be so.
+- table: for people; a table of keys, one of nodes, and lines of what else there is to know.
 - json: for programs, stable. `keys` (in the order of the ring: `keyId`, `role`, `liveTokens`, `sealedTokens`),
   `liveTokensWithoutKeyId`, `plainTokens`, `unknownKeys` (`keyId`, `tokens`), `unreadableTokens` (a list of `reason`
   and `count`), `nodes` (`host`, `pid`, `worker`, `brokerId`, `currentKey`, `keys`, `seals`, `version`, `lags`).
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.own_znodes import NodeState
 
 _WIDE: Final = 10_000
-_NUMBERS: Final = {"WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}
+_NUMBERS: Final = {"BROKER ID", "WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}
 
 
 def console(file: IO[str] | None = None) -> Console:
@@ -138,15 +138,18 @@ class Found:
         return table
 
     def _node_table(self) -> Table:
-        table = _table("NODE", "WORKER", "PID", "CURRENT KEY", "OTHER KEYS", "SEALS", "VERSION")
+        table = _table("NODE", "BROKER ID", "WORKER", "PID", "CURRENT KEY", "OTHER KEYS", "SEALS", "VERSION")
         for node in self.nodes:
             others = ", ".join(node.keys[1:]) or "-"
             seals = "yes" if node.seals else "no"
-            row = (node.host, str(node.worker), str(node.pid), node.current_key or "-", others, seals, node.version)
+            numbers = map(str, (node.broker_id, node.worker, node.pid))
+            row = (node.host, *numbers, node.current_key or "-", others, seals, node.version)
             table.add_row(*row, style="bold" if self._lags(node) else "")
         return table
 
     def _remarks(self) -> Iterator[str]:
+        if self.tokens.plain:
+            yield f"Plain in ZooKeeper, not sealed: {counted(self.tokens.plain, 'token')}"
         if nameless := self.tokens.live_by_key.get(None, 0):
             yield f"Without a key id, and so of any of the keys: {counted(nameless, 'live token')}"
         for key_id, count in self.tokens.unknown_keys.items():

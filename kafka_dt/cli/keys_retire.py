@@ -2,7 +2,7 @@
 
 What hangs on the key goes first: the tokens that it made (they have to have ended, or `--expire-tokens` ends them), and
 what it seals, which is sealed with the current key. Then it leaves the previous keys, and the command waits until no
-live node has it. Run again after an interruption it goes on with what is left.
+live node has it. Run again after an interruption it goes on with what is left, and succeeds if that is nothing.
 
 Tokens that do not say which key made them are a broker's, or of a time before keys had ids. They may be of any key,
 so they are in the way of every retirement until somebody says whether they end or stay.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from enum import Enum
 from pathlib import Path
@@ -31,7 +32,7 @@ from kafka_dt.bulk.summary import Summary
 from kafka_dt.bulk.tasks import Reseal
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.key_nodes import counted, named, require_workers, wait_for_workers, workers_with_tokens
+from kafka_dt.cli.key_nodes import counted, named, require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import (
     Output,
     connected,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
 CLOCK_SLACK_MS: Final = 60_000
+_KEY_ID: Final = re.compile("[0-9a-f]{16}")
 _MAY_HANG_ON_IT: Final = (ALWAYS_CHANGED, UNREACHABLE)
 
 
@@ -62,27 +64,24 @@ class Nameless(Enum):
     EXPIRE = "expire"
 
 
+def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if not _KEY_ID.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no id of a key, 16 hex digits as `kafka-dt keys list` shows them")
+    return value
+
+
 @click.command()
-@click.argument("key_id")
+@click.argument("key_id", callback=_key_id)
 @node_options
 @timeout_option
 @no_nodes_option
 @click.option("--expire-tokens", is_flag=True, help="End the tokens that the key made.")
 @click.option(
     "--expire-nameless",
-    "nameless",
-    flag_value=Nameless.EXPIRE,
-    type=Nameless,
+    is_flag=True,
     help="End the tokens that do not say which key made them, good ones of brokers among them.",
 )
-@click.option(
-    "--keep-nameless",
-    "nameless",
-    flag_value=Nameless.KEEP,
-    type=Nameless,
-    default=Nameless.BLOCK,
-    help="Leave them: they are of another key.",
-)
+@click.option("--keep-nameless", is_flag=True, help="Leave them: they are of another key.")
 def retire(
     *,
     key_id: str,
@@ -92,17 +91,21 @@ def retire(
     timeout_s: float,
     no_nodes: bool,
     expire_tokens: bool,
-    nameless: Nameless,
+    expire_nameless: bool,
+    keep_nameless: bool,
 ) -> None:
     """Take a secret key away from all nodes, once no token hangs on it.
 
     KEY-ID is as `kafka-dt keys list` shows it.
     """
+    if expire_nameless and keep_nameless:
+        raise click.UsageError("--expire-nameless ends what --keep-nameless leaves: say one of them")
+    nameless = Nameless.EXPIRE if expire_nameless else Nameless.KEEP if keep_nameless else Nameless.BLOCK
     with one_line(ConfigError, KeysError, OSError, ZooKeeperError):
         settings = node_settings(config, overrides)
         files = KeyFiles(settings)
 
-        async def run() -> int:
+        async def run() -> int | None:
             async with connected(settings) as client:
                 if not no_nodes:
                     await require_workers(client)
@@ -112,7 +115,9 @@ def retire(
         with files.locked():
             ended = asyncio.run(run())
     if output is Output.JSON:
-        click.echo(json.dumps({"keyId": key_id, "endedTokens": ended}, indent=2))
+        click.echo(json.dumps({"keyId": key_id, "endedTokens": ended or 0}, indent=2))
+    elif ended is None:
+        click.echo(f"There is no key {key_id} in {files.previous} or on a live node: nothing to do")
     else:
         click.echo(f"The key {key_id} is retired; {counted(ended, 'token')} deleted")
 
@@ -136,8 +141,8 @@ class Retirement:
         self._stage = keys.stage
         self._keyring = Keyring(keys.current, previous=keys.previous)
 
-    async def run(self, *, expire_tokens: bool = False, nameless: Nameless = Nameless.BLOCK) -> int:
-        """Retire the key; returns how many tokens were deleted, expired ones among them.
+    async def run(self, *, expire_tokens: bool = False, nameless: Nameless = Nameless.BLOCK) -> int | None:
+        """Retire the key; returns how many tokens were deleted, expired ones among them, or None if it is nowhere.
 
         Args:
             expire_tokens: whether live tokens of the key end.
@@ -150,6 +155,8 @@ class Retirement:
         """
         await self._require_unused()
         key = self._keyring.get(self._key_id)
+        if key is None and not await self._is_on_a_node():
+            return None
         deleted = 0
         if key is not None:
             await self._require_free(key, expire_tokens=expire_tokens, nameless=nameless)
@@ -164,9 +171,12 @@ class Retirement:
             lambda state: self._key_id not in state.keys,
             self._timeout_s,
             lacking=f"the key {self._key_id} is still accepted by",
-            advice=f"see that its machine has what is in {self._files.previous}, and run the command again",
+            advice=see_to(self._files.previous, f"; tokens deleted already: {deleted:,}" if deleted else ""),
         )
         return deleted
+
+    async def _is_on_a_node(self) -> bool:
+        return any(self._key_id in state.keys for state in await workers_with_tokens(self._client))
 
     async def _require_unused(self) -> None:
         workers = await workers_with_tokens(self._client)
@@ -175,8 +185,6 @@ class Retirement:
             where = named(users) or f"in {self._files.current}"
             raise KeysError(f"the key {self._key_id} is the current one ({where}): rotate to another one first")
         if self._keyring.get(self._key_id) is None:
-            if not any(self._key_id in state.keys for state in workers):
-                raise KeysError(f"there is no key {self._key_id} in {self._files.previous} or on a live node")
             return
         # What is sealed again must be readable everywhere.
         current = self._keyring.current.id

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,7 +25,7 @@ from rich.console import Console
 
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.key_nodes import counted, require_workers, wait_for_workers, workers_with_tokens
+from kafka_dt.cli.key_nodes import counted, require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import Output, connected, no_nodes_option, node_options, node_settings, timeout_option
 from kafka_dt.config import ConfigError
 from kafka_dt.config.secret_keys import split_keys
@@ -35,13 +35,14 @@ from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.node_registry import live_brokers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from kafka_dt.cli.key_nodes import Wanted
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
 NEW_KEY_BYTES: Final = 32
-_AGAIN: Final = "and run the command again; it goes on where it stopped"
+_GOES_ON: Final = "; it goes on where it stopped"
 
 
 @click.command()
@@ -54,10 +55,8 @@ _AGAIN: Final = "and run the command again; it goes on where it stopped"
 )
 @timeout_option
 @no_nodes_option
-@click.option("--prepare", "until", flag_value="prepare", help="Only have nodes accept the new key.")
-@click.option(
-    "--activate", "until", flag_value="activate", help="Only make the key the current one that was prepared before."
-)
+@click.option("--prepare", is_flag=True, help="Only have nodes accept the new key; said again, wait until all do.")
+@click.option("--activate", is_flag=True, help="Only make the key the current one that was prepared before.")
 def rotate(
     *,
     config: Path | None,
@@ -66,7 +65,8 @@ def rotate(
     new_key_file: Path | None,
     timeout_s: float,
     no_nodes: bool,
-    until: str | None,
+    prepare: bool,
+    activate: bool,
 ) -> None:
     """Give all nodes a new secret key, with no login refused in between.
 
@@ -74,7 +74,10 @@ def rotate(
     delegation.token.secret.key and kafka.dt.secret.keys.previous. With --prepare and --activate nodes that share no
     files get theirs in between.
     """
-    with one_line(ConfigError, KeysError, OSError, ZooKeeperError):
+    if prepare and activate:
+        raise click.UsageError("--prepare and --activate are two steps: say one of them, or none for the whole way")
+    until = Stage.PREPARED if prepare else Stage.ACTIVATED if activate else Stage.IDLE
+    with one_line(ConfigError, KeysError, OSError, ZooKeeperError), _interruptible():
         settings = node_settings(config, overrides)
         files = KeyFiles(settings)
         given = None if new_key_file is None else _read_key(new_key_file)
@@ -121,12 +124,12 @@ class Rotation:
         self._console = console
         self._timeout_s = timeout_s
 
-    async def run(self, given: str | None, until: str | None) -> Rotated:
+    async def run(self, given: str | None, until: Stage) -> Rotated:
         """Go as far as is wanted.
 
         Args:
             given: the new key; None = a random one, or the one that was prepared.
-            until: `prepare` or `activate`; None = to the end.
+            until: where to stop; IDLE = at the end.
 
         Raises:
             KeysError: a node is not as it should be in time, or the key cannot be taken.
@@ -134,20 +137,23 @@ class Rotation:
             OSError: a file cannot be written.
             ZooKeeperError: ZooKeeper cannot be asked.
         """
+        was_prepared = self._files.read().stage is Stage.PREPARED
         new = await self._prepared(given, until)
         if self._files.read().stage is Stage.PREPARED:
-            if until == "prepare":
+            if until is Stage.PREPARED:
+                if was_prepared:
+                    return Rotated(Stage.PREPARED, new.id, await self._accepted(new))
                 return await self._as_it_is(Stage.PREPARED, new, lambda state: new.id in state.keys)
             await self._activate(new)
-        if until == "activate":
+        if until is Stage.ACTIVATED:
             return await self._as_it_is(Stage.ACTIVATED, new, lambda state: state.current_key == new.id)
         return await self._finish(new)
 
-    async def _prepared(self, given: str | None, until: str | None) -> SecretKey:
+    async def _prepared(self, given: str | None, until: Stage) -> SecretKey:
         """Return the key that a rotation is about, which is begun if there is none."""
         keys = self._files.read()
         wanted = None if given is None else SecretKey(given)
-        if keys.stage is Stage.ACTIVATED and until == "prepare":
+        if keys.stage is Stage.ACTIVATED and until is Stage.PREPARED:
             raise KeysError(
                 f"the rotation to the key {keys.current.id} is not finished: run the command without --prepare"
             )
@@ -158,8 +164,8 @@ class Rotation:
             self._console.print(f"Going on with the rotation to the key {new.id}")
             return new
         if wanted == keys.current:
-            return keys.current
-        if until == "activate":
+            raise KeysError(f"the new key is the current one already, {keys.current.id}: nothing is changed")
+        if until is Stage.ACTIVATED:
             raise KeysError("no key is prepared: run the command with --prepare first")
         if wanted in keys.previous:
             raise KeysError("the new key is one of the previous keys already: take another one")
@@ -177,13 +183,17 @@ class Rotation:
                 "give all nodes the same key first",
             )
 
-    async def _activate(self, new: SecretKey) -> None:
+    async def _accepted(self, new: SecretKey) -> int:
+        """Wait until all workers accept a key; returns how many there are."""
         with self._status(f"Waiting until all nodes accept the key {new.id}"):
-            workers = await self._wait(
+            return await self._wait(
                 lambda state: new.id in state.keys,
                 f"the key {new.id} is not accepted by",
-                f"see that its machine has what is in {self._files.previous}, {_AGAIN}",
+                see_to(self._files.previous, _GOES_ON),
             )
+
+    async def _activate(self, new: SecretKey) -> None:
+        workers = await self._accepted(new)
         self._console.print(f"1/3  The key {new.id} is accepted by {counted(workers, 'worker')}")
         if brokers := await live_brokers(self._client):
             self._console.print(
@@ -198,7 +208,7 @@ class Rotation:
             workers = await self._wait(
                 lambda state: state.current_key == new.id,
                 f"tokens are not made with the key {new.id} by",
-                f"see that its machine has what is in {self._files.current}, {_AGAIN}",
+                see_to(self._files.current, _GOES_ON),
             )
         self._console.print(f"2/3  New tokens are made with it by {counted(workers, 'worker')}")
         if self._files.read().stage is Stage.ACTIVATED:
@@ -219,11 +229,22 @@ class Rotation:
         return self._console.status(text) if self._console.is_terminal else nullcontext()
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have Ctrl-C say in one line what has come of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeysError("interrupted; a rotation that has begun goes on when the command is run again") from None
+
+
 def _read_key(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise KeysError(f"{path} is not UTF-8 text") from None
+        raise KeysError(f"--new-key-file {path} is not UTF-8 text") from None
+    except OSError as error:
+        raise KeysError(f"--new-key-file {path} cannot be read: {error.strerror}") from None
     if split_keys(text) != (text,):
         raise KeysError(f"{path} has to hold the new key, in one line")
     if SecretKey(text).is_short:
@@ -244,6 +265,8 @@ def _write(rotated: Rotated, output: Output) -> None:
     click.echo(_told(rotated))
     for worker in rotated.lagging:
         click.echo(f"  not yet: {worker}")
+    if rotated.lagging and rotated.stage is Stage.PREPARED:
+        click.echo("Run with --prepare again, the command waits for them")
 
 
 def _told(rotated: Rotated) -> str:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafka_dt.bulk.decisions import Outcome, Result
-from kafka_dt.bulk.expiry import Expire
+from kafka_dt.bulk.expiry import NOT_READABLE, Expire
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.kafka_expiry import expire_over_kafka, selected_tokens
 from kafka_dt.cli.bulk_run import BulkRun, ascii_name
 from kafka_dt.cli.client_options import client_config, connection_options
 from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.key_nodes import counted
 from kafka_dt.cli.node_options import Output, keyring_of, node_options, node_settings
 from kafka_dt.client import ClientConfig, TokenClientError
 from kafka_dt.config import ConfigError
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
 
 _OWNERS_SHOWN: Final = 20
+_WORDS: Final = {
+    Outcome.CHANGED: "ended",
+    Outcome.UNCHANGED: "not meant",
+    Outcome.GONE: "gone",
+    Outcome.FAILED: "failed",
+}
 _PLAUSIBLE_MS: Final = 10**12
 """September 2001; a smaller number is a date without its hyphens, or seconds."""
 
@@ -111,6 +118,9 @@ def expire_all(
     With --config on ZooKeeper itself, with the settings of a node; else over the Kafka protocol, as the user that logs
     in: tokens that this user may not see stay. Several owners, or renewers, mean any of them; different filters must
     all hold.
+
+    A token that is not readable belongs to nobody that a filter could name: with a filter it is left and told of,
+    without one it has failed.
     """
     on_zookeeper = config is not None or bool(overrides)
     if on_zookeeper and (bootstrap_server is not None or command_config is not None):
@@ -138,7 +148,9 @@ class _Expiry:
         self._selected = selected
         self._output = output
         self._dry_run = dry_run
-        self._run = BulkRun("Looking at tokens" if dry_run else "Ending tokens", dry_run=dry_run)
+        words = {**_WORDS, Outcome.CHANGED: "would end"} if dry_run else _WORDS
+        self._run = BulkRun("Looking at tokens" if dry_run else "Ending tokens", dry_run=dry_run, words=words)
+        self._not_readable = 0
         self._by_owner: Counter[str] = Counter()
         self._token_ids: list[str] | None = [] if dry_run and output is Output.JSON else None
 
@@ -149,6 +161,9 @@ class _Expiry:
         finally:
             if self._run.begun:
                 self._write()
+        if self._not_readable:
+            left = counted(self._not_readable, "token")
+            self._run.tell(f"Not readable, so left alone: {left}, meant or not; kafka-dt keys verify says why")
         self._run.exit()
 
     async def _on_zookeeper(self, settings: Settings) -> None:
@@ -166,19 +181,24 @@ class _Expiry:
         await self._run.through(len(tokens), work, heard=self._heard)
 
     def _heard(self, results: Sequence[Result]) -> None:
+        self._not_readable += sum(result.note is NOT_READABLE for result in results)
         changed = [result for result in results if result.outcome is Outcome.CHANGED]
         self._by_owner.update(result.note for result in changed if isinstance(result.note, str))
         if self._token_ids is not None:
             self._token_ids += (result.token_id for result in changed)
 
     def _write(self) -> None:
-        more: dict[str, object] = {"byOwner": dict(self._by_owner.most_common())}
+        more: dict[str, object] = {
+            "byOwner": dict(self._by_owner.most_common()),
+            "notReadable": self._not_readable,
+        }
         if self._token_ids is not None:
             more["tokenIds"] = self._token_ids
         lines = [f"{ascii_name(owner)}: {count}" for owner, count in self._by_owner.most_common(_OWNERS_SHOWN)]
         if len(self._by_owner) > _OWNERS_SHOWN:
             lines.append(f"({len(self._by_owner) - _OWNERS_SHOWN} more owners)")
-        self._run.write_summary(self._output, more, lines)
+        apart = {NOT_READABLE: self._not_readable} if self._not_readable else {}
+        self._run.write_summary(self._output, more, lines, apart)
 
 
 def _would_end(token: DelegationToken) -> Result:

@@ -120,7 +120,7 @@ def open_sealed(keys: Sequence[SecretKey], data: bytes, derive: Derive = derive)
         derived = derive(key, salt)
         if hmac.compare_digest(_mac(derived, header, ciphertext), mac):
             return Opened(_decrypted(derived, salt, ciphertext), key)
-    raise UnknownKey("its MAC fits no key in the ring")
+    raise UnknownKey("its MAC fits none of the secret keys")
 
 
 def likely_first(keys: Sequence[SecretKey], likely: SecretKey | None) -> Sequence[SecretKey]:

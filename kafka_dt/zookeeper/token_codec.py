@@ -178,7 +178,7 @@ def require_key(token: Token, is_in_ring: Callable[[str], bool]) -> None:
         UnknownKey: it is not.
     """
     if token.key_id is not None and not is_in_ring(token.key_id):
-        raise UnknownKey(f"the key {token.key_id} that made it is not in the ring", key_id=token.key_id)
+        raise UnknownKey(f"the key {token.key_id} that made it is none of the secret keys", key_id=token.key_id)
 
 
 def _open(keys: Sequence[SecretKey], token_id: str, data: bytes, derive: Derive) -> Decoded:

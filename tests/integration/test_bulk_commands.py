@@ -139,7 +139,7 @@ def test_what_cannot_be_read_is_counted_told_and_left(cluster: Cluster) -> None:
     assert counts(verified) == (0, 5, 0, 6)
     reasons = {failure["reason"]: sorted(failure["tokenIds"]) for failure in verified["failures"]}
     assert reasons == {
-        "its MAC fits no key in the ring": ["token-00005", "token-00006", "token-00007"],
+        "its MAC fits none of the secret keys": ["token-00005", "token-00006", "token-00007"],
         "not JSON": ["garbage"],
         "it names another token": ["moved"],
         "odd times: the expiry is before the issue": ["token-00010"],

@@ -230,11 +230,10 @@ async def test_two_rotations_refuse_nobody_and_a_retired_keys_tokens_end_everywh
     assert oldest not in {key["keyId"] for key in (await asyncio.to_thread(cluster.listed))["keys"]}
 
 
-async def test_the_current_key_and_one_that_nobody_has_are_not_retired(cluster: Cluster) -> None:
-    for key_id, reason in ((cluster.current_id, "is the current one"), ("0" * 16, "there is no key 0000000000000000")):
-        result = await called(cluster, "retire", key_id, "--expire-tokens")
-        assert result.returncode == 1
-        assert reason in result.stderr
+async def test_the_current_key_is_not_retired(cluster: Cluster) -> None:
+    result = await called(cluster, "retire", cluster.current_id, "--expire-tokens")
+    assert result.returncode == 1
+    assert "is the current one" in result.stderr
 
 
 def killed_when(cluster: Cluster, directory: Path, seen: Mapping[str, bool]) -> None:

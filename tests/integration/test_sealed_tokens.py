@@ -105,12 +105,12 @@ async def _spoil(zookeeper: ZooKeeperClient, tokens: list[Token]) -> dict[str, s
     flipped = bytearray(kip395.encode(TokenZnode.encode(tokens[0]), SECRET, bytes(16)))
     flipped[100] = ord("A") if flipped[100] != ord("A") else ord("B")
     spoilt = [
-        (bytes(flipped), "its MAC fits no key in the ring"),
+        (bytes(flipped), "its MAC fits none of the secret keys"),
         (kip395.encode(b"x", SECRET, bytes(16))[:4] + b"Ag==", "version 2 of sealed bytes is not known"),
         (kip395.encode(TokenZnode.encode(tokens[0]), SECRET, bytes(16)), "it names another token"),
         (
             kip395.encode(TokenZnode.encode(replace(tokens[3], key_id=FOREIGN.id)), SECRET, bytes(16)),
-            f"the key {FOREIGN.id} that made it is not in the ring",
+            f"the key {FOREIGN.id} that made it is none of the secret keys",
         ),
         (kip395.encode(b"{", SECRET, bytes(16)), "not JSON"),
     ]

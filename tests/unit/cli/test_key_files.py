@@ -176,9 +176,9 @@ def test_one_file_for_both_settings_is_refused_and_stays_as_it_is(files: KeyFile
 def test_settings_that_are_needed_are_named(settings: dict[str, str], command: list[str]) -> None:
     overrides = [f"--override={key}={value}" for key, value in settings.items()]
     result = CliRunner().invoke(main, ["keys", *command, *overrides])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     needed = CURRENT if settings else "zookeeper.connect"
-    assert result.stderr.startswith(f"Error: {needed}: is needed")
+    assert f"Missing option '--config', the server.properties of a node: {needed} is needed" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_key_that_fits_is_found_and_named() -> None:
 
 @pytest.mark.parametrize("keys", [[], [OTHER], [OTHER, OLDER]])
 def test_without_the_key_nothing_is_opened(keys: list[SecretKey]) -> None:
-    with pytest.raises(UnknownKey, match="its MAC fits no key in the ring"):
+    with pytest.raises(UnknownKey, match="its MAC fits none of the secret keys"):
         open_sealed(keys, SEALED)
 
 

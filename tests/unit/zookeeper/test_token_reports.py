@@ -217,8 +217,8 @@ async def test_what_was_renewed_here_is_not_opened() -> None:
 
 
 UNREADABLE = {
-    "its MAC fits no key in the ring": Znode(seal(FOREIGN, TokenZnode.encode(TOKEN), bytes(16)), stat(5, 1)),
-    f"the key {FOREIGN.id} that made it is not in the ring": sealed(replace(TOKEN, key_id=FOREIGN.id), 5),
+    "its MAC fits none of the secret keys": Znode(seal(FOREIGN, TokenZnode.encode(TOKEN), bytes(16)), stat(5, 1)),
+    f"the key {FOREIGN.id} that made it is none of the secret keys": sealed(replace(TOKEN, key_id=FOREIGN.id), 5),
     "it names another token": sealed(replace(TOKEN, token_id="another"), 5),
     "version 2 of sealed bytes is not known": Znode(b"RFRFAg==", stat(5, 1)),
     "not JSON": Znode(seal(CURRENT, b"{", bytes(16)), stat(5, 1)),
@@ -236,7 +236,7 @@ async def test_what_cannot_be_read_is_kept_apart_and_logged_once(reason: str, ca
     assert [(each.levelno, each.getMessage()) for each in caplog.records] == [
         (logging.ERROR, f"the delegation token {TokenZnode.path(ID)} is not readable: {reason}")
     ]
-    assert node.asked_for_keys == ("ring" in reason)
+    assert node.asked_for_keys == ("none of the secret keys" in reason)
 
 
 async def test_what_cannot_be_read_is_not_opened_again_before_it_is_written_again() -> None:
