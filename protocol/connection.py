@@ -30,7 +30,8 @@ from protocol.authentication import Action, Request, State, next_step
 from protocol.decoding import decode
 from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from protocol.frames import FrameSplitter, frame
-from protocol.headers import RequestHeader, encode_api_versions, encode_response, parse_request_header
+from protocol.headers import RequestHeader, encode_response, parse_request_header
+from protocol.login_answers import encode_api_versions, encode_handshake, encode_token_answer
 from protocol.registry import APIS, ApiKey
 from protocol.responses import build, refusal, response_type
 from protocol.times import to_duration
@@ -244,7 +245,7 @@ class ServerConnection:
         """
         if not self._state.bare:
             header = self._owed()
-            self._answer(header, _authenticate(header, ErrorCode.sasl_authentication_failed, message, b"", 0))
+            self._answer(header, _failed(header, message))
         self._settle()
         return self._close("the login failed", delayed=True)
 
@@ -322,7 +323,8 @@ class ServerConnection:
     def _choose_mechanism(self, header: RequestHeader, mechanism: str, following: State, now_ms: int) -> Event:
         offered = mechanism in self._mechanisms
         error = ErrorCode.none if offered else ErrorCode.unsupported_sasl_mechanism
-        self._answer(header, build(response_type(header), error_code=error, mechanisms=self._mechanisms))
+        answer = encode_handshake(header.api_version, header.correlation_id, error, self._mechanisms)
+        self._out.append(frame(answer))
         if not offered:
             return self._close("the client asked for a SASL mechanism that is not offered", delayed=True)
         if self._state is State.READY:
@@ -372,7 +374,8 @@ class ServerConnection:
     def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:
         if not self._state.bare:
             header = self._owed()
-            self._answer(header, _authenticate(header, ErrorCode.none, "", message or b"", session_lifetime_ms))
+            answer = encode_token_answer(header.api_version, header.correlation_id, message or b"", session_lifetime_ms)
+            self._out.append(frame(answer))
         elif message is not None:
             self._out.append(frame(message))
         self._settle()
@@ -406,11 +409,11 @@ def _names_itself(body: Any) -> bool:
     return bool(_SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version))
 
 
-def _authenticate(header: RequestHeader, error: ErrorCode, text: str, message: bytes, session_lifetime_ms: int) -> Any:
+def _failed(header: RequestHeader, message: str) -> Any:
     return build(
         response_type(header),
-        error_code=error,
-        error_message=text,
-        auth_bytes=message,
-        session_lifetime=to_duration(session_lifetime_ms),
+        error_code=ErrorCode.sasl_authentication_failed,
+        error_message=message,
+        auth_bytes=b"",
+        session_lifetime=to_duration(0),
     )

@@ -70,6 +70,13 @@ def encode(entity: Entity) -> bytes:
     return bytes(out)
 
 
+def encode_varint(value: int) -> bytes:
+    """Write a number of 0 or more as an unsigned varint (KIP-482)."""
+    out = bytearray()
+    _write_varint(out, value)
+    return bytes(out)
+
+
 @cache
 def _entity_writer(entity_type: type[Entity]) -> _Writer:
     layout = entity_layout(entity_type)

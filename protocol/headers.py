@@ -13,7 +13,6 @@ Source: KIP-482, KIP-511; Kafka's RequestHeader, ResponseHeader and ApiVersionsR
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from struct import Struct
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
 from protocol.decoding import decode, skip_tagged_fields
 from protocol.encoding import encode
 from protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
-from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey, api_versions_response
+from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
 MAX_RESPONSE_ELEMENTS: Final = 2_000_000
 """Array elements of a response that a client takes: a server may describe far more tokens than a client asks for."""
@@ -115,17 +114,6 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, entity:
     return _response_header(entity, correlation_id) + encode(entity)
 
 
-def encode_api_versions(api_version: int, correlation_id: int, error: ErrorCode = ErrorCode.none) -> bytes:
-    """Make the content of the frame that answers ApiVersions; every client asks, and nearly all are told the same.
-
-    Args:
-        api_version: of the answer; 0 for a request of an unknown version.
-        correlation_id: of the request.
-        error: as `api_versions_response` takes it.
-    """
-    return _CORRELATION_ID.pack(correlation_id) + _api_versions_body(api_version, error)
-
-
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:
     """Read a response.
 
@@ -182,11 +170,6 @@ def _api(api_key: int) -> Api:
     if api is None:
         raise LocalProtocolError(f"no API has the key {api_key}")
     return api
-
-
-@cache
-def _api_versions_body(api_version: int, error: ErrorCode) -> bytes:
-    return encode(api_versions_response(api_version, error))
 
 
 def _response_header(entity: Any, correlation_id: int) -> bytes:

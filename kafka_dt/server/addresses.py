@@ -9,8 +9,12 @@ Source: java.net.Inet6Address.getHostAddress, java.net.InetAddress.getByAddress.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any
+from typing import Any, Final
+
+KNOWN_HOSTS: Final = 1024
+"""How many hosts are kept in that form: clients come again."""
 
 
 def client_host(peer: Any) -> str:
@@ -19,10 +23,13 @@ def client_host(peer: Any) -> str:
     Args:
         peer: as a transport tells it: a tuple that begins with host and port.
     """
-    if not isinstance(peer, tuple) or not peer:
-        return ""
+    return _canonical(str(peer[0])) if isinstance(peer, tuple) and peer else ""
+
+
+@lru_cache(KNOWN_HOSTS)
+def _canonical(host: str) -> str:
     try:
-        address = ip_address(str(peer[0]))
+        address = ip_address(host)
     except ValueError:
         return ""
     if isinstance(address, IPv4Address):

@@ -18,6 +18,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from kafka_dt.config import ConfigError, Settings
 _LOG = logging.getLogger(__name__)
 
 OVERRIDES_KEY: Final = "max.connections.per.ip.overrides"
+KNOWN_HOSTS: Final = 1024
+"""How many hosts' addresses are kept parsed: clients come again."""
 
 _Address = IPv4Address | IPv6Address | None
 """None stands for every client without an IP address."""
@@ -139,9 +142,14 @@ class AdmittedConnection(asyncio.Protocol):
 def _address(peer: Any) -> _Address:
     """Give a client's address; an IPv4 one that came to an IPv6 socket is the same as one that did not."""
     try:
-        address = ip_address(peer[0])
+        return _parsed(peer[0])
     except (ValueError, TypeError, IndexError):
         return None
+
+
+@lru_cache(KNOWN_HOSTS)
+def _parsed(host: str) -> _Address:
+    address = ip_address(host)
     return getattr(address, "ipv4_mapped", None) or address
 
 
