@@ -48,6 +48,14 @@ async def test_older_servers_are_asked_again_in_a_version_of_theirs(server: Scri
     await connection.close()
 
 
+async def test_the_whole_answer_about_versions_stays_with_the_connection(server: ScriptedServer) -> None:
+    server.versions[ApiKey.METADATA] = (5, 9)
+    connection = await connect(server)
+    listed = {key.api_key: (key.min_version, key.max_version) for key in connection.api_versions.api_keys}
+    assert listed == server.versions
+    await connection.close()
+
+
 async def test_a_server_that_knows_no_version_of_api_versions_is_given_up(server: ScriptedServer) -> None:
     refusal = struct.pack(">ihi", 0, ErrorCode.unsupported_version, 0)
     again = struct.pack(">ihi", 1, ErrorCode.unsupported_version, 0)
