@@ -9,19 +9,16 @@ Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.errors import ConnectionLost, NoServerReached
-from kafka_dt.client.login import log_in
+from kafka_dt.client.login import log_in, login_due_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_dt.client.config import ClientConfig
-
-_SOONEST_LOGIN_S: Final = 1.1
-"""Servers refuse a second login within a second of the last."""
 
 
 class Session:
@@ -114,7 +111,4 @@ class Session:
         except BaseException:
             connection.abort()
             raise
-        # As Java's clients: between 85 and 95 % of the session.
-        share = 0.85 + 0.1 * self._jitter()
-        due_s = max(share * lifetime_ms / 1000, _SOONEST_LOGIN_S) if lifetime_ms else float("inf")
-        self._login_due = asked + due_s
+        self._login_due = asked + login_due_s(lifetime_ms, self._jitter())
