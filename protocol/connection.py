@@ -31,7 +31,7 @@ from protocol.decoding import decode
 from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from protocol.frames import FrameSplitter, frame
 from protocol.headers import RequestHeader, encode_response, parse_request_header
-from protocol.login_answers import encode_api_versions, encode_handshake, encode_token_answer
+from protocol.login_answers import VersionsOffered, encode_api_versions, encode_handshake, encode_token_answer
 from protocol.registry import APIS, ApiKey
 from protocol.responses import build, refusal, response_type
 from protocol.times import to_duration
@@ -109,6 +109,7 @@ class ServerConnection:
     def __init__(self, mechanisms: Sequence[str], limits: Limits) -> None:
         self._mechanisms = tuple(mechanisms)
         self._limits = limits
+        self._versions: VersionsOffered | None = None
         self._state = State.INITIAL if mechanisms else State.READY
         self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
         self._eof = False
@@ -148,6 +149,10 @@ class ServerConnection:
     def has_more(self) -> bool:
         """Whether the last `next_event` gave None only to let the caller write what has been answered."""
         return self._has_more
+
+    def offer(self, versions: VersionsOffered | None) -> None:
+        """Say what ApiVersions is answered with from now on; None for the APIs that are served here."""
+        self._versions = versions
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the peer; call `next_event` next, unless an answer is owed."""
@@ -309,7 +314,8 @@ class ServerConnection:
             return
         if header.api_version >= 3:  # noqa: PLR2004
             self.client_software = (body.client_software_name, body.client_software_version)
-        self._out.append(frame(encode_api_versions(header.api_version, header.correlation_id)))
+        answer = encode_api_versions(header.api_version, header.correlation_id, versions=self._versions)
+        self._out.append(frame(answer))
         self._state = following
 
     def _refuse_version(self, header: RequestHeader, action: Action) -> Event | None:
