@@ -66,10 +66,11 @@ class ReferenceClient:
         java: what runs it, with a compiler.
         classpath: the jars of one Kafka release.
         log: receives what Java writes to its standard error.
+        source: another program of the same kind.
     """
 
-    def __init__(self, java: Java, classpath: Classpath, log: Path) -> None:
-        self._command = java.command(str(SOURCE), classpath=classpath, heap_mb=256)
+    def __init__(self, java: Java, classpath: Classpath, log: Path, *, source: Path = SOURCE) -> None:
+        self._command = java.command(str(source), classpath=classpath, heap_mb=256)
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._sessions = 0
