@@ -1,0 +1,133 @@
+"""Connections are cut and brokers die: records are neither lost nor doubled, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import confluent_kafka
+
+from kafka_dt.client import DelegationToken
+from tests.support.gateway import GATED_HOST, PORTS, Gateway
+from tests.support.kraft import KraftCluster
+from tests.support.operator import FETCH, MIB, request_records
+from tests.support.raw import ConnectionClosed
+from tests.support.records_client import ReadBack, RecordsClient
+from tests.support.tcp_gate import TcpGate
+from tests.support.waiting import eventually
+
+RECORDS: Final = 100_000
+PER_SECOND: Final = 15_000
+"""So that sending takes long enough for things to happen."""
+CUT_EVERY_S: Final = 0.5
+PATIENT: Final = {"delivery.timeout.ms": "120000", "max.block.ms": "120000", "reconnect.backoff.max.ms": "200"}
+
+
+@contextlib.asynccontextmanager
+async def gates(gateway: Gateway) -> AsyncIterator[list[TcpGate]]:
+    """Relays before every port of the listener GATED, where its clients are told to go."""
+    async with contextlib.AsyncExitStack() as stack:
+        first = int(gateway.address("GATED").rpartition(":")[2])
+        yield [
+            await stack.enter_async_context(TcpGate("127.0.0.1", port, at=(GATED_HOST, port)))
+            for port in range(first, first + PORTS - 1)
+        ]
+
+
+async def cut_again_and_again(relays: list[TcpGate]) -> None:
+    """Break every connection through one of the gates at a time, wherever in a frame it is."""
+    while True:
+        await asyncio.sleep(random.uniform(0.5, 1.5) * CUT_EVERY_S)  # noqa: S311 - no secret
+        relay = random.choice(relays)  # noqa: S311 - no secret
+        relay.shut()
+        relay.open()
+
+
+@contextlib.asynccontextmanager
+async def cutting(relays: list[TcpGate]) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(cut_again_and_again(relays))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_nothing_is_lost_and_nothing_comes_twice_when_connections_and_a_broker_break(
+    gateway: Gateway,
+    alice: DelegationToken,
+    make_topic: Callable[..., str],
+    cluster: KraftCluster,
+    records: RecordsClient,
+) -> None:
+    topic = make_topic(1, 2, replicas=2)
+    client = {**gateway.settings(alice, "java"), **PATIENT}
+    async with gates(gateway) as relays:
+        client["bootstrap.servers"] = f"{GATED_HOST}:{relays[0].port}"
+        async with cutting(relays):
+            sending = asyncio.create_task(
+                asyncio.to_thread(records.send, client, topic, RECORDS, per_second=PER_SECOND)
+            )
+            await asyncio.sleep(1)
+            cluster.brokers[2].kill()
+            await asyncio.to_thread(cluster.brokers[2].start)
+            assert await sending == RECORDS
+            read = await asyncio.to_thread(records.read, client, topic, RECORDS, timeout_s=50)
+    assert read == ReadBack.of(RECORDS, partitions=2)
+
+
+def test_who_waits_for_a_broker_that_dies_is_told_at_once(
+    gateway: Gateway, alice: DelegationToken, make_topic: Callable[..., str], cluster: KraftCluster
+) -> None:
+    topic = make_topic(2)
+    address = gateway.address_of_broker(2)
+    with gateway.connect_by_token(alice, to=address) as waiting:
+        request_records(waiting, topic, max_wait_ms=30_000)
+        cluster.brokers[2].kill()
+        try:
+            assert waiting.closed(within_s=2)
+            with contextlib.suppress(ConnectionRefusedError), gateway.connect_by_token(alice, to=address) as late:
+                request_records(late, topic)
+                assert late.closed(within_s=5)
+        finally:
+            cluster.brokers[2].start()
+
+    def serves_again() -> bool:
+        try:
+            with gateway.connect_by_token(alice, to=address) as connection:
+                request_records(connection, topic, max_wait_ms=1)
+                connection.answer(FETCH, 12)
+        except (ConnectionError, ConnectionClosed):
+            return False
+        return True
+
+    eventually(serves_again, within_s=10)
+
+
+def test_a_client_that_does_not_read_costs_no_memory(
+    gateway: Gateway, alice: DelegationToken, make_topic: Callable[..., str], cluster: KraftCluster
+) -> None:
+    topic = make_topic(1)
+    direct = confluent_kafka.Producer({"bootstrap.servers": cluster.plaintext, "compression.type": "none"})
+    for _ in range(16):
+        direct.produce(topic, random.randbytes(MIB // 2), partition=0)  # noqa: S311 - no secret
+    assert direct.flush(30) == 0
+    with gateway.connect_by_token(alice, to=gateway.address_of_broker(1)) as lazy:
+        request_records(lazy, topic, max_bytes=8 * MIB)
+        lazy.answer(FETCH, 12)
+        before = gateway.resident_kib()
+        asked = 20
+        for _ in range(asked):
+            request_records(lazy, topic, max_bytes=8 * MIB)
+        grown = []
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            grown.append(gateway.resident_kib() - before)
+            time.sleep(0.1)
+        assert max(grown) < 16 * 1024
+        for _ in range(asked):
+            assert len(lazy.receive_frame()) > 7 * MIB
