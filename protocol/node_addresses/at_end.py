@@ -101,8 +101,7 @@ class AddressesAtEnd:
             self._ready.append(data)
             return
         self._in_tail = True
-        if offset > given_on:
-            self._ready.append(data[: offset - given_on])
+        self._ready.append(data[: offset - given_on])
         self._collect(data[offset - given_on :])
 
     def _collect(self, data: bytes) -> None:

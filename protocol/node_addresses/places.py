@@ -20,7 +20,7 @@ from typing import Final
 from kio.index import load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 
-from protocol.errors import LocalProtocolError, UnsupportedVersion
+from protocol.errors import UnsupportedVersion
 from protocol.layout import EntityLayout, FieldLayout, entity_layout
 from protocol.node_addresses.lengths import LengthReader, length_reader
 from protocol.node_addresses.skipping import Program, program
@@ -106,9 +106,8 @@ def place_of(api_key: int, api_version: int) -> Place:
         raise UnsupportedVersion(api_key, api_version)
     response = load_response_schema(api_key, api_version)
     header, body = entity_layout(response.__header_schema__), entity_layout(response)
-    array = next(filter(_is_array_of_nodes, (*body.plain, *body.tagged)), None)
+    array, element = next(_arrays_of_nodes(body), (None, body))
     ahead = _fields_ahead(body, array)
-    element = body if array is None else _element_layout(array)
     index = _node_index(element)
     return Place(
         head=program(header.plain, tagged=header.flexible) + program(ahead, tagged=False),
@@ -129,18 +128,13 @@ def _fields_ahead(body: EntityLayout, array: FieldLayout | None) -> tuple[FieldL
     return body.plain if array.tag is not None else body.plain[: body.plain.index(array)]
 
 
-def _is_array_of_nodes(field: FieldLayout) -> bool:
-    return field.is_array and field.entity is not None and _has_node(entity_layout(field.entity))
-
-
-def _element_layout(array: FieldLayout) -> EntityLayout:
-    if array.entity is None:
-        raise LocalProtocolError(f"the elements of {array.name} have no fields")
-    return entity_layout(array.entity)
-
-
-def _has_node(layout: EntityLayout) -> bool:
-    return any(names in _NODES for names in _names_side_by_side(layout))
+def _arrays_of_nodes(body: EntityLayout) -> Iterator[tuple[FieldLayout, EntityLayout]]:
+    """Give the arrays whose elements have a node, with the layout of the elements."""
+    for field in (*body.plain, *body.tagged):
+        if field.is_array and field.entity is not None:
+            element = entity_layout(field.entity)
+            if any(names in _NODES for names in _names_side_by_side(element)):
+                yield field, element
 
 
 def _node_index(layout: EntityLayout) -> int:
