@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.serial import entity_reader
 
 from protocol.errors import LocalProtocolError, MalformedMessage
 from protocol.node_addresses import MAX_TAIL_BYTES, AddressesAtEnd, Advertise, has_records, rewrite
@@ -106,8 +105,6 @@ def test_room_that_is_left_is_taken_up_by_an_unknown_tagged_field(shorter: int) 
     assert len(sent) == len(content)
     (endpoint,) = answer_in(sent, response_type(FETCH, 17)).node_endpoints
     assert (endpoint.host, endpoint.port) == ("y" * (190 - shorter), 1)
-    _, size = entity_reader(response_type(FETCH, 17))(sent, 5)
-    assert size == len(sent) - 5  # kio's own reader skips it as well
 
 
 @pytest.mark.parametrize("longer", [-1, 1, 100])
