@@ -145,6 +145,11 @@ class ServerConnection:
             return self._session_end_ms
         return min(self._session_end_ms, self._cut_ms)
 
+    def session_ended(self, now_ms: int) -> bool:
+        """Say whether the session has an end and is past it, at an instant in milliseconds since the epoch."""
+        end_ms = self.session_end_ms
+        return end_ms is not None and now_ms > end_ms
+
     @property
     def has_more(self) -> bool:
         """Whether the last `next_event` gave None only to let the caller write what has been answered."""
@@ -272,7 +277,7 @@ class ServerConnection:
         if self._state is State.READY:
             if action is Action.CHOOSE_MECHANISM and not self._may_log_in_again(now_ms):
                 action, following = Action.REFUSE, State.READY
-            if action is not Action.CHOOSE_MECHANISM and self._session_ended(now_ms):
+            if action is not Action.CHOOSE_MECHANISM and self.session_ended(now_ms):
                 return self._close("the session has ended")
         if action is Action.CLOSE:
             return self._close(
@@ -355,10 +360,6 @@ class ServerConnection:
             return False
         before = self._reauthenticated_ms
         return before is None or now_ms - before >= REAUTHENTICATION_INTERVAL_MS
-
-    def _session_ended(self, now_ms: int) -> bool:
-        end_ms = self.session_end_ms
-        return end_ms is not None and now_ms > end_ms
 
     def _await(self, header: RequestHeader) -> None:
         self._pending = header

@@ -168,6 +168,12 @@ class ClientConnection(asyncio.Protocol):
         """Whether a request is being served."""
         return self._machine.awaits_answer
 
+    @property
+    def principal(self) -> Principal:
+        """Who the client is, as far as it has shown."""
+        identity = self._login.identity
+        return identity.principal if identity else self._certified
+
     def finish(self) -> None:
         """Close as soon as the request that is under way has been answered."""
         self._finishing = True
@@ -212,6 +218,7 @@ class ClientConnection(asyncio.Protocol):
                 break
             if event is None:
                 self._resume_reading()
+                self._settled()
                 return
             self._on_event(event)
         self._pump_later()
@@ -226,6 +233,9 @@ class ClientConnection(asyncio.Protocol):
                 self._login.begin(event.mechanism)
             case ConnectionClosed():
                 self._end(event)
+
+    def _settled(self) -> None:
+        """Hear that everything received so far has been served; for those who stand in front of others."""
 
     async def _serve(self, request: RequestReceived) -> None:
         try:
@@ -296,7 +306,7 @@ class ClientConnection(asyncio.Protocol):
         identity = self._login.identity
         return RequestContext(
             header=request.header,
-            principal=identity.principal if identity else self._certified,
+            principal=self.principal,
             client_host=self._client_host,
             token_login=identity is not None and identity.token_id is not None,
             security_protocol=self._services.listener.security_protocol,

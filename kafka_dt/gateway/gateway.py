@@ -1,0 +1,106 @@
+"""The parts of a gateway, joined: what all its connections share, and what begins and ends with a worker.
+
+    gateway = Gateway(settings, listeners)
+    await gateway.start()                            # waits for the cluster
+    gateway.new_connection(services)                 # what serves a socket, on the port of a listener
+    gateway.open_ports([PortListener(listener, opened, new_connection)], node="4711")
+    await gateway.close()
+
+Source: DESIGN.md, "gateway".
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from kafka_dt.config import GatewaySettings, Listener, UpstreamIdentity
+from kafka_dt.gateway.addresses import BrokerAddresses
+from kafka_dt.gateway.brokers import UpstreamBrokers
+from kafka_dt.gateway.connecting import Connector
+from kafka_dt.gateway.connection import LOCAL, GatewayConnection, GatewayServices
+from kafka_dt.gateway.identities import Identities, OneForAll
+from kafka_dt.gateway.mapped import MappedIdentities
+from kafka_dt.gateway.owner_tokens import OwnerTokens
+from kafka_dt.gateway.ports import BrokerPorts, PortListener
+from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.server.connection import ConnectionServices
+from protocol.offered_versions import OfferedByUpstream
+
+
+class Gateway:
+    """The gateway of one worker.
+
+    Args:
+        settings: the cluster behind it, and who clients are there.
+        listeners: of the node, with the ports that they are bound to.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+    """
+
+    def __init__(self, settings: GatewaySettings, listeners: Sequence[Listener]) -> None:
+        upstream = UpstreamSettings.of(settings)
+        self._identities = _identities(upstream)
+        self._brokers = UpstreamBrokers(
+            upstream.client, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
+        )
+        self._addresses = BrokerAddresses(listeners)
+        self._ports: BrokerPorts | None = None
+        self._services: Final = GatewayServices(
+            connector=Connector(upstream, self._identities),
+            identities=self._identities,
+            brokers=self._brokers,
+            addresses=self._addresses,
+            offered=OfferedByUpstream(LOCAL),
+        )
+
+    async def start(self) -> None:
+        """Get to know the cluster; waits for it as long as it takes.
+
+        Raises:
+            TokenClientError: it is there and cannot be used, such as LoginFailed.
+        """
+        await self._brokers.start()
+
+    def new_connection(self, services: ConnectionServices, broker_id: int | None = None) -> GatewayConnection:
+        """Make what serves a client.
+
+        Args:
+            services: of the listener by which it comes.
+            broker_id: the upstream broker that the port stands for; None for the listener's own port.
+        """
+        return GatewayConnection(services, self._services, broker_id)
+
+    def open_ports(self, listeners: Sequence[PortListener], *, node: str) -> None:
+        """Open a port for each broker on the listeners that have a port base, and follow the brokers from now on.
+
+        Args:
+            listeners: those listeners, open already.
+            node: what the workers of this node call it, and no other node of the machine is called.
+        """
+        self._ports = BrokerPorts(self._addresses, listeners, node=node)
+        self._brokers.on_change(self._ports.brokers_changed)
+
+    async def close(self) -> None:
+        """Follow the cluster no more; connections are their listeners' to close."""
+        if self._ports is not None:
+            self._ports.close()
+        await self._brokers.close()
+        await self._identities.close()
+
+
+def _identities(settings: UpstreamSettings) -> Identities:
+    match settings.identity:
+        case UpstreamIdentity.OWNER_TOKEN:
+            return OwnerTokens.of(settings)
+        case UpstreamIdentity.MAPPED:
+            assert settings.identity_file is not None  # noqa: S101 - the settings have been checked
+            return MappedIdentities(settings.identity_file, settings.identity_mechanism)
+        case UpstreamIdentity.SERVICE:
+            return OneForAll(settings.client.credentials)
+        case UpstreamIdentity.NONE:
+            return OneForAll(None)
