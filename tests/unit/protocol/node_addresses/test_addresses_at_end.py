@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka.protocol.consumer import FetchResponse
 
 from protocol.errors import LocalProtocolError, MalformedMessage
 from protocol.node_addresses import MAX_TAIL_BYTES, AddressesAtEnd, Advertise, has_records, rewrite
@@ -105,6 +106,15 @@ def test_room_that_is_left_is_taken_up_by_an_unknown_tagged_field(shorter: int) 
     assert len(sent) == len(content)
     (endpoint,) = answer_in(sent, response_type(FETCH, 17)).node_endpoints
     assert (endpoint.host, endpoint.port) == ("y" * (190 - shorter), 1)
+
+
+@pytest.mark.parametrize("shorter", [2, 128, 129])
+def test_another_client_skips_that_field(shorter: int) -> None:
+    content = content_of(replace(addresses("x" * 190), responses=()))
+    sent = streamed(FETCH, 17, [content], lambda *_: ("y" * (190 - shorter), 1))
+    response = FetchResponse.decode(sent[5:], version=17)
+    assert [(each.host, each.port) for each in response.node_endpoints] == [("y" * (190 - shorter), 1)]
+    assert len(response.unknown_tags) == 1
 
 
 @pytest.mark.parametrize("longer", [-1, 1, 100])
