@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.client import Address, ClientConfig, ConnectionFailed, ConnectionLost, TokenClientError
+from kafka_dt.client import Address, ClientConfig, ConnectionFailed, ConnectionLost, LoginFailed, TokenClientError
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.session import Session
 from kafka_dt.gateway.broker_versions import in_common, in_latest_layout
@@ -39,6 +39,8 @@ ASK_SECONDS: Final = 3.0
 """How often the cluster is asked for its brokers."""
 SOONEST_SECONDS: Final = 0.5
 """It is not asked again before that, whatever is learned."""
+REFUSED_SECONDS: Final = 10.0
+"""... nor before that, if it has refused our login: who guesses is locked out."""
 LEARNED_SECONDS: Final = 10.0
 """How long a broker that was learned of stays, if the cluster does not name it; by then all brokers know each other."""
 VERSIONS_SECONDS: Final = 60.0
@@ -177,13 +179,15 @@ class UpstreamBrokers:
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), ASK_SECONDS)
+            pause = SOONEST_SECONDS
             try:
                 await self._look()
             except TokenClientError as error:
                 self._complain(error)
+                pause = REFUSED_SECONDS if isinstance(error, LoginFailed) else pause
             except Exception:  # noqa: BLE001 - whatever it is, brokers must be followed
                 _LOG.exception("The brokers of the upstream cluster could not be asked for; it is tried again")
-            await asyncio.sleep(SOONEST_SECONDS)
+            await asyncio.sleep(pause)
 
     async def _look(self) -> None:
         """Ask for the brokers once, and begin to ask those for their versions of which they are not known or old."""

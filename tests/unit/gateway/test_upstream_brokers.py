@@ -326,6 +326,21 @@ async def test_while_the_cluster_is_gone_what_was_known_stays(
         await cluster.asked_again()
 
 
+async def test_a_login_that_is_refused_later_is_tried_with_long_pauses(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await cluster.add(1, users={"gateway": "wonder"})
+    async with started(followed(one, user="gateway")) as brokers:
+        cluster.servers[1].users["gateway"] = "changed"
+        monkeypatch.setattr(module, "REFUSED_SECONDS", 0.3)
+        cluster.servers[1].drop_connections()
+        await until(lambda: "login at" in caplog.text)
+        tried, refused = cluster.servers[1].connections, time.monotonic()
+        await until(lambda: cluster.servers[1].connections > tried)
+        assert time.monotonic() - refused > 0.2
+        assert brokers.get(1) == one
+
+
 async def test_without_its_bootstrap_server_the_cluster_is_asked_by_another_broker(cluster: Cluster) -> None:
     bootstrap = await cluster.add(1)
     await cluster.add(2)
