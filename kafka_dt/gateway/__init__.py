@@ -1,4 +1,5 @@
 """The gateway: clients log in here, and what else they send goes to a cluster behind, under their own identity.
 
-`upstream.py` is a connection there, `identities.py` who it is for; `upstream_settings.py` says how it is made.
+`connecting.py` gets a principal a connection there: `identities.py` says who it is (`owner_tokens.py`, `mapped.py`),
+`upstream.py` is the connection, `upstream_settings.py` how it is made.
 """
