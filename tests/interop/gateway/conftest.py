@@ -30,15 +30,13 @@ from tests.support.maven import Bundle, Classpath
 from tests.support.operator import Operator
 from tests.support.ports import free_ports
 from tests.support.records_client import RecordsClient
-from tests.support.tls_material import Identity, leaf
-from tests.support.tls_material import authority as make_authority
+from tests.support.tls_material import Identity, authority, leaf
 from tests.support.zookeeper import make_chroot
 
-RELEASE_VARIABLE: Final = "KAFKA_DT_TEST_UPSTREAM"
+RELEASE: Final = os.environ.get("KAFKA_DT_TEST_UPSTREAM", "4.x")
 ALICES: Final = "alice-"
 HOST_NAME: Final = "broker-{id}.gateway.test"
 """How the listener with TLS names the brokers."""
-ADMIN_TIMEOUT_S: Final = 30.0
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +44,7 @@ def cluster(
     java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KraftCluster]:
     """Two brokers; the first is the controller as well and is left alone."""
-    bundles = RELEASES[os.environ.get(RELEASE_VARIABLE, "4.x")]
+    bundles = RELEASES[RELEASE]
     classpath = tuple(jar for bundle in bundles for jar in classpath_of(bundle))
     with KraftCluster(tmp_path_factory.mktemp("kraft"), java=java, classpath=classpath) as running:
         yield running
@@ -59,18 +57,18 @@ def gateway_connect(zookeeper_connect: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def authority() -> Identity:
+def signer() -> Identity:
     """Who signs the certificate of the gateway."""
-    return make_authority("Root")
+    return authority("Root")
 
 
 @pytest.fixture(scope="session")
 def gateway(
-    cluster: KraftCluster, gateway_connect: str, authority: Identity, tmp_path_factory: pytest.TempPathFactory
+    cluster: KraftCluster, gateway_connect: str, signer: Identity, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Gateway]:
     """The gateway, with a listener whose clients see names, and one whose connections a test can cut."""
     folder = tmp_path_factory.mktemp("gateway")
-    certificate = leaf(HOST_NAME.replace("{id}", "*"), authority)
+    certificate = leaf(HOST_NAME.replace("{id}", "*"), signer)
     key_store = folder / "gateway.pem"
     key_store.touch(mode=0o600)
     key_store.write_text(certificate.key_pem() + certificate.chain_pem)
@@ -85,9 +83,9 @@ def gateway(
 
 
 @pytest.fixture
-def tls_context(authority: Identity) -> ssl.SSLContext:
+def tls_context(signer: Identity) -> ssl.SSLContext:
     """What a client of the listener with names trusts."""
-    return client_context({"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority.certificate_pem})
+    return client_context({"ssl.truststore.type": "PEM", "ssl.truststore.certificates": signer.certificate_pem})
 
 
 @pytest.fixture

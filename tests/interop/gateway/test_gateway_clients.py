@@ -14,6 +14,7 @@ import kafka
 import pytest
 
 from kafka_dt.client import DelegationToken
+from tests.interop.gateway.conftest import RELEASE
 from tests.support.client_config import TokenLogin, token
 from tests.support.gateway import Gateway
 from tests.support.java_tools import KafkaTools
@@ -21,6 +22,8 @@ from tests.support.records_client import ReadBack, RecordsClient, value
 
 COUNT = 500
 TIMEOUT_S = 30.0
+PROTOCOLS = ["classic"] if RELEASE == "3.9" else ["classic", "consumer"]
+"""Of consumer groups (KIP-848 came with 4.0)."""
 ALL = ReadBack.of(COUNT, partitions=2)
 
 
@@ -33,7 +36,7 @@ def java(gateway: Gateway, alice: DelegationToken) -> dict[str, str]:
     return gateway.settings(alice, "java")
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_java_producer_and_a_group_of_java_consumers(
     records: RecordsClient, java: dict[str, str], topic: str, group: str, protocol: str
 ) -> None:
