@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ConnectionLost, Credentials, LoginFailed, RequestTimedOut, UnexpectedAnswer
@@ -18,12 +21,14 @@ from kafka_dt.client.requests import Requests
 from kafka_dt.config import UpstreamIdentity
 from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.tls import client_context, server_context
 from protocol.frames import FrameSplitter, frame
 from protocol.headers import encode_response
 from protocol.registry import APIS, ApiKey
 from protocol.responses import build
 from protocol.times import to_duration
 from tests.support.scripted_server import CLOSE, ScriptedServer
+from tests.support.tls_material import authority, leaf
 from tests.support.waiting import eventually
 
 ALICE = Credentials("SCRAM-SHA-256", "alice", "wonder")
@@ -146,6 +151,38 @@ async def test_it_is_told_when_the_session_ends_and_when_to_log_in_again(broker:
     assert owner.upstream.session_ends_ms == NOW + 100_000
     assert owner.upstream.login_due_ms == NOW + 90_000
     owner.upstream.abort()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("tls", [False, True])
+def test_it_is_the_same_on_every_loop_and_over_tls(run: Callable[[Any], None], tls: bool, tmp_path: Path) -> None:
+    """uvloop's transports and those of TLS are others."""
+    ours = theirs = None
+    if tls:
+        root = authority("root")
+        key = leaf("localhost", root)
+        (tmp_path / "key.pem").write_text(key.key_pem() + key.chain_pem)
+        theirs = server_context({"ssl.keystore.location": str(tmp_path / "key.pem")})
+        ours = client_context({"ssl.truststore.certificates": root.certificate_pem})
+
+    async def talk() -> None:
+        broker = ScriptedServer(users={"alice": "wonder"}, session_lifetimes_ms=[100_000])
+        async with broker.running(theirs):
+            broker.address = broker.address.replace("127.0.0.1", "localhost")
+            owner = await opened(broker, protocol="SASL_SSL" if tls else "SASL_PLAINTEXT", context=ours)
+            gc.collect()
+            await owner.upstream.reauthenticate(ALICE, owner.exchange)
+            owner.upstream.pause_reading()
+            owner.upstream.write(question())
+            owner.upstream.resume_reading()
+            await owner.frame()
+            broker.drop_connections()
+            await owner.until(lambda: bool(owner.lost))
+            owner.upstream.pause_reading()
+            owner.upstream.resume_reading()
+            owner.upstream.abort()
+
+    run(talk())
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
