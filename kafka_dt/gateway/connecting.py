@@ -109,6 +109,8 @@ class Connector:
     async def log_in_again(self, principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
         """Log in again on a connection whose session ends; see `Upstream.reauthenticate`.
 
+        A refusal would end the connection, so what the broker may not know yet waits until it does.
+
         Raises:
             NoIdentity: the principal is nobody there any more.
             LoginFailed: it was refused; the next `connect` looks for another login.
@@ -116,6 +118,7 @@ class Connector:
         """
         login = await self._identities.login(principal)
         if login is not None:
+            await self._sleep(max(0, login.known_by_ms - self._now_ms()) / 1000)
             await upstream.reauthenticate(login.credentials, exchange)
 
     async def _connect_once_known(

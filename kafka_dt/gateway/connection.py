@@ -28,7 +28,7 @@ from kafka_dt.client import TokenClientError
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector
-from kafka_dt.gateway.identities import Identities, NoIdentity
+from kafka_dt.gateway.identities import NoIdentity
 from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
@@ -65,7 +65,6 @@ class GatewayServices:
     """What all connections of a gateway share."""
 
     connector: Connector
-    identities: Identities
     brokers: UpstreamBrokers
     addresses: BrokerAddresses
     offered: OfferedByUpstream
@@ -394,9 +393,7 @@ class GatewayConnection(ClientConnection):
         return self._login_due
 
     async def _log_in_again(self, upstream: Upstream) -> None:
-        login = await self._gateway.identities.login(self.principal)
-        if login is not None:
-            await upstream.reauthenticate(login.credentials, self._exchange)
+        await self._gateway.connector.log_in_again(self.principal, upstream, self._exchange)
         self._log_in_later(upstream)
 
     async def _exchange(self, correlation_id: int, request: bytes) -> bytes:

@@ -17,14 +17,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kafka_dt.config import GatewaySettings, Listener, UpstreamIdentity
+from kafka_dt.config import GatewaySettings, Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
-from kafka_dt.gateway.connecting import Connector
+from kafka_dt.gateway.connecting import Connector, identities_for
 from kafka_dt.gateway.connection import LOCAL, GatewayConnection, GatewayServices
-from kafka_dt.gateway.identities import Identities, OneForAll
-from kafka_dt.gateway.mapped import MappedIdentities
-from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.server.connection import ConnectionServices
@@ -44,7 +41,7 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings, listeners: Sequence[Listener]) -> None:
         upstream = UpstreamSettings.of(settings)
-        self._identities = _identities(upstream)
+        self._identities = identities_for(upstream)
         self._brokers = UpstreamBrokers(
             upstream.client, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
         )
@@ -52,7 +49,6 @@ class Gateway:
         self._ports: BrokerPorts | None = None
         self._services: Final = GatewayServices(
             connector=Connector(upstream, self._identities),
-            identities=self._identities,
             brokers=self._brokers,
             addresses=self._addresses,
             offered=OfferedByUpstream(LOCAL),
@@ -91,16 +87,3 @@ class Gateway:
             self._ports.close()
         await self._brokers.close()
         await self._identities.close()
-
-
-def _identities(settings: UpstreamSettings) -> Identities:
-    match settings.identity:
-        case UpstreamIdentity.OWNER_TOKEN:
-            return OwnerTokens.of(settings)
-        case UpstreamIdentity.MAPPED:
-            assert settings.identity_file is not None  # noqa: S101 - the settings have been checked
-            return MappedIdentities(settings.identity_file, settings.identity_mechanism)
-        case UpstreamIdentity.SERVICE:
-            return OneForAll(settings.client.credentials)
-        case UpstreamIdentity.NONE:
-            return OneForAll(None)

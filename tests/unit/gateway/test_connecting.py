@@ -210,13 +210,15 @@ async def test_a_second_login_is_with_what_the_principal_has_now(broker: Scripte
     async def nobody(_correlation_id: int, _request: bytes) -> bytes:
         raise AssertionError
 
-    identities = Given(login("wonder"), login("new"))
-    connector = Connector(settings(broker), identities)
+    steps = Steps()
+    identities = Given(login("wonder"), login("new", known_by_ms=NOW + 3_000))
+    connector = Connector(settings(broker), identities, now_ms=lambda: steps.now_ms, sleep=steps.sleep)
     config = settings(broker)
     upstream = await Watched.open(config.client.bootstrap_servers[0], config, login("wonder").credentials, Silent())
     await identities.refused(ALICE, login("wonder"))
     await connector.log_in_again(ALICE, upstream, nobody)
     assert used == [login("new").credentials]
+    assert steps.slept == [3], "a broker that has not heard of it would end the connection"
     await Connector(config, OneForAll(None)).log_in_again(ALICE, upstream, nobody)
     assert len(used) == 1
     upstream.abort()
