@@ -214,6 +214,10 @@ class ClientConnection(asyncio.Protocol):
                 self._resume_reading()
                 return
             self._on_event(event)
+            if self._machine.drained:
+                self._flush()
+                self._resume_reading()
+                return
         self._pump_later()
 
     def _on_event(self, event: Event) -> None:
