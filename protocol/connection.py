@@ -32,6 +32,7 @@ from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtoc
 from protocol.frames import FrameSplitter, frame
 from protocol.headers import RequestHeader, encode_response, parse_request_header
 from protocol.login_answers import VersionsOffered, encode_api_versions, encode_handshake, encode_token_answer
+from protocol.login_requests import decode_opening, decode_token
 from protocol.registry import APIS, ApiKey
 from protocol.responses import build, refusal, response_type
 from protocol.times import to_duration
@@ -139,6 +140,11 @@ class ServerConnection:
         return self._awaits_answer
 
     @property
+    def drained(self) -> bool:
+        """Whether `next_event` would give None, because everything that was received has been dealt with."""
+        return not (self._awaits_answer or self._eof or self._frames.buffered or self._state is State.CLOSING)
+
+    @property
     def session_end_ms(self) -> int | None:
         """When the session ends, in milliseconds since the epoch; None if it has no end."""
         if self._session_end_ms is None or self._cut_ms is None:
@@ -201,6 +207,8 @@ class ServerConnection:
 
     def data_to_send(self) -> bytes:
         """Give the bytes to be written now, in order; the next call gives those after them."""
+        if not self._out:
+            return b""
         data = b"".join(self._out)
         self._out.clear()
         return data
@@ -286,8 +294,7 @@ class ServerConnection:
             )
         if kind is Request.API_VERSIONS and header.api_version not in APIS[ApiKey.API_VERSIONS].request:
             return self._refuse_version(header, action)
-        api = APIS[header.api_key]
-        body, _ = decode(api.request[header.api_version], content, offset, max_elements=api.max_elements)
+        body = _body(kind, header, content, offset)
         return self._act(action, following, header, body, now_ms)
 
     def _act(
@@ -304,7 +311,7 @@ class ServerConnection:
                 return RequestReceived(header, body)
             case Action.EVALUATE_TOKEN:
                 self._await(header)
-                return TokenReceived(body.auth_bytes)
+                return TokenReceived(body)
             case Action.ANSWER_VERSIONS:
                 self._answer_versions(header, body, following)
                 return None
@@ -390,6 +397,19 @@ class ServerConnection:
     def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:
         self._state = State.CLOSING
         return ConnectionClosed(reason, delayed, error)
+
+
+def _body(kind: Request, header: RequestHeader, content: bytes, offset: int) -> Any:
+    """Read the body of a request; of a SaslAuthenticate only the bytes of the mechanism."""
+    match kind:
+        case Request.TOKEN:
+            return decode_token(header.api_version, content, offset)
+        case Request.OTHER:
+            api = APIS[header.api_key]
+            body, _ = decode(api.request[header.api_version], content, offset, max_elements=api.max_elements)
+            return body
+        case _:
+            return decode_opening(header.api_key, header.api_version, content, offset)
 
 
 def _kind(header: RequestHeader) -> Request:

@@ -43,17 +43,23 @@ class FrameSplitter:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self._whole = b""
         self._data = bytearray()
         self._length: int | None = None
 
     @property
     def buffered(self) -> int:
         """How many bytes have arrived that are not part of a frame already given, length bytes included."""
-        return len(self._data)
+        return len(self._whole) + len(self._data)
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the peer; call `next_frame` next."""
-        self._data += data
+        if self._data or self._whole:
+            self._join()
+            self._data += data
+        else:
+            # Nearly always one whole frame, which then need not go through the buffer.
+            self._whole = data
 
     def next_frame(self) -> bytes | None:
         """Give the content of the next frame, which may be empty, or None if it has not arrived in whole.
@@ -61,6 +67,15 @@ class FrameSplitter:
         Raises:
             InvalidFrameLength: the next length is negative or over `max_bytes`; the stream is of no more use.
         """
+        if self._whole:
+            whole = self._whole
+            if (
+                len(whole) >= _LENGTH.size
+                and 0 <= _LENGTH.unpack_from(whole)[0] == len(whole) - _LENGTH.size <= self.max_bytes
+            ):
+                self._whole = b""
+                return whole[_LENGTH.size :]
+            self._join()
         data = self._data
         if self._length is None:
             if len(data) < _LENGTH.size:
@@ -75,6 +90,10 @@ class FrameSplitter:
         del data[:end]
         self._length = None
         return content
+
+    def _join(self) -> None:
+        self._data += self._whole
+        self._whole = b""
 
     def _read_length(self) -> int:
         length: int = _LENGTH.unpack_from(self._data)[0]

@@ -13,6 +13,7 @@ Source: KIP-482, KIP-511; Kafka's RequestHeader, ResponseHeader and ApiVersionsR
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ _CORRELATION_ID: Final = Struct(">i")
 _ERROR_CODE: Final = Struct(">h")
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _NO_TAGGED_FIELDS: Final = b"\0"
+_MOST_VERSIONS: Final = 1024
+"""There are some fifty; a client may ask for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,10 @@ def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     correlation_id, length = _CORRELATION_ID_AND_LENGTH.unpack_from(frame, _KEY_AND_VERSION.size)
     client_id, offset = _read_client_id(frame, offset, length)
     if flexible:
-        offset = skip_tagged_fields(frame, offset, max_elements=MAX_TAGGED_FIELDS)
+        if frame[offset : offset + 1] == _NO_TAGGED_FIELDS:
+            offset += 1
+        else:
+            offset = skip_tagged_fields(frame, offset, max_elements=MAX_TAGGED_FIELDS)
     return RequestHeader(api_key, api_version, correlation_id, client_id), offset
 
 
@@ -154,6 +160,7 @@ def _read_client_id(frame: bytes, offset: int, length: int) -> tuple[str | None,
         raise MalformedMessage("text that is not UTF-8") from None
 
 
+@lru_cache(_MOST_VERSIONS)
 def _is_flexible(api_key: int, api_version: int) -> bool:
     if api_key == ApiKey.API_VERSIONS:
         return api_version >= _FIRST_FLEXIBLE_API_VERSIONS

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import Any, Final
 
 from kafka_dt.config import ConfigError, Settings
@@ -30,8 +30,8 @@ OVERRIDES_KEY: Final = "max.connections.per.ip.overrides"
 KNOWN_HOSTS: Final = 1024
 """How many hosts' addresses are kept parsed: clients come again."""
 
-_Address = IPv4Address | IPv6Address | None
-"""None stands for every client without an IP address."""
+_Address = str
+"""An IP address in its shortest form, by which equal ones are equal; empty for every client without one."""
 
 
 @dataclass(slots=True)
@@ -142,15 +142,15 @@ class AdmittedConnection(asyncio.Protocol):
 def _address(peer: Any) -> _Address:
     """Give a client's address; an IPv4 one that came to an IPv6 socket is the same as one that did not."""
     try:
-        return _parsed(peer[0])
+        return _shortest(peer[0])
     except (ValueError, TypeError, IndexError):
-        return None
+        return ""
 
 
 @lru_cache(KNOWN_HOSTS)
-def _parsed(host: str) -> _Address:
+def _shortest(host: str) -> _Address:
     address = ip_address(host)
-    return getattr(address, "ipv4_mapped", None) or address
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _override(text: str) -> list[tuple[_Address, int]]:

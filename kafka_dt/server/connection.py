@@ -221,6 +221,11 @@ class ClientConnection(asyncio.Protocol):
                 self._settled()
                 return
             self._on_event(event)
+            if self._machine.drained:
+                self._flush()
+                self._resume_reading()
+                self._settled()
+                return
         self._pump_later()
 
     def _on_event(self, event: Event) -> None:

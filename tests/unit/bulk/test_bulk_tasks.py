@@ -80,7 +80,7 @@ UNREADABLE = [
     (b"", "JSON"),
     (plain(token(1)), "another token"),
     (sealed(token(1)), "another token"),
-    (plain(replace(TOKEN, key_id=FOREIGN_KEY.id)), "not in the ring"),
+    (plain(replace(TOKEN, key_id=FOREIGN_KEY.id)), "none of the secret keys"),
 ]
 
 
