@@ -139,6 +139,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
                 "board": board.fileno(),
                 "derivations": derivations.fileno(),
                 "log_level": log_level,
+                "node": secrets.token_hex(8),
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
@@ -157,13 +158,22 @@ class Node:
         board: where the workers of the node count revocations.
         derivations: where they share what opens sealed tokens.
         number: which worker this is; the first one does what once a node is enough.
+        node: what the workers of this node have in common, and those of no other node.
     """
 
     def __init__(
-        self, settings: Settings, *, ports: Mapping[str, int], board: Board, derivations: Derivations, number: int
+        self,
+        settings: Settings,
+        *,
+        ports: Mapping[str, int],
+        board: Board,
+        derivations: Derivations,
+        number: int,
+        node: str,
     ) -> None:
         self._settings = settings
         self._number = number
+        self._node = node
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
         self._encryption = {listener.name: _encryption(listener) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
@@ -246,7 +256,7 @@ class Node:
         for listener in self._listeners:
             await self._open_listener(listener, handler, subjects)
         if self._gateway is not None:
-            self._gateway.open_ports(self._broker_ports, node=str(os.getppid()))
+            self._gateway.open_ports(self._broker_ports, node=self._node)
         self._background += [
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
             asyncio.create_task(_repeat(self._refresh_certificates, FILE_CHECK_SECONDS)),

@@ -26,8 +26,8 @@ from tests.support.gateway import PORTS, Gateway, gated_listener, gateway_proper
 from tests.support.java import Java
 from tests.support.java_tools import KafkaTools
 from tests.support.kraft import RELEASES, KraftCluster
+from tests.support.kraft_operator import Operator
 from tests.support.maven import Bundle, Classpath
-from tests.support.operator import Operator
 from tests.support.ports import free_ports
 from tests.support.records_client import RecordsClient
 from tests.support.tls_material import Identity, authority, leaf

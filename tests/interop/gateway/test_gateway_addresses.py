@@ -16,7 +16,7 @@ from kafka_dt.client import DelegationToken
 from tests.interop.gateway.conftest import HOST_NAME
 from tests.support.gateway import Gateway
 from tests.support.kraft import KraftCluster
-from tests.support.operator import FETCH, describe_topic, request_records
+from tests.support.kraft_operator import FETCH, describe_topic, request_records
 from tests.support.raw import (
     API_VERSIONS,
     CREATE,

@@ -14,7 +14,7 @@ import confluent_kafka
 from kafka_dt.client import DelegationToken
 from tests.support.gateway import GATED_HOST, PORTS, Gateway
 from tests.support.kraft import KraftCluster
-from tests.support.operator import FETCH, MIB, request_records
+from tests.support.kraft_operator import FETCH, MIB, request_records
 from tests.support.raw import ConnectionClosed
 from tests.support.records_client import ReadBack, RecordsClient
 from tests.support.tcp_gate import TcpGate

@@ -18,7 +18,7 @@ from tests.support.broker import USERS
 from tests.support.client_config import plain
 from tests.support.gateway import IDENTITY, IDENTITY_FILE, PORTS, UPSTREAM, Gateway, gateway_properties, service_login
 from tests.support.kraft import GATEWAY, KraftCluster
-from tests.support.operator import Operator
+from tests.support.kraft_operator import Operator
 from tests.support.ports import free_ports
 from tests.support.raw import EXPIRE, METADATA, RawConnection, ms
 from tests.support.waiting import eventually
