@@ -66,6 +66,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
     identity = UpstreamIdentity(settings.upstream_identity)
     _check_login(settings, identity)
     _check_identity_file(settings, identity)
+    _check_authorizer(settings, identity)
     for listener in made:
         _check_clients(listener, identity)
         _check_addresses(listener)
@@ -106,6 +107,16 @@ def _check_identity_file(settings: Settings, identity: UpstreamIdentity) -> None
         raise ConfigError(IDENTITY_FILE, f"is needed for {IDENTITY}={identity}")
     if identity is not UpstreamIdentity.MAPPED and settings.upstream_identity_file:
         raise ConfigError(IDENTITY_FILE, f"it is for {IDENTITY}={UpstreamIdentity.MAPPED}, not for {identity}")
+
+
+def _check_authorizer(settings: Settings, identity: UpstreamIdentity) -> None:
+    """See that nobody becomes somebody else upstream by making a token for them."""
+    if identity in {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.MAPPED} and not settings.authorizer_class_name:
+        reason = (
+            f"without it everybody may make tokens for everybody, and be anybody upstream with {IDENTITY}={identity}; "
+            "set kafka.security.authorizer.AclAuthorizer"
+        )
+        raise ConfigError("authorizer.class.name", reason)
 
 
 def _check_clients(listener: Listener, identity: UpstreamIdentity) -> None:

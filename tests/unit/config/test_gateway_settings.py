@@ -17,7 +17,8 @@ from kafka_dt.config import (
 UPSTREAM = "kafka.dt.gateway.upstream."
 BROKER = "kafka.dt.gateway.broker."
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-SASL = {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+SASL = {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-256"} | AUTHORIZER
 UPSTREAM_SASL = {
     f"{UPSTREAM}security.protocol": "SASL_PLAINTEXT",
     f"{UPSTREAM}sasl.mechanism": "SCRAM-SHA-512",
@@ -194,3 +195,12 @@ def test_a_setting_of_a_gateway_that_is_none_is_an_error(key: str) -> None:
         made(SASL | {key: changed[key]})
     with pytest.raises(ConfigError, match="it sets nothing without"):
         made(SASL | {f"listener.name.sasl_plaintext.{BROKER}port.base": "9200"})
+
+
+@pytest.mark.parametrize(
+    "identity", [{"identity": "owner-token"}, {"identity": "mapped", "identity.file": "/etc/users"}]
+)
+def test_without_an_authorizer_everybody_could_be_anybody(identity: dict[str, str]) -> None:
+    changes = {f"{UPSTREAM}{key}": value for key, value in identity.items()}
+    with pytest.raises(ConfigError, match=r"^authorizer\.class\.name: without it everybody may make tokens for everybody"):
+        made(TOKENS | changes | {"authorizer.class.name": ""})

@@ -16,6 +16,7 @@ PROPERTIES = {
     "sasl.enabled.mechanisms": "SCRAM-SHA-256",
     "kafka.dt.gateway.broker.port.base": "9200",
     f"{UPSTREAM}bootstrap.servers": "k1:9092,[::1]:9093",
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     f"{UPSTREAM}identity": "owner-token",
     f"{UPSTREAM}security.protocol": "SASL_PLAINTEXT",
     f"{UPSTREAM}sasl.mechanism": "SCRAM-SHA-512",
