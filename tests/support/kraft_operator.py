@@ -60,7 +60,7 @@ class Operator:
 
     def allow(self, user: str, resource: ResourceType, name: str, pattern: PatternType = PatternType.LITERAL) -> None:
         """Let a user do everything with a resource."""
-        acl = Acl(user, AclOperation.ALL, resource, name, pattern=pattern)
+        acl = Acl(f"User:{user}", AclOperation.ALL, resource, name, pattern=pattern)
         with RawConnection(self._addresses[0]) as connection:
             assert create_acls(connection, acl) == [0]
         for address in self._addresses:

@@ -41,6 +41,11 @@ class TcpGate:
         await self._server.wait_closed()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody is connected through it."""
+        return bool(self._writers)
+
     def shut(self) -> None:
         self._is_open = False
         self._heard.set()

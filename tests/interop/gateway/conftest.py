@@ -68,7 +68,7 @@ def gateway(
 ) -> Iterator[Gateway]:
     """The gateway, with a listener whose clients see names, and one whose connections a test can cut."""
     folder = tmp_path_factory.mktemp("gateway")
-    certificate = leaf(HOST_NAME.replace("{id}", "*"), signer)
+    certificate = leaf(f"*.{HOST_NAME.partition('.')[2]}", signer)
     key_store = folder / "gateway.pem"
     key_store.touch(mode=0o600)
     key_store.write_text(certificate.key_pem() + certificate.chain_pem)

@@ -130,7 +130,7 @@ def test_the_versions_of_upstream_are_offered_and_our_own_of_logins_and_tokens(
         upstream = offered(direct)
     here = offered(connection)
     assert here.keys() == upstream.keys() | LOCAL
-    assert all(here[CREATE + each] == (1, highest) for each, highest in enumerate((3, 2, 2, 3)))
+    assert all(here[CREATE + each] == (0, highest) for each, highest in enumerate((3, 2, 2, 3)))
     narrower = {key: (here[key], upstream[key]) for key in upstream.keys() - LOCAL if here[key] != upstream[key]}
     # Only what carries addresses in a layout that is not known here may be less.
     assert narrower == {}

@@ -32,30 +32,30 @@ def keyed() -> list[tuple[bytes, bytes]]:
 
 
 @pytest.fixture
-def java(gateway: Gateway, alice: DelegationToken) -> dict[str, str]:
+def login(gateway: Gateway, alice: DelegationToken) -> dict[str, str]:
     return gateway.settings(alice, "java")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_java_producer_and_a_group_of_java_consumers(
-    records: RecordsClient, java: dict[str, str], topic: str, group: str, protocol: str
+    records: RecordsClient, login: dict[str, str], topic: str, group: str, protocol: str
 ) -> None:
-    assert records.send(java, topic, COUNT) == COUNT
-    member = {**java, "group.id": group, "group.protocol": protocol}
+    assert records.send(login, topic, COUNT) == COUNT
+    member = {**login, "group.id": group, "group.protocol": protocol}
     assert records.read(member, topic, COUNT) == ALL
     # The group has committed what it has read: its next member finds only what came since.
-    records.send(java, topic, 10, first=COUNT)
+    records.send(login, topic, 10, first=COUNT)
     assert records.read(member, topic, 10) == ReadBack.of(10, first=COUNT, partitions=2)
 
 
 def test_java_transactions_are_seen_whole_or_not_at_all(
-    records: RecordsClient, java: dict[str, str], topic: str, group: str, make_topic: Callable[..., str]
+    records: RecordsClient, login: dict[str, str], topic: str, group: str, make_topic: Callable[..., str]
 ) -> None:
-    writer = {**java, "transactional.id": group}
+    writer = {**login, "transactional.id": group}
     records.transact(writer, topic, 100, first=COUNT, commit=False)
     records.transact(writer, topic, COUNT)
     records.transact(writer, topic, 100, first=COUNT, commit=False)
-    reader = {**java, "group.id": group, "isolation.level": "read_committed", "enable.auto.commit": "false"}
+    reader = {**login, "group.id": group, "isolation.level": "read_committed", "enable.auto.commit": "false"}
     target = make_topic(2, 1)
     assert records.copy({**writer, **reader, "auto.offset.reset": "earliest"}, topic, target, COUNT) == COUNT
     del reader["group.id"]

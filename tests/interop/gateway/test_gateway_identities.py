@@ -36,8 +36,12 @@ async def produce(gateway: Gateway, token: DelegationToken, topic: str) -> None:
 
 async def consume(gateway: Gateway, token: DelegationToken, topic: str) -> list[int]:
     login = gateway.settings(token, "aiokafka")
-    async with aiokafka.AIOKafkaConsumer(topic, **login, auto_offset_reset="earliest") as consumer:
+    consumer = aiokafka.AIOKafkaConsumer(topic, **login, auto_offset_reset="earliest")
+    try:
+        await consumer.start()
         return sorted([int((await consumer.getone()).value or b"-1") for _ in range(COUNT)])
+    finally:
+        await consumer.stop()
 
 
 async def test_acls_of_upstream_hold_for_the_owners_of_tokens(
