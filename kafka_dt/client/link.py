@@ -146,6 +146,8 @@ class Link(asyncio.Protocol):
             raise EOFError
         transport = self.transport
         transport.set_protocol(protocol)
+        if self._paused:
+            transport.resume_reading()
         return transport
 
     def _raise_if_lost(self) -> None:

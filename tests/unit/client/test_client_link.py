@@ -150,6 +150,14 @@ async def test_another_protocol_can_take_its_place(link: Link, transport: Transp
     assert transport.done == [other]
 
 
+async def test_whoever_takes_its_place_gets_what_comes(link: Link, transport: Transport) -> None:
+    link.data_received(frame(bytes(100_000)))
+    await link.next_frame()
+    other = asyncio.Protocol()
+    link.hand_over(other)
+    assert transport.done == ["pause", other, "resume"]
+
+
 @pytest.mark.parametrize("too_late", ["eof", "closing", "bytes"])
 async def test_a_connection_that_has_ended_or_tells_of_itself_is_not_handed_over(
     link: Link, transport: Transport, too_late: str
