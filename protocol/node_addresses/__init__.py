@@ -10,13 +10,12 @@ Read `places.py` first: where the addresses are. `skipping.py` walks over what i
 Source: Kafka's message schemas, as kio has them.
 """
 
-from protocol.node_addresses.at_end import MAX_TAIL_BYTES, AddressesAtEnd
+from protocol.node_addresses.at_end import AddressesAtEnd
 from protocol.node_addresses.nodes import Advertise
 from protocol.node_addresses.places import carries_addresses, has_records, known_versions
 from protocol.node_addresses.rewriting import rewrite
 
 __all__ = [
-    "MAX_TAIL_BYTES",
     "AddressesAtEnd",
     "Advertise",
     "carries_addresses",

@@ -54,11 +54,6 @@ class AddressesAtEnd:
         self._tail = bytearray()
         self._ready: list[bytes] = []
 
-    @property
-    def finished(self) -> bool:
-        """All of the answer has been received; `take` gives the rest of it."""
-        return self._missing == 0
-
     def receive_data(self, data: bytes) -> None:
         """Take the next bytes of the answer's content.
 

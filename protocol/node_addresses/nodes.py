@@ -1,9 +1,11 @@
 """The nodes of one answer: where their addresses stand, and the bytes that are to stand there instead.
 
 `find_nodes` reads them from the bytes, `new_addresses` asks for each node how this client reaches it. A node without
-id, host or port is none: that is how an answer says that it knows no coordinator.
+id, host or port is none: that is how an answer says that it knows no coordinator. No client goes to a fenced broker,
+which DescribeCluster tells if it is asked to, so its address stays.
 
-Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; Node.noNode in Kafka's clients.
+Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-1073 (fenced brokers); Node.noNode in Kafka's
+clients.
 """
 
 from collections.abc import Callable
@@ -28,6 +30,7 @@ class Node:
     node_id: int
     host: str
     port: int
+    fenced: bool
     start: int
     """Of the element that tells of it."""
     address: int
@@ -98,7 +101,7 @@ def new_addresses(place: Place, nodes: tuple[Node, ...], advertise: Advertise) -
 
 
 def _new_address(place: Place, node: Node, advertise: Advertise) -> bytes | None:
-    if node.node_id < 0 or not node.host or node.port <= 0:
+    if node.node_id < 0 or not node.host or node.port <= 0 or node.fenced:
         return None
     host, port = advertise(node.node_id, node.host, node.port)
     if (host, port) == (node.host, node.port):
@@ -147,7 +150,8 @@ def _read_node(place: Place, buffer: bytes, start: int) -> Node:
     text_end = text + max(length, 0)
     port, address_end = read_int32(buffer, text_end)
     host = buffer[text:text_end].decode()
-    return Node(node_id, host, port, start, address, address_end, skip(place.after, buffer, address_end))
+    fenced = place.to_fenced is not None and buffer[skip(place.to_fenced, buffer, address_end)] != 0
+    return Node(node_id, host, port, fenced, start, address, address_end, skip(place.after, buffer, address_end))
 
 
 def _read_tagged_fields(buffer: bytes, offset: int) -> tuple[tuple[TaggedField, ...], int]:

@@ -38,6 +38,7 @@ FIRST_VERSIONS: Final[Mapping[int, int]] = MappingProxyType(
 )
 """API key -> the first version whose answers carry addresses of nodes that clients connect to; all later ones do."""
 
+_FENCED: Final = "is_fenced"
 _NODES: Final = (("node_id", "host", "port"), ("broker_id", "host", "port"))
 """How the fields of a node are called."""
 
@@ -57,6 +58,8 @@ class Place:
     read_host_length: LengthReader
     after: Program
     """Over an element's fields behind its node."""
+    to_fenced: Program | None
+    """Over those of them before the one that says whether the node is fenced, if there is one."""
     flexible: bool
     at_the_end: bool
     """Nothing but tagged fields stands behind the nodes."""
@@ -109,13 +112,15 @@ def place_of(api_key: int, api_version: int) -> Place:
     array, element = next(_arrays_of_nodes(body), (None, body))
     ahead = _fields_ahead(body, array)
     index = _node_index(element)
+    behind = () if array is None else element.plain[index + 3 :]
     return Place(
         head=program(header.plain, tagged=header.flexible) + program(ahead, tagged=False),
         tag=None if array is None else array.tag,
         read_count=None if array is None else length_reader(array, of_array=True),
         before=() if array is None else program(element.plain[:index], tagged=False),
         read_host_length=length_reader(element.plain[index + 1], of_array=False),
-        after=() if array is None else program(element.plain[index + 3 :], tagged=element.flexible),
+        after=() if array is None else program(behind, tagged=element.flexible),
+        to_fenced=_to_fenced(behind),
         flexible=body.flexible,
         at_the_end=body.flexible and (array is body.plain[-1] or array in body.tagged),
         behind_records=any(map(_holds_records, ahead)),
@@ -140,6 +145,11 @@ def _arrays_of_nodes(body: EntityLayout) -> Iterator[tuple[FieldLayout, EntityLa
 def _node_index(layout: EntityLayout) -> int:
     """Give the index of the node's id among the plain fields."""
     return next(index for index, names in enumerate(_names_side_by_side(layout)) if names in _NODES)
+
+
+def _to_fenced(fields: tuple[FieldLayout, ...]) -> Program | None:
+    names = [field.name for field in fields]
+    return program(fields[: names.index(_FENCED)], tagged=False) if _FENCED in names else None
 
 
 def _names_side_by_side(layout: EntityLayout) -> Iterator[tuple[str, ...]]:

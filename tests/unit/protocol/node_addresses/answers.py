@@ -16,6 +16,7 @@ from protocol.encoding import encode
 from protocol.layout import FieldLayout, entity_layout
 from protocol.node_addresses import Advertise, carries_addresses, known_versions
 from protocol.times import to_timestamp
+from tests.support.kio_entities import rich
 
 API_KEYS = (0, 1, 3, 10, 60, 78, 79)
 CARRIERS = [
@@ -65,6 +66,20 @@ def response_type(api_key: int, version: int) -> type[Any]:
     return load_response_schema(api_key, version)
 
 
+def rich_answer(api_key: int, version: int) -> Any:
+    """Fill an answer with awkward values; none of its brokers is fenced."""
+    return _unfenced(rich(response_type(api_key, version)))
+
+
+def _unfenced(answer: Any) -> Any:
+    if not any(field.name == "brokers" for field in fields(answer)):
+        return answer
+    brokers = answer.brokers
+    if any(field.name == "is_fenced" for field in fields(brokers[0])):
+        brokers = tuple(replace(broker, is_fenced=False) for broker in brokers)
+    return replace(answer, brokers=brokers)
+
+
 @cache
 def answers(api_key: int, version: int) -> st.SearchStrategy[Any]:
     return _entities(response_type(api_key, version))
@@ -99,13 +114,13 @@ def answer_in(content: bytes, entity_type: type[Any]) -> Any:
 
 
 def advertised(value: Any, advertise: Advertise) -> Any:
-    """Replace every address in an entity, at any depth."""
+    """Replace every address in an entity, at any depth, but for those of fenced brokers."""
     if isinstance(value, tuple):
         return tuple(advertised(item, advertise) for item in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
     values = {field.name: advertised(getattr(value, field.name), advertise) for field in fields(value)}
     node_id = values.get("node_id", values.get("broker_id", -1))
-    if node_id >= 0 and values.get("host") and values["port"] > 0:
+    if node_id >= 0 and values.get("host") and values["port"] > 0 and not values.get("is_fenced"):
         values["host"], values["port"] = advertise(node_id, values["host"], values["port"])
     return replace(value, **values)

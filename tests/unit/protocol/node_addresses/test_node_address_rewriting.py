@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from protocol.errors import LocalProtocolError, MalformedMessage
 from protocol.node_addresses import Advertise, rewrite
-from tests.support.kio_entities import rich
 from tests.unit.protocol.node_addresses.answers import (
     CARRIERS,
     GATEWAYS,
@@ -21,11 +20,12 @@ from tests.unit.protocol.node_addresses.answers import (
     answers,
     content_of,
     response_type,
+    rich_answer,
     to,
 )
 
 every_version = pytest.mark.parametrize(("api_key", "version"), CARRIERS)
-FIND_COORDINATOR, METADATA, PRODUCE = 10, 3, 0
+DESCRIBE_CLUSTER, FIND_COORDINATOR, METADATA, PRODUCE = 60, 10, 3, 0
 FIRST_BATCHED_VERSION = 4
 
 
@@ -45,7 +45,7 @@ def test_what_is_rewritten_is_the_same_answer_with_other_addresses(
 
 @every_version
 def test_rewriting_there_and_back_gives_the_same_bytes(api_key: int, version: int) -> None:
-    content = content_of(rich(response_type(api_key, version)))
+    content = content_of(rich_answer(api_key, version))
     nodes: list[tuple[int, str, int]] = []
 
     def there(node_id: int, host: str, port: int) -> tuple[str, int]:
@@ -64,7 +64,7 @@ def test_rewriting_there_and_back_gives_the_same_bytes(api_key: int, version: in
 
 @every_version
 def test_the_content_itself_comes_back_when_nothing_changes(api_key: int, version: int) -> None:
-    content = content_of(rich(response_type(api_key, version)))
+    content = content_of(rich_answer(api_key, version))
     assert rewrite(api_key, version, content, lambda _, host, port: (host, port)) is content
 
 
@@ -72,7 +72,7 @@ def test_the_content_itself_comes_back_when_nothing_changes(api_key: int, versio
 @settings(max_examples=25, deadline=None)
 @given(place=st.integers(0, 10_000), change=st.binary(min_size=1, max_size=6))
 def test_a_damaged_answer_is_rewritten_or_malformed(api_key: int, version: int, place: int, change: bytes) -> None:
-    content = content_of(rich(response_type(api_key, version)))
+    content = content_of(rich_answer(api_key, version))
     place %= len(content)
     with suppress(MalformedMessage):
         rewrite(api_key, version, content[:place] + change + content[place + len(change) :], to("gateway", 9092))
@@ -88,7 +88,7 @@ def test_any_bytes_are_rewritten_or_malformed(api_key: int, version: int, conten
 
 @every_version
 def test_an_answer_cut_short_before_its_last_address_is_malformed(api_key: int, version: int) -> None:
-    content = content_of(rich(response_type(api_key, version)))
+    content = content_of(rich_answer(api_key, version))
     marked = rewrite(api_key, version, content, lambda *_: ("the last host", 1))
     for end in range(marked.rindex(b"the last host") + len("the last host")):
         with pytest.raises(MalformedMessage):
@@ -100,7 +100,7 @@ def test_an_answer_cut_short_before_its_last_address_is_malformed(api_key: int, 
     ("node_id", "host", "port"), [(-1, "", -1), (-1, "b", 9092), (2, "", 9092), (2, "b", -1), (2, "b", 0)]
 )
 def test_what_leads_nowhere_stays_as_it_is(version: int, node_id: int, host: str, port: int) -> None:
-    answer: Any = rich(response_type(FIND_COORDINATOR, version))
+    answer: Any = rich_answer(FIND_COORDINATOR, version)
     nowhere = {"node_id": node_id, "host": host, "port": port}
     if version < FIRST_BATCHED_VERSION:
         answer = replace(answer, **nowhere)
@@ -108,6 +108,22 @@ def test_what_leads_nowhere_stays_as_it_is(version: int, node_id: int, host: str
         answer = replace(answer, coordinators=tuple(replace(each, **nowhere) for each in answer.coordinators))
     content = content_of(answer)
     assert rewrite(FIND_COORDINATOR, version, content, to("gateway", 9092)) is content
+
+
+def test_a_fenced_broker_is_nobody_to_go_to() -> None:
+    answer = rich_answer(DESCRIBE_CLUSTER, 2)
+    there, fenced = answer.brokers
+    answer = replace(answer, brokers=(replace(there, broker_id=1), replace(fenced, broker_id=2, is_fenced=True)))
+    asked: list[int] = []
+
+    def advertise(node_id: int, _host: str, _port: int) -> tuple[str, int]:
+        asked.append(node_id)
+        return "gateway", 9092
+
+    rewritten = rewrite(DESCRIBE_CLUSTER, 2, content_of(answer), advertise)
+    brokers = answer_in(rewritten, type(answer)).brokers
+    assert [broker.host for broker in brokers] == ["gateway", fenced.host]
+    assert asked == [1]
 
 
 UNKNOWN = b"\x03" + b"\x63\x03abc" + b"\x05\x00" + b"\x63\x01z"
@@ -167,7 +183,7 @@ def test_a_length_below_minus_one_is_malformed() -> None:
     ("host", "port"), [("x" * 32768, 1), ("gateway", 2**31), ("\ud800", 1)], ids=["host", "port", "text"]
 )
 def test_what_does_not_fit_the_wire_cannot_be_advertised(host: str, port: int) -> None:
-    content = content_of(rich(response_type(METADATA, 12)))
+    content = content_of(rich_answer(METADATA, 12))
     with pytest.raises(LocalProtocolError):
         rewrite(METADATA, 12, content, lambda *_: (host, port))
 
@@ -177,4 +193,4 @@ def test_an_error_of_who_advertises_is_not_taken_for_one_of_the_answer() -> None
         raise IndexError
 
     with pytest.raises(IndexError):
-        rewrite(METADATA, 12, content_of(rich(response_type(METADATA, 12))), nobody)
+        rewrite(METADATA, 12, content_of(rich_answer(METADATA, 12)), nobody)

@@ -13,8 +13,8 @@ from kio.static.protocol import Entity
 from protocol.errors import UnsupportedVersion
 from protocol.layout import entity_layout
 from protocol.node_addresses import AddressesAtEnd, carries_addresses, has_records, known_versions, rewrite
-from tests.support.kio_entities import entity_id, rich
-from tests.unit.protocol.node_addresses.answers import answer_in, content_of, response_type
+from tests.support.kio_entities import entity_id
+from tests.unit.protocol.node_addresses.answers import answer_in, content_of, response_type, rich_answer
 
 RESPONSE_TYPES = [
     response_type(api_key, version)
@@ -76,9 +76,8 @@ def values_at(value: Any, path: str) -> list[object]:
 
 def in_every_address(entity_type: type[Any]) -> Any:
     """Rewrite an answer in which every field has a value."""
-    rewritten = rewrite(
-        entity_type.__api_key__, entity_type.__version__, content_of(rich(entity_type)), lambda *_: ("gateway", 1)
-    )
+    api_key, version = entity_type.__api_key__, entity_type.__version__
+    rewritten = rewrite(api_key, version, content_of(rich_answer(api_key, version)), lambda *_: ("gateway", 1))
     return answer_in(rewritten, entity_type)
 
 
