@@ -54,10 +54,9 @@ class UpstreamListener(Protocol):
 class Upstream(asyncio.Protocol):
     """A logged-in connection to a broker; made by `open`."""
 
-    session_ends_ms: int | None
-    """When the broker ends the session, milliseconds since 1970; None if it does not."""
     login_due_ms: int | None
-    """When to log in again, a good while before the session ends and not all connections at once."""
+    """When to log in again (milliseconds since 1970), a good while before the broker ends the session and not all
+    connections at once; None if it does not end it."""
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class Upstream(asyncio.Protocol):
         self._now_ms = now_ms
         self._random_bytes = random_bytes
         self._jitter = jitter
-        self.session_ends_ms = None
         self.login_due_ms = None
         self._requests: Requests
         self._transport: asyncio.Transport
@@ -144,8 +142,8 @@ class Upstream(asyncio.Protocol):
     async def reauthenticate(self, credentials: Credentials, exchange: Exchange) -> None:
         """Log in again, with whatever the same principal has now, by the mechanism of before.
 
-        Nothing else may be outstanding. Sets `session_ends_ms` and `login_due_ms` anew. Raises as `open`, and what
-        `exchange` raises; after each the connection is of no more use.
+        Nothing else may be outstanding. Sets `login_due_ms` anew. Raises as `open`, and what `exchange` raises; after
+        each the connection is of no more use.
         """
         try:
             await self._log_in(_Channel(self._requests, exchange, self._timeout_ms), credentials)
@@ -190,11 +188,8 @@ class Upstream(asyncio.Protocol):
     async def _log_in(self, channel: Channel, credentials: Credentials) -> None:
         asked_ms = self._now_ms()
         lifetime_ms = await log_in(channel, credentials, self._random_bytes)
-        if lifetime_ms:
-            self.session_ends_ms = asked_ms + lifetime_ms
-            self.login_due_ms = asked_ms + round(1000 * login_due_s(lifetime_ms, self._jitter()))
-        else:
-            self.session_ends_ms = self.login_due_ms = None
+        due_ms = asked_ms + round(1000 * login_due_s(lifetime_ms, self._jitter())) if lifetime_ms else None
+        self.login_due_ms = due_ms
 
 
 class _Channel:
