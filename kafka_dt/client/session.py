@@ -16,15 +16,16 @@ from kafka_dt.client.errors import ConnectionLost, NoServerReached
 from kafka_dt.client.login import log_in, login_due_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from kafka_dt.client.config import ClientConfig
+    from kafka_dt.client.config import Address, ClientConfig
 
 
 class Session:
     """One connection at a time to one of the bootstrap servers; not for several tasks at once.
 
     config: where the servers are and who logs in
+    servers: who knows better where they are, asked for each connection
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM
     jitter: a number from 0 up to 1
@@ -34,11 +35,13 @@ class Session:
         self,
         config: ClientConfig,
         *,
+        servers: Callable[[], Sequence[Address]] | None = None,
         monotonic: Callable[[], float],
         random_bytes: Callable[[int], bytes],
         jitter: Callable[[], float],
     ) -> None:
         self._config = config
+        self._servers = servers or (lambda: config.bootstrap_servers)
         self._monotonic = monotonic
         self._random_bytes = random_bytes
         self._jitter = jitter
@@ -85,7 +88,7 @@ class Session:
     async def _connect(self) -> Connection:
         config = self._config
         reasons = []
-        for address in config.bootstrap_servers:
+        for address in self._servers():
             try:
                 connection = await Connection.open(
                     address,
