@@ -7,8 +7,9 @@
     brokers.learn(3, "host", 9092)   # an answer tells of broker 3: known at once
 
 The cluster is asked every few seconds, by a connection of the gateway's own user, and soon after something new was
-learned. What it answers replaces what was known, but for what was learned moments ago: a broker that has just come is
-not known to all others yet. While it cannot be asked, what was known stays.
+learned. What it answers replaces what was known, but a broker that was learned of moments ago stays: it is not known to
+all others yet. Where a broker is that was known before, the cluster alone says, for answers may be old. While it cannot
+be asked, what was known stays.
 
 What each broker speaks is asked of the broker itself, without a login: when it is new or has moved, and now and then,
 for it may have been upgraded in between.
@@ -22,7 +23,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -58,14 +59,14 @@ class _Broker:
 
     address: Address
     learned: float = float("-inf")
-    """When it was learned of at this address, if not from the cluster's list."""
+    """When it was learned of, if not from the cluster's list."""
     versions: Any = None
     """Its answer to ApiVersions in the newest layout; None if it has not been asked so far."""
     ask_at: float = float("-inf")
     """When it is to be asked."""
     asking: asyncio.Task[None] | None = field(default=None, repr=False)
-    complained: bool = False
-    """Whether the log tells already that it cannot be asked."""
+    unreachable: bool = False
+    """Whether it could not be asked when that was tried last; the log tells so once."""
 
 
 class UpstreamBrokers:
@@ -88,9 +89,10 @@ class UpstreamBrokers:
     ) -> None:
         self._config = config
         self._monotonic = monotonic
-        self._random_bytes = random_bytes
         self._jitter = jitter
-        self._session = self._new_session(config.bootstrap_servers)
+        self._session = Session(
+            config, servers=self.servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
+        )
         self._brokers: dict[int, _Broker] = {}
         self._fallback: Any = None
         self._common: Any = None
@@ -140,9 +142,16 @@ class UpstreamBrokers:
         return broker.address if broker else None
 
     def any(self) -> list[Address]:
-        """Give the addresses of all brokers, in random order; of the bootstrap servers, if none is known."""
-        known = [broker.address for broker in self._brokers.values()] or list(self._config.bootstrap_servers)
-        return sorted(known, key=lambda _: self._jitter())
+        """Give the addresses of all brokers; of the bootstrap servers, if none is known.
+
+        They are in random order, but for those that could not be reached, which come last.
+        """
+        known = list(self._brokers.values()) or [_Broker(address) for address in self._config.bootstrap_servers]
+        return [each.address for each in sorted(known, key=lambda broker: (broker.unreachable, self._jitter()))]
+
+    def servers(self) -> tuple[Address, ...]:
+        """Say where the cluster can be asked: its brokers, and then the bootstrap servers."""
+        return tuple(dict.fromkeys((*self.any(), *self._config.bootstrap_servers)))
 
     def candidates(self, broker_id: int | None) -> list[Address]:
         """Say where a connection can go, best first.
@@ -167,11 +176,13 @@ class UpstreamBrokers:
         return self._common or self._fallback
 
     def learn(self, node_id: int, host: str, port: int) -> None:
-        """Note where a broker is, as an answer of the cluster says."""
+        """Note a broker that an answer of the cluster tells of; where one is that is known, the cluster is asked."""
         broker = self._brokers.get(node_id)
-        if broker is None or broker.address.host != host or broker.address.port != port:
+        if broker is not None and (broker.address.host, broker.address.port) == (host, port):
+            return
+        if broker is None:
             self._change({node_id: _Broker(Address(host, port), self._monotonic())}, set())
-            self._wake.set()
+        self._wake.set()
 
     # Following
 
@@ -208,7 +219,7 @@ class UpstreamBrokers:
 
     async def _ask(self) -> Mapping[int, Address]:
         """Ask for the brokers of the cluster."""
-        connection = await self._connection()
+        connection = await self._session.ready()
         self._fallback = self._fallback or in_latest_layout(connection.api_versions)
         try:
             found = await _described(connection) or await _metadata(connection)
@@ -220,26 +231,12 @@ class UpstreamBrokers:
             raise ConnectionLost(connection.server, "it names no brokers")
         return found
 
-    async def _connection(self) -> Connection:
-        """Give a connection to any broker; those that were known last are tried before the bootstrap servers."""
-        if self._session.connection is None or not self._session.connection.usable:
-            known = self.any() if self._brokers else []
-            await self._session.close()
-            self._session = self._new_session(tuple(dict.fromkeys((*known, *self._config.bootstrap_servers))))
-        return await self._session.ready()
-
-    def _new_session(self, servers: tuple[Address, ...]) -> Session:
-        config = replace(self._config, bootstrap_servers=servers)
-        return Session(config, monotonic=self._monotonic, random_bytes=self._random_bytes, jitter=self._jitter)
-
     def _replace(self, found: Mapping[int, Address]) -> None:
-        """Take over what the cluster says, but for what was learned moments ago."""
+        """Take over what the cluster says, but keep the brokers that were learned of moments ago."""
         fresh = self._monotonic() - LEARNED_SECONDS
         settled = {broker_id for broker_id, broker in self._brokers.items() if broker.learned < fresh}
         changed = {
-            broker_id: _Broker(address)
-            for broker_id, address in found.items()
-            if broker_id not in self._brokers or (broker_id in settled and self._brokers[broker_id].address != address)
+            broker_id: _Broker(address) for broker_id, address in found.items() if self.get(broker_id) != address
         }
         self._change(changed, settled - found.keys())
 
@@ -247,8 +244,12 @@ class UpstreamBrokers:
         came = frozenset(changed.keys() - self._brokers.keys())
         for broker_id in (*changed, *gone):
             before = self._brokers.pop(broker_id, None)
-            if before is not None and before.asking is not None:
+            if before is None:
+                continue
+            if before.asking is not None:
                 before.asking.cancel()
+            if broker_id in changed:  # most often the same broker on another machine
+                changed[broker_id].versions = before.versions
         self._brokers.update(changed)
         if changed or gone:
             self._find_common()
@@ -263,27 +264,31 @@ class UpstreamBrokers:
     # What brokers speak
 
     async def _ask_versions(self, broker_id: int, broker: _Broker) -> None:
-        config = self._config
+        broker.ask_at = self._monotonic() + VERSIONS_SECONDS
         try:
-            connection = await Connection.open(
-                broker.address,
-                ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
-                client_id=config.client_id,
-                setup_timeout_ms=config.setup_timeout_ms,
-                request_timeout_ms=config.request_timeout_ms,
-            )
+            self._note_versions(broker, await self._versions_at(broker.address))
+            broker.unreachable = False
         except TokenClientError as error:
             broker.ask_at = self._monotonic() + VERSIONS_RETRY_SECONDS
-            if not broker.complained:
-                broker.complained = True
+            if not broker.unreachable:
+                broker.unreachable = True
                 _LOG.warning("Upstream broker %d cannot be reached, it is tried again: %s", broker_id, error)
-        else:
-            broker.ask_at = self._monotonic() + VERSIONS_SECONDS
-            broker.complained = False
-            self._note_versions(broker, in_latest_layout(connection.api_versions))
-            await connection.close()
+        except Exception:  # noqa: BLE001 - whatever it is, the broker must be asked again
+            _LOG.exception("Upstream broker %d could not be asked for its versions; it is tried again", broker_id)
         finally:
             broker.asking = None
+
+    async def _versions_at(self, address: Address) -> Any:
+        config = self._config
+        connection = await Connection.open(
+            address,
+            ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
+            client_id=config.client_id,
+            setup_timeout_ms=config.setup_timeout_ms,
+            request_timeout_ms=config.request_timeout_ms,
+        )
+        await connection.close()
+        return in_latest_layout(connection.api_versions)
 
     def _note_versions(self, broker: _Broker, versions: Any) -> None:
         if versions != broker.versions:

@@ -135,11 +135,13 @@ async def test_from_one_bootstrap_server_all_brokers_and_their_versions_are_know
         assert brokers.candidates(2) == [two]
         assert brokers.candidates(3) == []
         assert brokers.any() == brokers.candidates(None) == [two, one]
+        assert brokers.servers() == (two, one, NOWHERE)
 
 
 async def test_before_the_start_there_are_the_bootstrap_servers_alone() -> None:
     brokers = followed(NOWHERE, Address("127.0.0.1", 2))
     assert sorted(brokers.any(), key=str) == [NOWHERE, Address("127.0.0.1", 2)]
+    assert sorted(brokers.servers(), key=str) == [NOWHERE, Address("127.0.0.1", 2)]
     assert brokers.versions(None) is None
     await brokers.close()
 
@@ -262,14 +264,40 @@ async def test_what_was_learned_is_kept_for_a_while_and_then_only_if_the_cluster
     clock = [100.0]
     one = await cluster.add(1)
     async with started(followed(one, now=lambda: clock[0])) as brokers:
-        brokers.learn(1, "moved.example.com", 9092)
         brokers.learn(7, "new.example.com", 9092)
         await cluster.asked_again()
-        assert brokers.get(1) == Address("moved.example.com", 9092)
         assert brokers.get(7) == Address("new.example.com", 9092)
         clock[0] += module.LEARNED_SECONDS + 1
         await until(lambda: brokers.get(7) is None)
         assert brokers.get(1) == one
+
+
+async def test_where_a_known_broker_is_says_the_cluster_that_is_asked_soon(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ASK_SECONDS", 60)
+    caplog.set_level(logging.INFO, module.__name__)
+    one = await cluster.add(1)
+    async with started(followed(one)) as brokers:
+        versions = brokers.versions(1)
+        for _ in range(50):
+            brokers.learn(1, "old.example.com", 9092)
+            brokers.learn(1, one.host, one.port)
+        assert brokers.get(1) == one
+        await until(lambda: cluster.asked == 2)
+        cluster.listed[1] = NOWHERE
+        brokers.learn(1, NOWHERE.host, NOWHERE.port)
+        await until(lambda: brokers.get(1) == NOWHERE)
+        assert brokers.versions(1) is versions, "until it has told others"
+    assert caplog.messages[:2] == [f"Upstream broker 1 is at {one}", f"Upstream broker 1 is at {NOWHERE}"]
+
+
+async def test_the_cluster_corrects_what_was_learned_moments_ago(cluster: Cluster) -> None:
+    one = await cluster.add(1)
+    async with started(followed(one)) as brokers:
+        brokers.learn(7, "old.example.com", 9092)
+        cluster.listed[7] = one
+        await until(lambda: brokers.get(7) == one)
 
 
 async def test_an_upgraded_broker_is_found_out_and_an_unchanged_one_stays_the_same_object(cluster: Cluster) -> None:
@@ -299,6 +327,7 @@ async def test_a_broker_that_cannot_be_reached_is_one_line_and_the_others_are_se
         assert brokers.get(2) == NOWHERE
         assert brokers.versions(2) is brokers.versions(None)
         assert brokers.versions(None) == brokers.versions(1)
+        assert brokers.any() == [one, NOWHERE]
         for _ in range(3):
             clock[0] += module.VERSIONS_RETRY_SECONDS + 1
             await cluster.asked_again()
@@ -364,3 +393,22 @@ async def test_nothing_unforeseen_ends_the_following(
             patch.setattr(brokers, "_look", broken)
             await until(lambda: "a mistake of ours" in caplog.text)
         await cluster.asked_again()
+
+
+async def test_nothing_unforeseen_ends_the_asking_for_versions(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    brokers = followed(await cluster.add(1), now=lambda: clock[0])
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(brokers, "_note_versions", broken)
+        async with started(brokers):
+            await cluster.asked_again()
+            assert caplog.text.count("RuntimeError: a mistake of ours") == 1
+            patch.undo()
+            clock[0] += module.VERSIONS_SECONDS + 1
+            await until(lambda: brokers._brokers[1].versions)
