@@ -21,6 +21,7 @@ from kafka_dt.gateway.identities import OneForAll
 from kafka_dt.gateway.mapped import MappedIdentities
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Upstream
+from protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client.config import Address
@@ -35,15 +36,19 @@ FIRST_WAIT_S: Final = 0.05
 LONGEST_WAIT_S: Final = 1.0
 
 
-def identities_for(settings: UpstreamSettings) -> Identities:
+def identities_for(settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> Identities:
     """Make what finds the identities of clients, of the kind that is set.
+
+    Args:
+        settings: says which kind.
+        servers: where the cluster can be asked now.
 
     Raises:
         ConfigError: the file of identities cannot be used.
     """
     match settings.identity:
         case UpstreamIdentity.OWNER_TOKEN:
-            return OwnerTokens.of(settings)
+            return OwnerTokens.of(settings, servers)
         case UpstreamIdentity.MAPPED:
             return MappedIdentities.of(settings)
         case UpstreamIdentity.SERVICE:
@@ -99,7 +104,8 @@ class Connector:
         except LoginFailed as refusal:
             if login is None:
                 raise
-            _LOG.info("The login of %s is refused upstream, another is looked for: %s", principal, refusal.reason)
+            name = printable(str(principal))
+            _LOG.info("The login of %s is refused upstream, another is looked for: %s", name, refusal.reason)
             await self._identities.refused(principal, login)
             other = await self._identities.login(principal)
             if other is None or other.credentials == login.credentials:

@@ -41,10 +41,10 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings, listeners: Sequence[Listener]) -> None:
         upstream = UpstreamSettings.of(settings)
-        self._identities = identities_for(upstream)
         self._brokers = UpstreamBrokers(
             upstream.client, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
         )
+        self._identities = identities_for(upstream, self._brokers.servers)
         self._addresses = BrokerAddresses(listeners)
         self._ports: BrokerPorts | None = None
         self._services: Final = GatewayServices(

@@ -14,18 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from protocol.sasl.text import printable
+
 if TYPE_CHECKING:
     from kafka_dt.client.config import Credentials
     from kafka_dt.tokens import Principal
 
 
 class NoIdentity(Exception):
-    """The principal is nobody there; `reason` says why, for the log, and holds no secret."""
+    """The principal is nobody there; the text says why, is one line of the log, and holds no secret."""
 
     def __init__(self, principal: Principal, reason: str) -> None:
-        super().__init__(f"{principal} has no identity upstream: {reason}")
-        self.principal = principal
-        self.reason = reason
+        super().__init__(f"{printable(str(principal))} has no identity upstream: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

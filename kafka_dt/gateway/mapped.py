@@ -28,6 +28,7 @@ from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_file
 from kafka_dt.tokens import InvalidPrincipal, Principal
 from protocol.sasl import PLAIN, ScramMechanism
+from protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +87,7 @@ class MappedIdentities:
             await self._look()
         login = self._logins.get(principal)
         if login is None:
-            raise NoIdentity(principal, f'there is no section "{principal}" in {self._path}')
+            raise NoIdentity(principal, f'there is no section "{printable(str(principal))}" in {self._path}')
         return login
 
     async def refused(self, principal: Principal, login: UpstreamLogin) -> None:  # noqa: ARG002 - whoever it is

@@ -9,6 +9,8 @@ nobody has needed it: then it runs out. Expiring it instead would end it for the
 Renewals begin when a token is asked for, which is often enough: whoever holds a connection has to log in again before
 the token ends (KIP-368). A renewal changes neither id nor secret, so nobody waits for it.
 
+For whom the cluster makes no token is nobody there, and it is not asked again for some seconds.
+
 Source: KIP-48, KIP-373; Kafka's DelegationTokenManager, SaslServerAuthenticator (a session ends with its token).
 """
 
@@ -35,10 +37,12 @@ from kafka_dt.client import (
 from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
 from kafka_dt.tokens import ANONYMOUS
 from kafka_dt.tokens.principal import USER_TYPE
+from protocol.sasl.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from kafka_dt.client import Address
     from kafka_dt.gateway.upstream_settings import UpstreamSettings
     from kafka_dt.tokens import Principal
     from protocol.sasl import ScramMechanism
@@ -49,6 +53,8 @@ KNOWN_WITHIN_MS: Final = 5_000
 """How long it may take until every broker knows of a new token; in KRaft it is the metadata log that tells them."""
 FORGOTTEN_AFTER_MS: Final = 3_600_000
 SWEEP_MS: Final = 60_000
+DENIED_MS: Final = 5_000
+"""So long after the cluster has made no token for a principal it is not asked again: clients try without a pause."""
 RETRY_MS: Final = 10_000
 """So long after a renewal that failed the next is tried; the token lives on meanwhile."""
 LAST_MOMENT_MS: Final = 5_000
@@ -122,23 +128,34 @@ class OwnerTokens:
         self._now_ms = now_ms
         self._held: dict[str, _Held] = {}
         self._refused: dict[str, tuple[str, int]] = {}
+        """Owner -> the id of the token that was refused, and when."""
+        self._denied: dict[str, tuple[str, int]] = {}
+        """Owner -> why there is no token for it, and until when that holds."""
         self._under_way: dict[str, asyncio.Task[_Held]] = {}
         self._swept_ms = now_ms()
+        self._closed = False
 
     @classmethod
-    def of(cls, settings: UpstreamSettings) -> OwnerTokens:
-        """Make them for the cluster of these settings."""
+    def of(cls, settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> OwnerTokens:
+        """Make them for the cluster of these settings.
+
+        Args:
+            settings: say who asks it.
+            servers: where it can be asked now.
+        """
         client = settings.client
         user = client.credentials.username if client.credentials else ANONYMOUS.name
-        return cls(TokenClient(client), f"{USER_TYPE}:{user}", settings.identity_mechanism)
+        return cls(TokenClient(client, servers=servers), f"{USER_TYPE}:{user}", settings.identity_mechanism)
 
     async def login(self, principal: Principal) -> UpstreamLogin:
         """Return the token of a principal; it is renewed behind the caller's back where that is due.
 
         Raises:
             NoIdentity: the cluster makes no token for it, or nobody is logged in.
-            ConnectionFailed: the cluster cannot be reached.
+            ConnectionFailed: the cluster cannot be reached, or this is closed.
         """
+        if self._closed:
+            raise ConnectionFailed("the gateway ends")
         if principal == ANONYMOUS:
             raise NoIdentity(principal, "whoever is not logged in cannot have a token")
         self._sweep()
@@ -146,10 +163,7 @@ class OwnerTokens:
         now_ms = self._now_ms()
         held = self._held.get(owner)
         if held is None or not held.serves(now_ms):
-            try:
-                held = await asyncio.shield(self._looking_after(owner))
-            except (RequestRefused, UnsupportedByServer, LoginFailed, InvalidArgument) as refusal:
-                raise NoIdentity(principal, str(refusal)) from refusal
+            held = await self._awaited(principal)
         elif now_ms >= held.due_ms:
             self._looking_after(owner)
         held.used_ms = now_ms
@@ -170,11 +184,24 @@ class OwnerTokens:
 
     async def close(self) -> None:
         """Ask nothing any more; the tokens stay for the next start, and run out if there is none."""
+        self._closed = True
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._tokens.close()
+
+    async def _awaited(self, principal: Principal) -> _Held:
+        """Wait for a token, unless the cluster has just made none."""
+        owner = str(principal)
+        reason, until_ms = self._denied.get(owner, ("", 0))
+        if self._now_ms() < until_ms:
+            raise NoIdentity(principal, reason)
+        try:
+            return await asyncio.shield(self._looking_after(owner))
+        except (RequestRefused, UnsupportedByServer, LoginFailed, InvalidArgument) as refusal:
+            self._denied[owner] = str(refusal), self._now_ms() + DENIED_MS
+            raise NoIdentity(principal, str(refusal)) from refusal
 
     def _looking_after(self, owner: str) -> asyncio.Task[_Held]:
         """Have done for all callers at once what one of them needs, also if that one does not wait for it."""
@@ -187,11 +214,19 @@ class OwnerTokens:
 
     def _done(self, owner: str, task: asyncio.Task[_Held]) -> None:
         del self._under_way[owner]
-        if not task.cancelled() and task.exception() is None:
-            self._held[owner] = task.result()
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; nobody has to
 
     async def _look_after(self, owner: str) -> _Held:
-        """Return a token that can be used for a good while: the one there is, another one, or a new one."""
+        """Hold a token that can be used for a good while, and that was not refused in the meantime."""
+        held = await self._good_for_a_while(owner)
+        if held.token.token_id == self._unfit(owner):
+            held = await self._found(owner) or await self._made(owner)
+        self._held[owner] = held
+        return held
+
+    async def _good_for_a_while(self, owner: str) -> _Held:
+        """Return the token there is, another one, or a new one."""
         held = self._held.get(owner)
         if held is None or self._now_ms() >= held.token.expiry_timestamp_ms:
             return await self._found(owner) or await self._made(owner)
@@ -204,13 +239,12 @@ class OwnerTokens:
 
     async def _found(self, owner: str) -> _Held | None:
         """Take the longest-lived of the principal's tokens that we may renew, unless it is too near to its end."""
-        unfit, _ = self._refused.get(owner, ("", 0))
         ours = [
             self._hold(token, token.issue_timestamp_ms)
             for token in await self._tokens.describe([owner])
             if token.owner == owner and (self._gateway in token.renewers or self._gateway == owner)
         ]
-        now_ms = self._now_ms()
+        now_ms, unfit = self._now_ms(), self._unfit(owner)
         usable = [
             held
             for held in ours
@@ -219,9 +253,14 @@ class OwnerTokens:
         best = max(usable, key=lambda held: held.token.max_timestamp_ms, default=None)
         return await self._renewed(best) if best else None
 
+    def _unfit(self, owner: str) -> str:
+        """Return the id of an owner's token that was refused; empty if none was."""
+        token_id, _ = self._refused.get(owner, ("", 0))
+        return token_id
+
     async def _made(self, owner: str) -> _Held:
         token = await self._tokens.create(owner, [self._gateway])
-        _LOG.info("Made the upstream token %s for %s", token.token_id, owner)
+        _LOG.info("Made the upstream token %s for %s", token.token_id, printable(owner))
         return replace(self._hold(token, token.issue_timestamp_ms), known_by_ms=self._now_ms() + KNOWN_WITHIN_MS)
 
     async def _renewed(self, held: _Held) -> _Held:
@@ -233,7 +272,8 @@ class OwnerTokens:
         try:
             expiry_timestamp_ms = await self._tokens.renew(token.hmac)
         except RequestRefused as refusal:
-            _LOG.warning("The upstream token %s of %s is not renewed: %s", token.token_id, token.owner, refusal)
+            owner = printable(token.owner)
+            _LOG.warning("The upstream token %s of %s is not renewed: %s", token.token_id, owner, refusal)
             return await self._made(token.owner)
         except ConnectionFailed as failure:
             return self._as_it_is(held, failure)
@@ -242,7 +282,8 @@ class OwnerTokens:
     def _as_it_is(self, held: _Held, failure: TokenClientError) -> _Held:
         """Use a token that lives although it is time for something that has failed."""
         token = held.token
-        _LOG.warning("The upstream token %s of %s stays as it is: %s", token.token_id, token.owner, failure)
+        owner = printable(token.owner)
+        _LOG.warning("The upstream token %s of %s stays as it is: %s", token.token_id, owner, failure)
         return replace(held, due_ms=self._now_ms() + RETRY_MS)
 
     def _hold(self, token: DelegationToken, since_ms: int) -> _Held:
@@ -270,3 +311,4 @@ class OwnerTokens:
         since_ms = now_ms - FORGOTTEN_AFTER_MS
         self._held = {owner: held for owner, held in self._held.items() if held.used_ms > since_ms}
         self._refused = {owner: refusal for owner, refusal in self._refused.items() if refusal[1] > since_ms}
+        self._denied = {owner: denial for owner, denial in self._denied.items() if denial[1] > now_ms}

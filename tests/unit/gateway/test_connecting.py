@@ -179,6 +179,17 @@ async def test_a_login_that_is_refused_is_looked_for_again_once(broker: Scripted
     assert broker.connections == 4
 
 
+async def test_a_name_that_does_not_print_does_not_break_a_line(
+    broker: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    connector = Connector(settings(broker), OneForAll(login("wrong").credentials))
+    with pytest.raises(LoginFailed):
+        await connector.connect(Principal.user("a\nlice"), lambda: parse_addresses(broker.address), Silent())
+    (line,) = caplog.messages
+    assert line.startswith("The login of User:a?lice is refused upstream, another is looked for: ")
+
+
 async def test_the_same_login_is_not_tried_twice(broker: ScriptedServer) -> None:
     with pytest.raises(LoginFailed):
         await connect(broker, Given(login("wrong"), login("wrong")))
@@ -224,21 +235,34 @@ async def test_a_second_login_is_with_what_the_principal_has_now(broker: Scripte
     upstream.abort()
 
 
+async def test_tokens_are_asked_for_at_the_brokers_that_there_are_now(broker: ScriptedServer) -> None:
+    config = settings(broker, UpstreamIdentity.OWNER_TOKEN)
+    away = replace(config, client=replace(config.client, bootstrap_servers=(Address("127.0.0.1", 1),)))
+    now: list[Address] = []
+    tokens = identities_for(away, lambda: now)
+    with pytest.raises(NoServerReached):
+        await tokens.login(ALICE)
+    now += parse_addresses(broker.address)
+    with pytest.raises(NoIdentity, match=r"login at .* failed"):
+        await tokens.login(ALICE)
+    await tokens.close()
+
+
 async def test_there_is_a_kind_of_identities_for_each_setting(broker: ScriptedServer, tmp_path: Path) -> None:
-    tokens = identities_for(settings(broker, UpstreamIdentity.OWNER_TOKEN))
+    tokens = identities_for(settings(broker, UpstreamIdentity.OWNER_TOKEN), tuple)
     assert isinstance(tokens, OwnerTokens)
     assert tokens._gateway == "User:gateway"
     await tokens.close()
     mapped = settings(broker)
     with pytest.raises(ConfigError, match="is needed for mapped"):
-        identities_for(mapped)
+        identities_for(mapped, tuple)
     (tmp_path / "users").write_text(
         '"User:a" { org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b"; };'
     )
-    assert isinstance(identities_for(replace(mapped, identity_file=tmp_path / "users")), MappedIdentities)
-    service = identities_for(settings(broker, UpstreamIdentity.SERVICE))
+    assert isinstance(identities_for(replace(mapped, identity_file=tmp_path / "users"), tuple), MappedIdentities)
+    service = identities_for(settings(broker, UpstreamIdentity.SERVICE), tuple)
     for principal in (ALICE, ANONYMOUS):
         assert await service.login(principal) == UpstreamLogin(GATEWAY)
-        assert await identities_for(settings(broker, UpstreamIdentity.NONE)).login(principal) is None
+        assert await identities_for(settings(broker, UpstreamIdentity.NONE), tuple).login(principal) is None
     await service.refused(ALICE, UpstreamLogin(GATEWAY))
     await service.close()

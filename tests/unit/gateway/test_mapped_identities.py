@@ -60,6 +60,14 @@ async def test_a_principal_without_a_section_is_nobody(tmp_path: Path, principal
         await mapped(path).login(principal)
 
 
+async def test_a_name_that_does_not_print_does_not_break_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text(section("User:alice", "alice", "wonder"))
+    with pytest.raises(NoIdentity) as caught:
+        await mapped(path).login(Principal.user("a\nlice"))
+    assert str(caught.value) == f'User:a?lice has no identity upstream: there is no section "User:a?lice" in {path}'
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

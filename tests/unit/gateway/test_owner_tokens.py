@@ -21,7 +21,7 @@ from kafka_dt.client import (
     UnsupportedByServer,
 )
 from kafka_dt.gateway.identities import NoIdentity
-from kafka_dt.gateway.owner_tokens import FORGOTTEN_AFTER_MS, SWEEP_MS, OwnerTokens
+from kafka_dt.gateway.owner_tokens import DENIED_MS, FORGOTTEN_AFTER_MS, SWEEP_MS, OwnerTokens
 from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol.sasl import ScramMechanism
 
@@ -291,6 +291,24 @@ async def test_a_refused_token_is_not_given_out_again_although_it_is_listed() ->
     assert await tokens.login(ALICE) == second
 
 
+async def test_a_token_that_is_refused_while_it_is_renewed_is_not_given_out_again() -> None:
+    cluster = Cluster()
+    tokens = identities(cluster)
+    first = await tokens.login(ALICE)
+    cluster.now_ms += PERIOD * 3 // 4
+    cluster.answers.clear()
+    await tokens.login(ALICE)
+    await asyncio.sleep(0)
+    assert cluster.asked[-1] == "renew"
+    await tokens.refused(ALICE, first)
+    waiting = asyncio.create_task(tokens.login(ALICE))
+    await asyncio.sleep(0)
+    cluster.answers.set()
+    assert (await waiting).credentials.username == "token-1"
+    assert await used(tokens) == "token-1"
+    assert cluster.asked.count("create") == 2
+
+
 async def test_refusals_that_go_on_do_not_pile_up_tokens() -> None:
     cluster = Cluster()
     tokens = identities(cluster)
@@ -319,7 +337,27 @@ async def test_whom_the_cluster_makes_no_token_for_is_nobody_there(refusal: Exce
         await tokens.login(ALICE)
     assert caught.value.__cause__ is refusal
     cluster.fail.clear()
+    cluster.now_ms += DENIED_MS
     assert await used(tokens) == "token-0"
+
+
+async def test_the_cluster_is_not_asked_about_one_that_it_makes_no_token_for_again_and_again() -> None:
+    cluster = Cluster(fail={"create": TokensDisabled(ErrorCode.delegation_token_auth_disabled, "create")})
+    tokens = identities(cluster)
+    reasons = set()
+    for _ in range(10):
+        with pytest.raises(NoIdentity) as caught:
+            await tokens.login(ALICE)
+        reasons.add(str(caught.value))
+    assert len(reasons) == 1
+    assert cluster.asked == ["describe", "create"]
+    with pytest.raises(NoIdentity):
+        await tokens.login(BOB)
+    assert cluster.asked == ["describe", "create"] * 2
+    cluster.now_ms += SWEEP_MS
+    with pytest.raises(NoIdentity):
+        await tokens.login(BOB)
+    assert set(tokens._denied) == {"User:bob"}
 
 
 async def test_whoever_is_not_logged_in_has_no_token() -> None:
@@ -361,3 +399,22 @@ async def test_closing_ends_what_is_under_way() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert cluster.asked[-1] == "close"
+
+
+async def test_after_the_end_nothing_is_asked_any_more() -> None:
+    cluster = Cluster()
+    tokens = identities(cluster)
+    await used(tokens)
+    await tokens.close()
+    for principal in (ALICE, BOB):
+        with pytest.raises(ConnectionFailed):
+            await tokens.login(principal)
+    assert cluster.asked == ["describe", "create", "close"]
+
+
+async def test_a_name_that_does_not_print_does_not_break_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    await identities(Cluster()).login(Principal.user("a\nlice"))
+    assert [message.splitlines() for message in caplog.messages] == [
+        ["Made the upstream token token-0 for User:a?lice"]
+    ]
