@@ -62,9 +62,12 @@ class BrokerPorts:
         self._node = node
         self._closing: dict[int, asyncio.TimerHandle] = {}
         self._retrying: dict[tuple[str, int], asyncio.TimerHandle] = {}
+        self._closed = False
 
     def brokers_changed(self, came: frozenset[int], went: frozenset[int]) -> None:
         """Open the ports of the brokers that came, and later close those of the brokers that went."""
+        if self._closed:
+            return
         loop = asyncio.get_running_loop()
         for broker_id in came:
             if (closing := self._closing.pop(broker_id, None)) is not None:
@@ -77,6 +80,7 @@ class BrokerPorts:
 
     def close(self) -> None:
         """Open and close no more; open ports are closed with their listeners."""
+        self._closed = True
         for timer in (*self._closing.values(), *self._retrying.values()):
             timer.cancel()
         self._closing.clear()

@@ -73,6 +73,7 @@ class OpenListener:
         self._ports: dict[int, _OpenPort] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_closed = asyncio.Event()
+        self._draining = False
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -100,6 +101,8 @@ class OpenListener:
     def open_port(self, port: int, new_connection: Callable[[], asyncio.Protocol], *, node: str) -> None:
         """Accept connections on one more port of the same host; clients can connect as soon as this returns.
 
+        A listener that drains opens no port any more.
+
         Args:
             port: which; one that is open already stays as it is.
             new_connection: makes the connections of that port.
@@ -108,7 +111,7 @@ class OpenListener:
         Raises:
             OSError: the port cannot be had.
         """
-        if port in self._ports:
+        if self._draining or port in self._ports:
             return
         sock = bind(Endpoint(self._endpoint.name, self._endpoint.host, port))
         try:
@@ -130,6 +133,7 @@ class OpenListener:
         Args:
             grace_seconds: how long requests may take to be answered, and answers to be read.
         """
+        self._draining = True
         for port in tuple(self._ports):
             self.close_port(port)
         if self._sweeper is not None:

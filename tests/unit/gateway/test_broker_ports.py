@@ -191,6 +191,16 @@ async def test_a_broker_without_a_port_is_one_line_and_the_others_are_served(cap
         assert line.startswith(f"Listener L{base} has no port for upstream broker 1: ")
 
 
+async def test_no_port_is_opened_or_closed_after_the_end() -> None:
+    base = base_of_free_ports(5)
+    async with worker(base) as world:
+        world.ports.brokers_changed(frozenset({1}), NONE)
+        world.ports.close()
+        world.ports.brokers_changed(frozenset({2}), frozenset({1}))
+        assert world.refused(2)
+        assert world.ports._closing == {}
+
+
 async def test_another_node_with_the_same_ports_gets_none_of_our_clients(caplog: pytest.LogCaptureFixture) -> None:
     base = base_of_free_ports(5)
     async with worker(base, node="ours") as world, worker(base, node="theirs") as other:

@@ -270,6 +270,15 @@ async def test_a_port_that_is_closed_before_the_loop_got_to_it_is_closed() -> No
         writer.close()
 
 
+async def test_a_listener_that_drains_opens_no_port() -> None:
+    async with opened() as world:
+        port = free_port()
+        await world.listener.drain(0)
+        open_marked(world, port, b"1")
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, port)
+
+
 async def test_the_limit_of_connections_counts_all_ports() -> None:
     async with opened(max_connections=1) as world:
         port = free_port()
