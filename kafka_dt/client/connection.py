@@ -143,6 +143,8 @@ async def _connect(address: Address, ssl_context: ssl.SSLContext | None, timeout
             _, link = await loop.create_connection(
                 lambda: Link(MAX_ANSWER_BYTES), address.host, address.port, ssl=ssl_context
             )
+            # As Kafka's clients do; it is the only word from a server whose machine has gone while nothing is sent.
+            link.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             return link
     except TimeoutError as error:
         reason = f"no connection within {timeout_ms} ms (socket.connection.setup.timeout.ms)"
