@@ -14,6 +14,7 @@ but the gates of a test (`tests.support.tcp_gate`), one before each port.
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,9 @@ from tests.support.broker import sasl_properties
 from tests.support.client_config import ClientConfig, scram
 from tests.support.kraft import GATEWAY, GATEWAY_PASSWORD, KraftCluster
 from tests.support.nodes import EXPIRY_CHECK_MS, WORKERS, Node
+from tests.support.raw import METADATA, ConnectionClosed, RawConnection
 from tests.support.server import server_properties
+from tests.support.waiting import POLL_S
 
 UPSTREAM: Final = "kafka.dt.gateway.upstream"
 IDENTITY: Final = f"{UPSTREAM}.identity"
@@ -31,6 +34,8 @@ PORT_BASE: Final = "kafka.dt.gateway.broker.port.base"
 HOST_PATTERN: Final = "kafka.dt.gateway.broker.host.pattern"
 
 GATED_HOST: Final = "127.0.0.2"
+REACHED_WITHIN_S: Final = 20.0
+"""A broker that an earlier test has started again is led to by then."""
 PORTS: Final = 4
 """How many neighbouring ports a listener has: its own, which may be unused, and those of brokers 1 to 3."""
 
@@ -93,6 +98,24 @@ class Gateway(Node):
     def address_of_broker(self, broker_id: int) -> str:
         """host:port that clients are told of an upstream broker."""
         return f"127.0.0.1:{self.port_base + broker_id}"
+
+    def reach_broker(self, token: DelegationToken, broker_id: int) -> RawConnection:
+        """A connection of a token's holder that a broker has answered on; tried again while that one comes back."""
+        deadline = time.monotonic() + REACHED_WITHIN_S
+        while True:
+            try:
+                connection = self.connect_by_token(token, to=self.address_of_broker(broker_id))
+                try:
+                    connection.ask(METADATA, 1, topics=())
+                except BaseException:
+                    connection.close()
+                    raise
+            except (ConnectionError, ConnectionClosed):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(POLL_S)
+            else:
+                return connection
 
     def make_token(self, user: str, **arguments: object) -> DelegationToken:
         """A token of this gateway; not for use while an event loop runs."""

@@ -115,7 +115,7 @@ def test_each_port_leads_to_its_broker_and_hints_lead_to_the_other_port(
     topic = make_topic(2)
     errors = {}
     for broker_id in (1, 2):
-        with gateway.connect_by_token(alice, to=gateway.address_of_broker(broker_id)) as connection:
+        with gateway.reach_broker(alice, broker_id) as connection:
             request_records(connection, describe_topic(connection, topic).topic_id, FETCH_WITH_HINTS)
             answer = connection.answer(FETCH, FETCH_WITH_HINTS)
         errors[broker_id] = answer.responses[0].partitions[0].error_code.value

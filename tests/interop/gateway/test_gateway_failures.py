@@ -86,7 +86,7 @@ async def test_nothing_is_lost_and_nothing_comes_twice_when_connections_and_a_br
 def kill_and_see_who_waits(gateway: Gateway, token: DelegationToken, cluster: KraftCluster, topic: str) -> None:
     """Kill broker 2; who waits for its answer is told at once, and who comes then does not wait."""
     address = gateway.address_of_broker(2)
-    with gateway.connect_by_token(token, to=address) as waiting:
+    with gateway.reach_broker(token, 2) as waiting:
         request_records(waiting, topic, max_wait_ms=30_000)
         cluster.brokers[2].kill()
         assert waiting.closed(within_s=2)
@@ -103,7 +103,7 @@ def test_a_client_that_does_not_read_costs_no_memory(
     for _ in range(16):
         direct.produce(topic, random.randbytes(MIB // 2), partition=0)  # noqa: S311 - no secret
     assert direct.flush(30) == 0
-    with gateway.connect_by_token(alice, to=gateway.address_of_broker(1)) as lazy:
+    with gateway.reach_broker(alice, 1) as lazy:
         request_records(lazy, topic, max_bytes=8 * MIB)
         lazy.answer(FETCH, 12)
         before = gateway.resident_kib()
