@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 from protocol.chunks import Chunks
 from protocol.errors import InvalidFrameLength, LocalProtocolError, MalformedMessage
 from protocol.layout import MAX_TEXT_BYTES
+from protocol.node_addresses.lengths import read_varint
 from protocol.registry import MAX_TAGGED_FIELDS
 
 MAX_HEAD_BYTES: Final = 128 * 1024
@@ -40,9 +41,6 @@ _HEAD: Final = Struct(">ihhi")
 """Length, API key, API version, correlation id."""
 _SHORT: Final = Struct(">h")
 _MIN_CONTENT_BYTES: Final = _HEAD.size - _LENGTH.size
-_MORE: Final = 0x80
-"""The bit of a varint's byte that says that another follows."""
-_MAX_VARINT_BYTES: Final = 5
 
 
 class RequestStart(NamedTuple):
@@ -55,8 +53,6 @@ class RequestStart(NamedTuple):
     """Any number: whether there is such an API, and in this version, is not judged here."""
     api_version: int
     correlation_id: int
-    length: int
-    """Of the content, in bytes; the frame has four more in front."""
     answered: bool
     """Whether an answer comes: not to a Produce with acks=0."""
 
@@ -117,7 +113,7 @@ class RequestStream:
                 return None
             answered = acks != 0
         self._left = _LENGTH.size + length
-        return RequestStart(api_key, api_version, correlation_id, length, answered)
+        return RequestStart(api_key, api_version, correlation_id, answered)
 
     def next_length(self) -> int | None:
         """Do as `next_start`, but look at nothing but the length: a SASL token may come as a bare frame (KIP-43).
@@ -139,15 +135,10 @@ class RequestStream:
         self._left = _LENGTH.size + length
         return length
 
-    def take(self, at_most: int | None = None) -> bytes:
-        """Give what has arrived of the frame under way, one piece of it; b"" if nothing has.
-
-        Args:
-            at_most: how many bytes the caller can use; None for any number.
-        """
-        left = self._left
-        data = self._chunks.take(left if at_most is None or at_most > left else at_most)
-        self._left = left - len(data)
+    def take(self) -> bytes:
+        """Give what has arrived of the frame under way, one piece of it; b"" if nothing has (`buffered`)."""
+        data = self._chunks.take(self._left)
+        self._left -= len(data)
         return data
 
     def _judge(self, length: int, least: int) -> None:
@@ -230,13 +221,7 @@ def _skip_tagged_fields(head: bytes, offset: int) -> int:
 
 
 def _read_varint(head: bytes, offset: int) -> tuple[int, int]:
-    value = 0
-    for place in range(_MAX_VARINT_BYTES):
-        if offset >= len(head):
-            raise _Incomplete(offset + 1)
-        byte = head[offset]
-        offset += 1
-        value |= (byte & ~_MORE) << (7 * place)
-        if byte < _MORE:
-            return value, offset
-    raise MalformedMessage("a varint over 5 bytes")
+    try:
+        return read_varint(head, offset)
+    except IndexError:
+        raise _Incomplete(max(offset, len(head)) + 1) from None

@@ -44,7 +44,7 @@ def advertise(_node_id: int, _host: str, _port: int) -> tuple[str, int]:
 
 
 def start(api_key: int, api_version: int = 0, correlation_id: int = ID, *, answered: bool = True) -> RequestStart:
-    return RequestStart(api_key, api_version, correlation_id, 100, answered)
+    return RequestStart(api_key, api_version, correlation_id, answered)
 
 
 def entities_of(api_key: int, api_version: int) -> Any:
