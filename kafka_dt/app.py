@@ -209,7 +209,8 @@ class Node:
         self._acl_store = ZooKeeperAclStore(self._zookeeper, now_ms=now_ms, limits=limits)
         self._acls = AclManager(self._acl_store, acls)
         self._authorizer = Authorizer.from_settings(settings, acls)
-        self._sessions = Sessions(self._token, now_ms)
+        self._gateway = _gateway(settings, self._listeners)
+        self._sessions = Sessions(self._token, now_ms, end_on_expiry=self._gateway is not None)
         self._cache.on_change(self._sessions.token_changed)
         self._revocations = Revocations(board, self._tokens.catch_up)
         self._cache.on_change(self._revocations.token_changed)
@@ -219,7 +220,6 @@ class Node:
         self._bearer = {
             each.name: self._bearer_tokens(each.oauthbearer) for each in self._listeners if each.oauthbearer
         }
-        self._gateway = _gateway(settings, self._listeners)
         self._open: list[OpenListener] = []
         self._broker_ports: list[PortListener] = []
         self._background: list[asyncio.Task[None]] = []
