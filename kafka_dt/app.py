@@ -271,8 +271,10 @@ class Node:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._gateway is not None:
-            await self._gateway.close()
+            self._gateway.close_ports()
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        if self._gateway is not None:
+            await self._gateway.close()
         await asyncio.gather(*(bearer.close() for bearer in self._bearer.values()))
         await self._store.close()
         await self._acl_store.close()

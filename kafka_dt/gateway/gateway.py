@@ -4,7 +4,8 @@
     await gateway.start()                            # waits for the cluster
     gateway.new_connection(services)                 # what serves a socket, on the port of a listener
     gateway.open_ports([PortListener(listener, opened, new_connection)], node="4711")
-    await gateway.close()
+    gateway.close_ports()
+    await gateway.close()                            # when no connection is left
 
 Source: DESIGN.md, "gateway".
 """
@@ -81,9 +82,12 @@ class Gateway:
         self._ports = BrokerPorts(self._addresses, listeners, node=node)
         self._brokers.on_change(self._ports.brokers_changed)
 
-    async def close(self) -> None:
-        """Follow the cluster no more; connections are their listeners' to close."""
+    def close_ports(self) -> None:
+        """Open no more ports; open ones and their connections are their listeners' to close."""
         if self._ports is not None:
             self._ports.close()
+
+    async def close(self) -> None:
+        """Follow the cluster no more, once the connections are closed: they look for brokers and logins to the end."""
         await self._brokers.close()
         await self._identities.close()
