@@ -9,8 +9,11 @@ forwarded has been answered, and nothing is forwarded while one of ours is under
 a connection at a time. So both sides write to the client without a queue between them.
 
 Reading stops on either side while the other cannot be written to, while the upstream connection is being opened or
-logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due. When one side ends, so does the other: a client
-sees what it would see of a broker that has gone. A session by token is closed when the token ends, idle or not.
+logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due.
+
+When one side ends, so does the other, whether or not the client reads: it sees what it would see of a broker that has
+gone. A client that says goodbye gets the answers that it waits for, and what it sent that needs none still goes
+upstream; both have their time. A token that ends takes both sides with it.
 
 Source: DESIGN.md, "gateway"; Kafka's SocketServer.Processor; KIP-43, KIP-152, KIP-368, KIP-951.
 """
@@ -33,7 +36,6 @@ from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
 from protocol.answer_stream import AnswerStream, Forward
-from protocol.node_addresses import known_versions
 from protocol.offered_versions import OfferedByUpstream
 from protocol.request_stream import RequestStart, RequestStream
 
@@ -55,9 +57,12 @@ MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
 STEPS_IN_A_ROW: Final = 256
 """How many pieces of one connection are passed on before the others get their turn."""
-SESSION_CHECK_S: Final = 1.0
-"""How soon a session is looked at again that should have ended and has not."""
-LONGEST_TIMER_S: Final = 86_400.0
+GOODBYE_S: Final = 30.0
+"""How long a connection that is ending waits: for the upstream's answers, and for the client to read them."""
+REVOKED_S: Final = 1.0
+"""How long it waits for the client when its token has ended."""
+FLUSH_S: Final = 5.0
+"""How long an upstream that is left may take for what was written to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +76,21 @@ class GatewayServices:
 
 
 class _Side(Enum):
-    """Who answers the request under way."""
+    """Who answers a request."""
 
-    UNDECIDED = auto()
     HERE = auto()
     UPSTREAM = auto()
+
+
+class _Turn(Enum):
+    """What can be done for the client now."""
+
+    PASS_ON = auto()
+    """A piece of the request under way is there, and can be passed on."""
+    READ = auto()
+    """More has to be read."""
+    WAIT = auto()
+    """Something else comes first."""
 
 
 class GatewayConnection(ClientConnection):
@@ -93,15 +108,15 @@ class GatewayConnection(ClientConnection):
         self._broker_id = broker_id
         self._requests = RequestStream(services.limits.after_login_bytes)
         self._answers = AnswerStream(self._advertise)
-        self._under_way: RequestStart | None = None
-        self._side = _Side.UNDECIDED
+        self._request: RequestStart | None = None  # the one under way, or one that has to wait
+        self._side: _Side | None = None  # whose the request under way is; None between two
         self._upstream: Upstream | None = None
         self._upstream_full = False
         self._upstream_task: asyncio.Task[None] | None = None
         self._login_timer: asyncio.TimerHandle | None = None
         self._login_due = False
         self._own_answer: asyncio.Future[bytes] | None = None
-        self._session_timer: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._eof = False
         self._routing = False
         self._route_scheduled = False
@@ -126,21 +141,19 @@ class GatewayConnection(ClientConnection):
         self._route()
 
     def eof_received(self) -> bool:
-        """Serve what has been received before the connection is closed."""
-        self._eof = True
-        self._route()
+        """Serve what has been received before the connection is closed, if that does not take too long."""
+        if not self._eof:
+            self._eof = True
+            self._abort_in(GOODBYE_S)
+            self._route()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the other side as well."""
         super().connection_lost(exc)
-        for timer in (self._session_timer, self._login_timer):
-            if timer is not None:
-                timer.cancel()
-        if self._upstream_task is not None:
-            self._upstream_task.cancel()
-        if self._upstream is not None:
-            self._upstream.abort()
+        self._leave_upstream()
+        if self._deadline is not None:
+            self._deadline.cancel()
 
     def pause_writing(self) -> None:
         """Take nothing of the upstream while the client does not read."""
@@ -154,39 +167,52 @@ class GatewayConnection(ClientConnection):
             self._upstream.resume_reading()
         super().resume_writing()
 
-    # Session
+    # The end
 
     @property
-    def busy(self) -> bool:
+    def owes_answers(self) -> bool:
         """Whether a request is being served, here or upstream."""
-        return super().busy or self._upstream_task is not None or self._answers.outstanding > 0
+        return super().owes_answers or self._upstream_task is not None or self._answers.outstanding > 0
 
-    def end_session_at(self, when_ms: int) -> None:
-        """Let the session end at an instant, and the connection with it."""
-        super().end_session_at(when_ms)
-        self._watch_session()
+    def revoke(self) -> None:
+        """Close both sides, in any state: the token is no more."""
+        self._leave_upstream(at_once=True)
+        super().revoke()
+        self._abort_in(REVOKED_S)
 
-    def _join_session(self, token_id: str | None) -> None:
-        super()._join_session(token_id)
-        self._watch_session()
+    def close(self) -> None:
+        """Write what is left to be written, upstream as well, and close."""
+        self._leave_upstream()
+        self._abort_in(GOODBYE_S)
+        super().close()
 
-    def _watch_session(self) -> None:
-        """Close when the token ends: the client may be waiting for an answer that is long in coming."""
-        if self._session_timer is not None:
-            self._session_timer.cancel()
-            self._session_timer = None
-        ends_ms = self._machine.session_end_ms
-        if self._session_token is not None and ends_ms is not None:
-            seconds = max(0, ends_ms + 1 - self._services.now_ms()) / 1000
-            self._session_timer = self._loop.call_later(min(seconds, LONGEST_TIMER_S), self._session_may_end)
+    def abort(self) -> None:
+        """Close both sides without writing what has not been read."""
+        self._leave_upstream(at_once=True)
+        super().abort()
 
-    def _session_may_end(self) -> None:
-        if self._closing:
+    def _abort_in(self, seconds: float) -> None:
+        """Set the time that the client has from now on; the first end of several counts."""
+        deadline = self._loop.call_later(seconds, self.abort)
+        if self._deadline is not None:
+            deadline, other = sorted((deadline, self._deadline), key=lambda timer: timer.when())
+            other.cancel()
+        self._deadline = deadline
+
+    def _leave_upstream(self, *, at_once: bool = False) -> None:
+        """End the upstream's side; what was written needs no answer any more, but may be a Produce with acks=0."""
+        if self._login_timer is not None:
+            self._login_timer.cancel()
+        if self._upstream_task is not None:
+            self._upstream_task.cancel()
+        upstream, self._upstream = self._upstream, None
+        if upstream is None:
             return
-        if self._machine.state is State.READY and self._machine.session_ended(self._services.now_ms()):
-            self._end(ConnectionClosed("the session has ended"))
-        else:  # the clocks do not run alike, or the client is logging in again
-            self._session_timer = self._loop.call_later(SESSION_CHECK_S, self._watch_session)
+        if at_once:
+            upstream.abort()
+        else:
+            upstream.close()
+            self._loop.call_later(FLUSH_S, upstream.abort)
 
     # From the client
 
@@ -213,18 +239,17 @@ class GatewayConnection(ClientConnection):
         for _ in range(STEPS_IN_A_ROW):
             if self._closing:
                 return
-            if self._finishing and self._side is _Side.UNDECIDED:
-                self._pause_reading()
-                if not self.busy:
-                    self.close()
-                return
-            if self._must_wait() or (self._side is _Side.UNDECIDED and not self._decide()):
-                self._pause_reading()
-                return
-            if self._side is _Side.UNDECIDED or not self._pass_on():
-                self._resume_reading()
-                self._finish_if_done()
-                return
+            match self._turn():
+                case _Turn.PASS_ON:
+                    self._pass_on()
+                case _Turn.READ:
+                    self._resume_reading()
+                    self._end_if_answered()
+                    return
+                case _Turn.WAIT:
+                    self._pause_reading()
+                    self._finish_if_answered()
+                    return
         self._route_scheduled = True
         self._loop.call_soon(self._route_again)
 
@@ -232,68 +257,62 @@ class GatewayConnection(ClientConnection):
         self._route_scheduled = False
         self._route()
 
-    def _must_wait(self) -> bool:
-        """Whether nothing of the client can be taken now, whatever it is."""
+    def _turn(self) -> _Turn:
+        """Say what can be done now, and begin with the next request if that is it."""
         if self._upstream_task is not None or self._upstream_full:
-            return True
-        if self._side is _Side.UNDECIDED:
-            return self._held_up() or self._log_in_again_if_due()
-        return False
+            return _Turn.WAIT
+        if self._side is not None:
+            return _Turn.PASS_ON if self._requests.buffered else _Turn.READ
+        if self._finishing or self._held_up() or self._log_in_again_if_due():
+            return _Turn.WAIT
+        return self._begin_request()
 
-    def _decide(self) -> bool:
-        """Say who answers the next request, if enough of one is there; False if it has to wait."""
-        if self._under_way is None and not self._look_at_next():
-            return True
-        if self._side is _Side.UNDECIDED and self._under_way is not None:
-            self._side = self._side_of(self._under_way)
-        return self._side is not _Side.UNDECIDED
-
-    def _look_at_next(self) -> bool:
-        if self._machine.state is not State.READY:
+    def _begin_request(self) -> _Turn:
+        if self._machine.state is not State.READY:  # in a login a frame may have no header
             if self._requests.next_length() is None:
-                return False
+                return _Turn.READ
             self._side = _Side.HERE
-            return True
-        self._under_way = self._requests.next_start()
-        return self._under_way is not None
+            return _Turn.PASS_ON
+        self._request = self._request or self._requests.next_start()
+        if self._request is None:
+            return _Turn.READ
+        self._side = self._side_of(self._request)
+        return _Turn.WAIT if self._side is None else _Turn.PASS_ON
 
-    def _side_of(self, start: RequestStart) -> _Side:
-        """Say who answers a request; nobody yet if others come first, or there is no way upstream so far."""
-        if start.api_key in LOCAL:
-            return _Side.UNDECIDED if self._answers.outstanding else _Side.HERE
+    def _side_of(self, request: RequestStart) -> _Side | None:
+        """Say who answers a request now; None while others come first, or there is no way upstream so far."""
+        if request.api_key in LOCAL:
+            return None if self._answers.outstanding else _Side.HERE
         if self._machine.session_ended(self._services.now_ms()):
             self._end(ConnectionClosed("the session has ended"))
-            return _Side.UNDECIDED
-        known = known_versions(start.api_key)
-        if known is not None and start.api_version not in known:
-            reason = f"API {start.api_key} in version {start.api_version} may tell addresses that nobody could change"
-            self._end(ConnectionClosed(reason))
-            return _Side.UNDECIDED
-        if self._upstream is None:
+        elif self._upstream is None:
             self._begin_upstream(self._open_upstream())
-            return _Side.UNDECIDED
-        if self._answers.outstanding >= MAX_OUTSTANDING:
-            return _Side.UNDECIDED
-        self._answers.expect(start)
-        return _Side.UPSTREAM
+        elif self._answers.outstanding < MAX_OUTSTANDING:
+            self._answers.expect(request)
+            return _Side.UPSTREAM
+        return None
 
-    def _pass_on(self) -> bool:
-        """Pass on a piece of the request under way; False if the rest of it has not arrived."""
+    def _pass_on(self) -> None:
+        """Pass on a piece of the request under way."""
         piece = self._requests.take()
+        side = self._side
         if self._requests.finished:
-            side, self._side, self._under_way = self._side, _Side.UNDECIDED, None
-        else:
-            side = self._side
+            self._side = self._request = None
         if side is _Side.HERE:
             self._machine.receive_data(piece)
             self._pump()
-        elif piece and self._upstream is not None:
+        elif self._upstream is not None:
             self._upstream.write(piece)
-        return bool(piece)
 
-    def _finish_if_done(self) -> None:
-        """Close once everything that a client which has said goodbye had asked for is answered."""
-        if self._eof and not self._closing and self._answers.outstanding == 0:
+    def _finish_if_answered(self) -> None:
+        """Close as `finish` has asked for: what is under way is answered, and nothing after it is taken."""
+        if self._finishing and self._side is None and not self.owes_answers:
+            self.close()
+
+    def _end_if_answered(self) -> None:
+        """Close after a client that has said goodbye; a request that it has not sent whole is owed no answer."""
+        half_sent = self._side is _Side.UPSTREAM and self._request is not None and self._request.answered
+        if self._eof and self._answers.outstanding == int(half_sent):
             super().eof_received()
 
     # The upstream's side
@@ -302,6 +321,7 @@ class GatewayConnection(ClientConnection):
         """Take answers."""
         if self._closing:
             return
+        self.last_received = self._loop.time()  # who waits for answers is idle only while none come
         try:
             self._answers.receive_data(data)
             while (piece := self._answers.next()) is not None:
@@ -348,12 +368,14 @@ class GatewayConnection(ClientConnection):
 
     def _upstream_done(self, task: asyncio.Task[None]) -> None:
         self._upstream_task = None
-        error = None if task.cancelled() else task.exception()
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if self._closing:
             return
         match error:
             case None:
                 self._route()
+            case asyncio.CancelledError():
+                self._end(ConnectionClosed("no way to the upstream cluster: the login was called off"))
             case NoIdentity() | TokenClientError() | OSError():
                 self._end(ConnectionClosed(f"no way to the upstream cluster: {error}"))
             case _:
@@ -378,7 +400,7 @@ class GatewayConnection(ClientConnection):
         """Log in upstream again before the session there ends (KIP-368)."""
         if upstream.login_due_ms is not None:
             seconds = max(0, upstream.login_due_ms - self._services.now_ms()) / 1000
-            self._login_timer = self._loop.call_later(min(seconds, LONGEST_TIMER_S), self._log_in_when_drained)
+            self._login_timer = self._loop.call_later(seconds, self._log_in_when_drained)
 
     def _log_in_when_drained(self) -> None:
         self._login_due = True

@@ -151,7 +151,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection: its token is no more."""
         if not self._closing:
             self._session_token = None
-            _LOG.info("Closing the connection of %s: its token was revoked", self._client())
+            _LOG.info("Closing the connection of %s: its token was revoked or has expired", self._client())
             self.close()
 
     def end_session_at(self, when_ms: int) -> None:
@@ -165,8 +165,13 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being served."""
+        """Whether a request is being served here, so that a client that is silent is not idle."""
         return self._machine.awaits_answer
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether something was asked for that is still to be answered, by whomever."""
+        return self.busy
 
     @property
     def principal(self) -> Principal:
@@ -175,9 +180,9 @@ class ClientConnection(asyncio.Protocol):
         return identity.principal if identity else self._certified
 
     def finish(self) -> None:
-        """Close as soon as the request that is under way has been answered."""
+        """Close as soon as what is under way has been answered."""
         self._finishing = True
-        if not self.busy:
+        if not self.owes_answers:
             self.close()
 
     def abort(self) -> None:
@@ -208,7 +213,8 @@ class ClientConnection(asyncio.Protocol):
             if self._closing or self._held_up():
                 return
             if self._finishing:
-                self.close()
+                if not self.owes_answers:
+                    self.close()
                 return
             event = self._machine.next_event(self._services.now_ms())
             if not (isinstance(event, ConnectionClosed) and event.delayed):
