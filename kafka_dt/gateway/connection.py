@@ -349,8 +349,6 @@ class GatewayConnection(ClientConnection):
 
     def upstream_lost(self, reason: str) -> None:
         """End with it: its answers are lost, and the client knows what to do about a broker that has gone."""
-        if self._own_answer is not None and not self._own_answer.done():
-            self._own_answer.set_exception(ConnectionError(reason))
         if not self._closing:
             self._end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 

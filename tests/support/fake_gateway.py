@@ -14,9 +14,9 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from kafka_dt.config import Endpoint, Listener
 from kafka_dt.gateway.connection import GatewayConnection, GatewayServices
 from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
 from kafka_dt.server.connection import ConnectionServices
@@ -85,12 +85,14 @@ class FakeConnector:
         self.open.set()
         self.made: list[FakeUpstream] = []
         self.asked = 0
+        self.addresses: Any = None
         self.failures: list[BaseException] = []
         self.login_due_ms: int | None = None
         self.relogin: Callable[[Exchange], Awaitable[None]] | None = None
 
-    async def connect(self, _principal: Principal, _addresses: Any, listener: UpstreamListener) -> Upstream:
+    async def connect(self, _principal: Principal, addresses: Any, listener: UpstreamListener) -> Upstream:
         self.asked += 1
+        self.addresses = addresses()
         await self.open.wait()
         if self.failures:
             raise self.failures.pop(0)
@@ -103,12 +105,39 @@ class FakeConnector:
         await self.relogin(exchange)
 
 
+class FakeBrokers:
+    """What is known of the cluster: nothing, but the address of a broker is its number."""
+
+    def __init__(self) -> None:
+        self.learned: list[tuple[int, str, int]] = []
+
+    def versions(self, _broker_id: int | None) -> None:
+        return None
+
+    def candidates(self, broker_id: int | None) -> int | None:
+        return broker_id
+
+    def learn(self, node_id: int, host: str, port: int) -> None:
+        self.learned.append((node_id, host, port))
+
+
+class FakeAddresses:
+    """How clients reach brokers: b1.example is broker 1, at port 9001."""
+
+    def broker_of_name(self, name: str) -> int:
+        return int(name.removeprefix("b").partition(".")[0])
+
+    def advertised(self, _listener: Listener, broker_id: int, _endpoint: Endpoint) -> tuple[str, int]:
+        return f"b{broker_id}.example", 9000 + broker_id
+
+
 @dataclass
 class GatewayShell(Shell):
     """One connection of a client to the gateway."""
 
     def __post_init__(self) -> None:
         self.connector = FakeConnector()
+        self.brokers = FakeBrokers()
         super().__post_init__()
 
     @property
@@ -128,8 +157,8 @@ class GatewayShell(Shell):
             services,
             GatewayServices(
                 connector=cast("Any", self.connector),
-                brokers=cast("Any", SimpleNamespace(versions=lambda _: None, candidates=lambda _: [])),
-                addresses=cast("Any", SimpleNamespace(broker_of_name=lambda _: None)),
+                brokers=cast("Any", self.brokers),
+                addresses=cast("Any", FakeAddresses()),
                 offered=cast("Any", None),
             ),
         )

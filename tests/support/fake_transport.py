@@ -35,6 +35,8 @@ class FakeTransport:
     """
 
     lingers = False
+    server_name: str | None = None
+    """By which name the client has come, where there is TLS."""
 
     def __init__(self, protocol: asyncio.Protocol, high_water: int) -> None:
         self.protocol = protocol
@@ -88,7 +90,12 @@ class FakeTransport:
             self._loop.call_soon(self.protocol.connection_lost, None)
 
     def get_extra_info(self, name: str) -> Any:
-        return {"peername": ("192.0.2.1", 50000), "sockname": ("192.0.2.2", 9092)}.get(name)
+        known = {
+            "peername": ("192.0.2.1", 50000),
+            "sockname": ("192.0.2.2", 9092),
+            "server_name": self.server_name,
+        }
+        return known.get(name)
 
 
 def listener(

@@ -15,7 +15,7 @@ from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.server.handlers import RequestContext
 from protocol import ApiKey, frame, refusal
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
-from tests.support.fake_transport import NOW, turns
+from tests.support.fake_transport import NOW, FakeTransport, turns
 
 VERSIONS = request(ApiKey.API_VERSIONS, 7, version=0)
 METADATA = 3
@@ -112,6 +112,19 @@ async def test_reading_stops_at_either_side_while_the_other_is_full() -> None:
     assert upstream.reading
 
 
+async def test_nothing_is_read_of_an_upstream_that_comes_while_the_client_does_not_read() -> None:
+    shell = GatewayShell()
+    shell.connector.open.clear()
+    shell.send(request(JOIN_GROUP, 1))
+    await turns()
+    shell.connection.pause_writing()
+    shell.connector.open.set()
+    upstream = await shell.upstream()
+    assert not upstream.reading
+    shell.connection.resume_writing()
+    assert upstream.reading
+
+
 async def test_a_client_that_writes_ahead_is_held_up_after_so_many_requests() -> None:
     shell = GatewayShell()
     shell.send(b"".join(request(JOIN_GROUP, each) for each in range(MAX_OUTSTANDING + 1)))
@@ -167,6 +180,48 @@ async def test_a_login_upstream_that_is_called_off_is_not_begun_again(caplog: py
     assert shell.connector.asked == 1
     assert shell.transport.closed
     assert "no way to the upstream cluster: the login was called off" in caplog.text
+
+
+async def test_the_name_that_a_client_came_by_says_which_broker_it_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeTransport, "server_name", "b7.example")
+    shell = GatewayShell()
+    shell.send(request(JOIN_GROUP, 1))
+    await shell.upstream()
+    assert shell.connector.addresses == 7
+
+
+async def test_addresses_in_answers_lead_back_to_the_gateway_and_are_learned() -> None:
+    shell = GatewayShell()
+    shell.send(request(METADATA, 1, version=0))
+    upstream = await shell.upstream()
+    broker = struct.pack(">iih8si", 1, 3, 8, b"internal", 19092)
+    upstream.answer(1, broker + struct.pack(">i", 0))
+    advertised = struct.pack(">iih10si", 1, 3, 10, b"b3.example", 9003)
+    assert shell.transport.written == answer(1, advertised + struct.pack(">i", 0))
+    assert shell.brokers.learned == [(3, "internal", 19092)]
+
+
+async def test_what_nobody_foresaw_ends_both_sides_of_that_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shell = GatewayShell()
+    shell.send(request(METADATA, 1, version=0))
+    upstream = await shell.upstream()
+    monkeypatch.setattr(shell.brokers, "learn", None)
+    upstream.answer(1, struct.pack(">iih8sii", 1, 3, 8, b"internal", 19092, 0))
+    assert shell.transport.aborted
+    assert upstream.aborted
+    assert "for a reason of our own" in caplog.text
+
+
+async def test_a_clock_that_fails_ends_both_sides_of_that_connection(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> int:
+        raise OSError("no clock")
+
+    shell = GatewayShell(now_ms=broken)
+    shell.send(request(JOIN_GROUP, 1))
+    assert shell.transport.aborted
+    assert "no clock" in caplog.text
 
 
 async def test_an_upstream_that_answers_what_nobody_asked_ends_the_connection() -> None:

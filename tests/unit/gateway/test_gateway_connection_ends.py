@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from kafka_dt.server.admission import Admission
 from kafka_dt.server.listener import OpenListener, bind
 from kafka_dt.tokens import Principal
 from protocol import ApiKey
-from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
+from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.fake_transport import NOW, listener, turns
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
@@ -153,6 +154,23 @@ async def test_a_client_that_goes_while_its_way_upstream_is_looked_for_leaves_no
     assert shell.connector.made == []
 
 
+async def test_an_upstream_that_comes_though_it_was_called_off_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = GatewayShell()
+    upstream = FakeUpstream(shell.gateway)
+
+    async def connect(*_: Any) -> FakeUpstream:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return upstream
+
+    monkeypatch.setattr(shell.connector, "connect", connect)
+    shell.send(request(JOIN_GROUP, 1))
+    await turns()
+    shell.transport.abort()
+    await turns()
+    assert upstream.aborted
+
+
 async def test_a_client_that_goes_while_it_is_logged_in_again_upstream_leaves_nothing_behind() -> None:
     shell = GatewayShell()
     shell.connector.login_due_ms = NOW
@@ -160,8 +178,7 @@ async def test_a_client_that_goes_while_it_is_logged_in_again_upstream_leaves_no
     shell.send(request(JOIN_GROUP, 1))
     upstream = await shell.upstream()
     upstream.answer(1)
-    await asyncio.sleep(0.005)
-    assert upstream.written.endswith(b"login")
+    await until(lambda: upstream.written.endswith(b"login"))
     shell.transport.abort()
     await turns()
     assert upstream.closed
@@ -267,6 +284,19 @@ async def test_a_token_that_is_revoked_after_the_closing_cuts_off_who_does_not_r
     assert shell.transport.aborted
 
 
+async def test_a_client_that_begins_to_log_in_again_and_stops_there_ends_with_its_token() -> None:
+    shell = logged_in()
+    shell.send(request(JOIN_GROUP, 3))
+    upstream = await shell.upstream()
+    upstream.answer(3)
+    shell.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    assert not shell.transport.closed
+    shell.sessions.token_changed(TOKEN_ID, None, None)
+    await turns()
+    assert shell.opened == []
+    assert upstream.aborted
+
+
 async def test_a_session_that_has_lasted_too_long_ends_at_its_next_request() -> None:
     now = NOW
     shell = logged_in(now_ms=lambda: now)
@@ -290,6 +320,34 @@ async def test_a_client_ends_with_its_broker() -> None:
     (await shell.upstream()).listener.upstream_lost("it closed the connection")
     await turns()
     assert shell.opened == []
+
+
+async def test_an_upstream_that_goes_while_it_is_logged_in_to_again_takes_the_client_with_it() -> None:
+    shell = GatewayShell()
+    shell.connector.login_due_ms = NOW
+    shell.connector.relogin = lambda exchange: exchange(99, b"login")  # type: ignore[assignment, return-value]
+    shell.send(request(JOIN_GROUP, 1))
+    upstream = await shell.upstream()
+    upstream.answer(1)
+    await until(lambda: upstream.written.endswith(b"login"))
+    upstream.listener.upstream_lost("it closed the connection")
+    await turns()
+    assert shell.opened == []
+    assert shell.gateway._upstream_task is None
+
+
+async def test_what_comes_after_the_end_is_not_looked_at() -> None:
+    shell = GatewayShell()
+    shell.transport.lingers = True
+    shell.send(request(JOIN_GROUP, 1))
+    upstream = await shell.upstream()
+    upstream.answer(1)
+    shell.connection.close()
+    shell.send(request(JOIN_GROUP, 2))
+    upstream.listener.upstream_data(answer(2))
+    upstream.listener.upstream_lost("it closed the connection")
+    assert upstream.written == request(JOIN_GROUP, 1)
+    assert shell.transport.written == answer(1)
 
 
 async def test_draining_lets_an_answer_come_that_has_begun_to() -> None:
