@@ -127,8 +127,10 @@ class LoadGenerator:
         """End it."""
         if self._process is not None:
             assert self._process.stdin is not None
+            assert self._process.stdout is not None
             self._process.stdin.close()
             self._process.wait(30)
+            self._process.stdout.close()
 
     def run(self, job: Job, on_mark: Mark = lambda _phase, _mark: None) -> dict[str, LoadResult]:
         """Do a job; returns the results by phase. Raises LoadFailed."""

@@ -16,6 +16,7 @@ Source: Kafka protocol guide.
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import time
@@ -42,6 +43,7 @@ OVERFLOWN: Final = "overflown"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ROUND_S: Final = 20
+_SCRAM_MESSAGE: Final = re.compile(rb"[rve]=[!-+\--~]+(,[a-z]=[!-+\--~]+)*")
 _RANGES_NOT_SHOWN: Final = (3, 60)
 
 
@@ -246,8 +248,11 @@ def _api_ranges(api_keys: Any) -> str:
 
 
 def _scram(value: str | bytes) -> str | None:
-    """The attributes of a server's SCRAM message; what they hold is checked by the client that goes on."""
-    if not isinstance(value, bytes) or value[:2] not in {b"r=", b"v=", b"e="}:
+    """The attributes of a server's SCRAM message; what they hold is checked by the client that goes on.
+
+    An HMAC may begin as one does: one of 22,000.
+    """
+    if not isinstance(value, bytes) or not _SCRAM_MESSAGE.fullmatch(value):
         return None
     parts = value.decode().split(",")
     return "<" + ",".join(part if part[0] == "e" else part[:2] for part in parts) + ">"
