@@ -49,7 +49,7 @@ docs: generated ## Build the manual into docs/_build/html
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header pyproject.toml \
-		--extra embedded --extra clients --group build --group lint --group test --group docs -o requirements.lock
+		--extra embedded --extra clients --extra spark --group build --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header pyproject.toml \
 		--constraint requirements.lock --group build -o requirements-server.lock
