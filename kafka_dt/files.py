@@ -57,10 +57,11 @@ def replace_file(path: Path, text: str) -> None:
         with suppress(OSError):
             Path(partial).unlink()
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """See that the names in a directory survive should the machine stop now."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,10 +1,11 @@
 """The configuration of a node: a Kafka broker's `server.properties`, with a few keys of our own.
 
-Read `settings.py` first: it is the option table, `gateway_options.py` a part of it. `load.py` fills it, `listeners.py`
-turns the keys about listeners into one value for each, `gateway.py` those of a gateway into one, `manual.py` writes the
-manual's page, `option.py` holds the types.
+Read `settings.py` first: it is the option table, `gateway_options.py` and `audit_options.py` are parts of it. `load.py`
+fills it, `listeners.py` turns the keys about listeners into one value for each, `gateway.py` and `audit.py` those of a
+gateway and of audit events into one, `manual.py` writes the manual's page, `option.py` holds the types.
 """
 
+from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
 from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.gateway import GatewaySettings, gateway_settings
 from kafka_dt.config.gateway_options import UpstreamIdentity
@@ -18,6 +19,9 @@ from kafka_dt.config.secret_keys import SecretKeyFiles, SecretKeys
 from kafka_dt.config.settings import Settings, options
 
 __all__ = [
+    "AuditFileSettings",
+    "AuditSettings",
+    "AuditTopicSettings",
     "ConfigError",
     "Endpoint",
     "GatewaySettings",
@@ -34,6 +38,7 @@ __all__ = [
     "SecurityProtocol",
     "Settings",
     "UpstreamIdentity",
+    "audit_settings",
     "from_properties",
     "gateway_settings",
     "listeners",

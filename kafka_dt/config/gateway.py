@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from kafka_dt.config.client_properties import client_properties
 from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.gateway_options import UPSTREAM_PREFIX, GatewayOptions, UpstreamIdentity
 from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener, SecurityProtocol
@@ -73,7 +74,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
     _check_port_bases(made)
     mechanism = settings.upstream_sasl_mechanism
     return GatewaySettings(
-        client=MappingProxyType(_client_properties(settings)),
+        client=MappingProxyType(client_properties(settings, _options(), UPSTREAM_PREFIX, _OURS)),
         identity=identity,
         identity_file=Path(settings.upstream_identity_file) if settings.upstream_identity_file else None,
         identity_mechanism=settings.upstream_identity_mechanism
@@ -181,26 +182,6 @@ def _refuse_leftovers(settings: Settings, made: Sequence[Listener]) -> None:
         if listener.broker_port_base is not None or listener.broker_host_pattern:
             key = HOST_PATTERN_KEY if listener.broker_host_pattern else PORT_BASE_KEY
             raise ConfigError(f"listener.name.{listener.name.lower()}.{key}", f"it sets nothing without {BOOTSTRAP}")
-
-
-def _client_properties(settings: Settings) -> dict[str, str]:
-    """Take the settings of Kafka's clients by their own names, those that say nothing left out."""
-    properties: dict[str, str] = {}
-    for name, declared in _options():
-        if declared.key.startswith(UPSTREAM_PREFIX) and declared.key not in _OURS:
-            value = getattr(settings, name)
-            if value or value != declared.default:
-                properties[declared.key.removeprefix(UPSTREAM_PREFIX)] = _text(value)
-    return properties
-
-
-def _text(value: object) -> str:
-    match value:
-        case Secret():
-            return value.value
-        case tuple():
-            return ",".join(value)
-    return str(value)
 
 
 def _options() -> list[tuple[str, Option]]:

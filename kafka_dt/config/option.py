@@ -67,6 +67,7 @@ class Section(StrEnum):
     TOKENS = "Delegation tokens"
     ZOOKEEPER = "ZooKeeper"
     GATEWAY = "Gateway"
+    AUDIT = "Audit events"
     PROCESS = "Processes"
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from kafka_dt.config.gateway_options import GatewayOptions
+from kafka_dt.config.audit_options import AuditOptions
 from kafka_dt.config.option import INT_MAX, OPTION, Kind, Option, Secret, Section, Source, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(GatewayOptions):
-    """The settings of one node; those of a gateway are in `gateway_options.py`."""
+class Settings(AuditOptions):
+    """The settings of one node; `gateway_options.py` and `audit_options.py` have their parts of them."""
 
     broker_id: int = option(
         "broker.id",

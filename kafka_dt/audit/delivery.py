@@ -1,0 +1,250 @@
+"""The way of lines from the event loop to a sink: a bounded queue, and a thread that empties it in batches.
+
+    delivery = Delivery(sink, buffer_bytes=32 * 1024 * 1024)
+    delivery.start()
+    delivery.put(line)              # on the event loop: never waits, never raises
+    delivery.close(5.0)             # in a thread: what is queued is written, or counted as lost
+
+A sink that fails is tried again with the same lines, in the same order, as long as it takes. Meanwhile lines are queued
+up to `buffer_bytes`; what comes after that is lost, and counted. That a sink fails, and goes again, is one line of the
+log each; how much was lost is one now and then.
+
+There is no lock: `put` belongs to one thread, the rest to the other, and each counts in numbers of its own.
+
+Limits: lines wait in memory. A process that is killed takes those of the last `LINGER_SECONDS` along, or all that are
+queued where the sink fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+_LOG = logging.getLogger(__name__)
+
+LINGER_SECONDS: Final = 0.1
+"""How long lines are gathered before they are written together."""
+RETRY_SECONDS: Final = 1.0
+"""How long a sink that fails is left alone."""
+REPORT_SECONDS: Final = 30.0
+"""How often the log says that events are being lost."""
+BATCH_BYTES: Final = 1024 * 1024
+"""How much is given to a sink at once, unless one line is longer."""
+
+
+@dataclass(eq=False)
+class SinkFailed(Exception):
+    """A sink cannot take lines now."""
+
+    reason: str
+    """One line for the log."""
+    written: int = 0
+    """How many of the lines are safe all the same, from the first one on."""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Sink(Protocol):
+    """Where lines go. All of it is called by one thread, which may be blocked.
+
+    `write` raises SinkFailed; `tend` and `open` may as well, and are called again later.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the log calls it."""
+
+    def open(self) -> None:
+        """Make ready; called once before all else."""
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Take lines, each with its line feed."""
+
+    def tend(self) -> float | None:
+        """Do what is due without lines; gives the seconds until something is due again, None for never."""
+
+    def close(self) -> None:
+        """Finish what was written."""
+
+
+class Delivery:
+    """Brings lines to one sink.
+
+    Args:
+        sink: where to.
+        buffer_bytes: how much may wait for it.
+        monotonic: a clock in seconds.
+        linger_seconds: how long lines are gathered before they are written together.
+        retry_seconds: how long a sink that fails is left alone.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        buffer_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+        linger_seconds: float = LINGER_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
+        self._sink = sink
+        self._buffer_bytes = buffer_bytes
+        self._monotonic = monotonic
+        self._linger_seconds = linger_seconds
+        self._retry_seconds = retry_seconds
+        self._lines: deque[bytes] = deque()
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"audit to {sink.name}", daemon=True)
+        # Of the thread that puts:
+        self._put_bytes = 0
+        self._overflowed = 0
+        # Of the thread that takes:
+        self._taken_bytes = 0
+        self._abandoned = 0
+        self._failing = False
+        self._reported = 0
+        self._reported_at = -math.inf
+
+    @property
+    def lost(self) -> int:
+        """How many lines were not delivered and will not be."""
+        return self._overflowed + self._abandoned
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """Queue a line, or count it as lost where there is no room."""
+        if self._put_bytes - self._taken_bytes + len(line) > self._buffer_bytes:
+            self._overflowed += 1
+            return
+        self._put_bytes += len(line)
+        self._lines.append(line)
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self, timeout_seconds: float) -> None:
+        """Deliver what is queued, and end; blocks. Nothing may be put any more.
+
+        Args:
+            timeout_seconds: how long that may take; the sink is left to itself after that.
+        """
+        self._closing.set()
+        self._wake.set()
+        if self._thread.ident is None:
+            return
+        self._thread.join(timeout_seconds)
+        if self._thread.is_alive():
+            _LOG.warning("%s did not take the last audit events in time; lost: up to %d", self._sink.name, self._left())
+
+    # The thread
+
+    def _run(self) -> None:
+        self._do(self._sink.open)
+        due: float | None = 0.0
+        while not self._closing.is_set():
+            if self._wake.wait(due):
+                self._closing.wait(self._linger_seconds)
+                self._wake.clear()
+                self._deliver(len(self._lines))
+            due = self._tend()
+        self._deliver(len(self._lines))
+        self._do(self._sink.close)
+        self._report(now=True)
+
+    def _deliver(self, count: int) -> None:
+        """Deliver what was queued, as long as it takes; only when closing it is given up."""
+        while count and (batch := self._take(count)):
+            count -= len(batch)
+            while (written := self._write(batch)) < len(batch):
+                self._done(batch[:written])
+                del batch[:written]
+                if self._closing.is_set():
+                    self._abandon(batch)
+                    return
+                self._report()
+                self._closing.wait(self._retry_seconds)
+            self._done(batch)
+
+    def _write(self, batch: Sequence[bytes]) -> int:
+        """Give lines to the sink; returns how many it has taken."""
+        try:
+            self._sink.write(batch)
+        except SinkFailed as error:
+            self._fail(str(error))
+            return error.written
+        except Exception as error:  # noqa: BLE001 - the thread must live on
+            self._fail_unforeseen(error)
+            return 0
+        if self._failing:
+            self._failing = False
+            _LOG.info("Audit events are written to %s again", self._sink.name)
+            self._report(now=True)
+        return len(batch)
+
+    def _tend(self) -> float | None:
+        due = self._do(self._sink.tend)
+        self._report()
+        if self._reported == self.lost:
+            return due
+        return REPORT_SECONDS if due is None else min(due, REPORT_SECONDS)  # somebody has to hear of the loss
+
+    def _do(self, work: Callable[[], float | None]) -> float | None:
+        """Let the sink do something beside writing; returns when it is due again."""
+        try:
+            return work()
+        except SinkFailed as error:
+            self._fail(str(error))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail_unforeseen(error)
+        return self._retry_seconds
+
+    def _take(self, count: int) -> list[bytes]:
+        batch: list[bytes] = []
+        size = 0
+        while len(batch) < count and size < BATCH_BYTES:
+            batch.append(self._lines.popleft())
+            size += len(batch[-1])
+        return batch
+
+    def _done(self, batch: Sequence[bytes]) -> None:
+        self._taken_bytes += sum(map(len, batch))
+
+    def _left(self) -> int:
+        return len(self._lines) + self.lost
+
+    def _abandon(self, batch: Sequence[bytes]) -> None:
+        self._abandoned += len(batch) + len(self._lines)
+        self._lines.clear()
+
+    def _fail(self, reason: str) -> None:
+        if not self._failing:
+            self._failing = True
+            _LOG.warning(
+                "Audit events cannot be written to %s and are kept up to %d bytes: %s",
+                self._sink.name,
+                self._buffer_bytes,
+                reason,
+            )
+
+    def _fail_unforeseen(self, error: Exception) -> None:
+        if not self._failing:
+            _LOG.error("%s fails for a reason of our own", self._sink.name, exc_info=error)
+        self._fail(type(error).__name__)
+
+    def _report(self, *, now: bool = False) -> None:
+        """Log how many events were lost, if there are more, now and then."""
+        lost = self.lost
+        if lost == self._reported or not (now or self._monotonic() - self._reported_at >= REPORT_SECONDS):
+            return
+        _LOG.warning("Audit events that %s did not get and will not: %d so far", self._sink.name, lost)
+        self._reported, self._reported_at = lost, self._monotonic()

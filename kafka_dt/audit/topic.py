@@ -1,0 +1,202 @@
+"""The sink of a Kafka topic: a producer of aiokafka on an event loop of its own, in the thread that calls it.
+
+Each line is a record without a key; batches go to the partitions in turn. A batch that was not acknowledged is sent
+again, so a line can be there twice: its `id` tells.
+
+aiokafka is an extra (`audit-kafka`) and is imported only here, when there is a topic. Its loop runs while lines are
+sent and rests between, so that an idle node does nothing; a connection that the brokers have closed meanwhile is made
+anew. After a failure nothing of the producer is used again.
+
+Limits: of the mechanisms PLAIN and SCRAM. aiokafka cannot say that a user name is a token's, and a token ends.
+
+Source: aiokafka's AIOKafkaProducer; KIP-98 (record batches).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, Self
+
+from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.client.config import ClientConfig
+from kafka_dt.client.errors import ClientConfigError
+from kafka_dt.config import AuditTopicSettings, ConfigError
+from kafka_dt.config.audit_options import AUDIT_KAFKA_PREFIX
+
+BATCH_BYTES: Final = 256 * 1024
+"""The records of a batch, well below what brokers take (`message.max.bytes`)."""
+STOP_SECONDS: Final = 2.0
+"""How long a producer that has failed, or is not needed any more, may take to end."""
+_RECORD_BYTES: Final = 32
+"""What a record takes beside its line, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProducer:
+    """How to write to the topic."""
+
+    client: ClientConfig
+    topic: str
+    acks: str
+    compression_type: str | None
+
+    @classmethod
+    def of(cls, settings: AuditTopicSettings) -> Self:
+        """Make the values of settings; reads the files of trust and key stores.
+
+        Raises:
+            ConfigError: naming the key whose value cannot be used, or the extra that is missing.
+        """
+        _aiokafka()
+        try:
+            client = ClientConfig.from_properties(settings.client)
+        except ClientConfigError as error:
+            raise ConfigError(AUDIT_KAFKA_PREFIX + error.key, error.reason) from error
+        if client.credentials is not None and client.credentials.token_auth:
+            reason = 'it is a token (tokenauth="true"), which ends some day; log in as a user'
+            raise ConfigError(f"{AUDIT_KAFKA_PREFIX}sasl.jaas.config", reason)
+        compression = settings.compression_type
+        return cls(
+            client=client,
+            topic=settings.topic,
+            acks=settings.acks,
+            compression_type=None if compression == "none" else compression,
+        )
+
+    def arguments(self) -> Mapping[str, Any]:
+        """Give the arguments of aiokafka's producer."""
+        client = self.client
+        arguments = {
+            "bootstrap_servers": [str(address) for address in client.bootstrap_servers],
+            "client_id": client.client_id,
+            "request_timeout_ms": client.request_timeout_ms,
+            "acks": self.acks if self.acks == "all" else int(self.acks),
+            "compression_type": self.compression_type,
+            "max_batch_size": BATCH_BYTES,
+            "security_protocol": str(client.security_protocol),
+            "ssl_context": client.ssl_context if client.security_protocol.uses_tls else None,
+        }
+        if client.credentials is not None:
+            arguments |= {
+                "sasl_mechanism": client.credentials.mechanism,
+                "sasl_plain_username": client.credentials.username,
+                "sasl_plain_password": client.credentials.password,
+            }
+        return arguments
+
+
+class EventTopic:
+    """A `Sink` that writes to a topic.
+
+    Args:
+        producer: how.
+    """
+
+    def __init__(self, producer: TopicProducer) -> None:
+        self._settings = producer
+        self._timeout_seconds = producer.client.request_timeout_ms / 1000
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._producer: Any = None
+        self._turn = count()
+
+    @property
+    def name(self) -> str:
+        """What the log calls it."""
+        return f"topic {self._settings.topic}"
+
+    def open(self) -> None:
+        """Make the loop."""
+        # Its own words about every attempt to connect are for its developers; what fails is said by us, once.
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+        self._loop = asyncio.new_event_loop()
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Send lines and wait until they are acknowledged."""
+        assert self._loop is not None  # noqa: S101 - `open` comes first
+        self._loop.run_until_complete(self._send(lines))
+
+    def tend(self) -> float | None:
+        """Do nothing; nothing is due without lines."""
+        return None
+
+    def close(self) -> None:
+        """End the producer and its loop."""
+        if self._loop is not None:
+            self._loop.run_until_complete(self._stop())
+            self._loop.close()
+
+    async def _send(self, lines: Sequence[bytes]) -> None:
+        written = 0
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                producer = await self._started()
+                partitions = sorted(await producer.partitions_for(self._settings.topic))
+            for batch in _batches(lines):
+                async with asyncio.timeout(self._timeout_seconds):
+                    partition = partitions[next(self._turn) % len(partitions)]
+                    delivered = await producer.send_batch(
+                        _built(producer, batch), self._settings.topic, partition=partition
+                    )
+                    await delivered
+                written += len(batch)
+        except TimeoutError:
+            await self._stop()
+            raise SinkFailed(f"no answer within {self._timeout_seconds:g} s", written) from None
+        except (_aiokafka().errors.KafkaError, OSError) as error:
+            await self._stop()
+            raise SinkFailed(_words(error), written) from error
+
+    async def _started(self) -> Any:
+        if self._producer is None:
+            self._producer = _aiokafka().AIOKafkaProducer(**self._settings.arguments())
+            await self._producer.start()
+        return self._producer
+
+    async def _stop(self) -> None:
+        """Leave the producer; how it ends is of no interest."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(TimeoutError, _aiokafka().errors.KafkaError, OSError):
+                async with asyncio.timeout(STOP_SECONDS):
+                    await producer.stop()
+
+
+def _batches(lines: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Divide lines so that each part is a batch, or a single line."""
+    begin = size = 0
+    for number, line in enumerate(lines):
+        if begin < number and size + len(line) + _RECORD_BYTES > BATCH_BYTES:
+            yield lines[begin:number]
+            begin, size = number, 0
+        size += len(line) + _RECORD_BYTES
+    yield lines[begin:]
+
+
+def _built(producer: Any, lines: Sequence[bytes]) -> Any:
+    batch = producer.create_batch()
+    for line in lines:
+        if batch.append(key=None, value=line[:-1], timestamp=None) is None:
+            raise AssertionError("a batch took less than its size")
+    batch.close()
+    return batch
+
+
+def _words(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _aiokafka() -> Any:
+    try:
+        return importlib.import_module("aiokafka")
+    except ImportError:
+        raise ConfigError(
+            f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
+            "events in a topic need the extra audit-kafka (pip install 'kafka-dt[audit-kafka]')",
+        ) from None

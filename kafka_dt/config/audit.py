@@ -1,0 +1,134 @@
+"""Where audit events go: the settings about them, put together.
+
+    audit = audit_settings(settings)     # None where nothing is written
+    audit.files                          # the folder, None without one
+    audit.topic                          # the topic, None without one
+
+Settings that set nothing, because what they are for is not set, are errors here.
+
+Source: Kafka's LogConfig, CommonClientConfigs.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from kafka_dt.config.audit_options import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX, AuditOptions
+from kafka_dt.config.client_properties import client_properties
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.option import OPTION, Option
+from kafka_dt.config.settings import Settings
+
+DIR: Final = f"{AUDIT_LOG_PREFIX}dir"
+BOOTSTRAP: Final = f"{AUDIT_KAFKA_PREFIX}bootstrap.servers"
+NODE_NAME: Final = "kafka.dt.audit.node.name"
+_TOPIC: Final = f"{AUDIT_KAFKA_PREFIX}topic"
+_OF_THE_PRODUCER: Final = frozenset({_TOPIC, f"{AUDIT_KAFKA_PREFIX}acks", f"{AUDIT_KAFKA_PREFIX}compression.type"})
+"""What `AuditTopicSettings` has fields for."""
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFileSettings:
+    """The folder."""
+
+    directory: Path
+    file_bytes: int
+    roll_ms: int
+    retention_ms: int
+    """Negative keeps files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTopicSettings:
+    """The topic."""
+
+    client: Mapping[str, str] = field(repr=False)
+    """Kafka's client properties by name (`bootstrap.servers`, `security.protocol` ...); secrets in clear."""
+    topic: str
+    acks: str
+    """`all` or `1`."""
+    compression_type: str
+    """`none` or `gzip`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """Where events go; at least one of the two is there."""
+
+    node: str
+    """What events and files call the node."""
+    buffer_bytes: int
+    """How much may wait in each worker for each of the two."""
+    files: AuditFileSettings | None = None
+    topic: AuditTopicSettings | None = None
+
+
+def audit_settings(settings: Settings) -> AuditSettings | None:
+    """Put together where events go; None if nowhere.
+
+    :raises ConfigError: naming the key whose value cannot be used, or that sets nothing
+    """
+    if not settings.audit_log_dir:
+        _refuse_leftovers(settings, AUDIT_LOG_PREFIX, DIR)
+    if not settings.audit_kafka_bootstrap_servers:
+        _refuse_leftovers(settings, AUDIT_KAFKA_PREFIX, BOOTSTRAP)
+    if not settings.audit_log_dir and not settings.audit_kafka_bootstrap_servers:
+        _refuse_leftovers(settings, "kafka.dt.audit.", f"{DIR} or {BOOTSTRAP}")
+        return None
+    return AuditSettings(
+        node=_node(settings),
+        buffer_bytes=settings.audit_buffer_bytes,
+        files=_files(settings) if settings.audit_log_dir else None,
+        topic=_topic(settings) if settings.audit_kafka_bootstrap_servers else None,
+    )
+
+
+def _node(settings: Settings) -> str:
+    if not settings.audit_node_name:
+        return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:100] or "node"
+    if not _NAME.fullmatch(settings.audit_node_name):
+        reason = (
+            f"{settings.audit_node_name!r} has other characters than letters, digits, '.', '_' and '-', or too many"
+        )
+        raise ConfigError(NODE_NAME, reason)
+    return settings.audit_node_name
+
+
+def _files(settings: Settings) -> AuditFileSettings:
+    return AuditFileSettings(
+        directory=Path(settings.audit_log_dir),
+        file_bytes=settings.audit_log_file_bytes,
+        roll_ms=settings.audit_log_roll_ms,
+        retention_ms=settings.audit_log_retention_ms,
+    )
+
+
+def _topic(settings: Settings) -> AuditTopicSettings:
+    name = settings.audit_kafka_topic
+    if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
+        raise ConfigError(_TOPIC, f"{name!r} is no name of a topic")
+    return AuditTopicSettings(
+        client=MappingProxyType(client_properties(settings, _options(), AUDIT_KAFKA_PREFIX, _OF_THE_PRODUCER)),
+        topic=name,
+        acks="1" if settings.audit_kafka_acks == "1" else "all",
+        compression_type=settings.audit_kafka_compression_type,
+    )
+
+
+def _refuse_leftovers(settings: Settings, prefix: str, key: str) -> None:
+    """Refuse a setting of what is not there: somebody meant it to be."""
+    for name, declared in _options():
+        if declared.key.startswith(prefix) and getattr(settings, name) != declared.default:
+            raise ConfigError(declared.key, f"it sets nothing without {key}")
+
+
+def _options() -> list[tuple[str, Option]]:
+    return [(declared.name, declared.metadata[OPTION]) for declared in fields(AuditOptions)]
