@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _COMMANDS: Final = {
     "keys": "kafka_dt.cli.keys:keys",
+    "pipeline": "kafka_dt.cli.pipeline:pipeline",
     "run": "kafka_dt.cli.run:run",
     "serve": "kafka_dt.cli.serve:serve",
     "token": "kafka_dt.cli.token:token",

@@ -1,0 +1,68 @@
+"""The errors of the pipeline; Spark's own that anybody can do something about are translated into these.
+
+PipelineError
+  SparkNotStarted       there is no Java for Spark, or its JVM ended at once
+  NoSource              there is nothing to ingest from at the place that was named
+  NoTable               there is no table at the path
+  TableInUse            another ingest writes to the table
+  TableBroken           the table's own records cannot be understood
+  IngestFailed          a batch could not be done; `reason` is Spark's, in one line
+
+Errors carry their fields and word themselves.
+"""
+
+from __future__ import annotations
+
+
+class PipelineError(Exception):
+    """Base of everything that the pipeline raises on purpose."""
+
+
+class SparkNotStarted(PipelineError):
+    """Spark's JVM could not be started."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Spark does not start: {reason}")
+        self.reason = reason
+
+
+class NoSource(PipelineError):
+    """There is nothing to read events from."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"{source} cannot be ingested from: {reason}")
+        self.source = source
+        self.reason = reason
+
+
+class NoTable(PipelineError):
+    """There is no table of events."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is no table of audit events; `kafka-dt pipeline ingest --table {path}` makes one")
+        self.path = path
+
+
+class TableInUse(PipelineError):
+    """Only one ingest at a time writes to a table."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"another ingest writes to {path}; stop it first, or give this one a table of its own")
+        self.path = path
+
+
+class TableBroken(PipelineError):
+    """What the table says of itself cannot be read."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file} cannot be used: {reason}; put it back from a backup")
+        self.file = file
+        self.reason = reason
+
+
+class IngestFailed(PipelineError):
+    """A batch could not be done; what was done before it stays, and the next run goes on there."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the ingest failed: {reason}; run it again to go on where it stopped")
+        self.reason = reason

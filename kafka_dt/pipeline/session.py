@@ -1,0 +1,167 @@
+"""Starts Spark: on this machine, on a cluster, or as what `spark-submit` has set up.
+
+    with spark_session("ingest", master="local[*]") as spark:
+        ...
+
+On one machine it listens on 127.0.0.1 only, has no web page and says nothing but errors. `conf` wins over all of that.
+Under `spark-submit` nothing is set that it was given: master, memory, packages and logging are as the job was
+submitted. Everywhere the session's time zone is UTC, as the days of the table are.
+
+The Kafka source of Spark is no part of pyspark. With `kafka=True` it comes from `spark.jars` or `spark.jars.packages`
+in `conf`, or is resolved from Maven Central, once: afterwards it is in the cache of Ivy (`spark.jars.ivy`) and no
+network is needed. A mirror or a proxy is an Ivy settings file in `spark.jars.ivySettings`.
+
+Where executors are other processes they are given this package as a file, so that what the driver's code is, theirs is
+too. What it imports (see `pyproject.toml`) has to be installed there for jobs that run Python on executors: generate,
+seal, verify and the like; ingest and report run none there.
+
+Limits: a process has one Spark at a time; where one runs already, that one is used, and left running.
+
+Source: Spark 4.0, "Submitting Applications", "Python Package Management".
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+import kafka_dt
+import protocol
+from kafka_dt.pipeline.errors import SparkNotStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+LOCAL: Final = "local[*]"
+KAFKA_PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+TIME_ZONE: Final = "spark.sql.session.timeZone"
+
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a program that `spark-submit` runs."""
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_NEEDED: Final = "it needs Java 17 or newer, in JAVA_HOME or on PATH"
+_DRIVER_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_IVY_SETTINGS: Final = """\
+<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+</ivysettings>
+"""
+"""A local Maven repository is left alone on purpose: Ivy stops at one that holds a pom without its jar."""
+
+
+@contextmanager
+def spark_session(
+    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, kafka: bool = False
+) -> Iterator[SparkSession]:
+    """Give a running Spark; it is stopped at the end, unless it ran before.
+
+    Args:
+        name: of the application.
+        master: where it runs; None = as submitted, otherwise on all cores of this machine.
+        conf: settings of Spark, over those made here.
+        kafka: whether Spark's Kafka source is needed.
+
+    Raises:
+        SparkNotStarted: there is no Java, or its JVM ended at once.
+    """
+    if (running := SparkSession.getActiveSession()) is not None:
+        yield running
+        return
+    with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
+        spark = _start(name, master, dict(conf or {}), Path(scratch), kafka=kafka)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def is_submitted() -> bool:
+    """Say whether this program is run by `spark-submit`."""
+    return _SUBMITTED in os.environ
+
+
+def is_local(master: str) -> bool:
+    """Say whether the executors of a master are threads of the driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> SparkSession:
+    settings = conf if is_submitted() else _settings(name, master, conf, scratch, kafka=kafka)
+    if is_submitted() and master is not None:
+        settings["spark.master"] = master
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise SparkNotStarted(f"its JVM ended at once; {_NEEDED}") from error
+    except Py4JJavaError as error:
+        raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error
+    spark.conf.set(TIME_ZONE, "UTC")
+    if not is_local(spark.sparkContext.master):
+        _ship(spark, scratch)
+    return spark
+
+
+def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> dict[str, str]:
+    """Say how Spark is started where nobody else has said so."""
+    if not _has_java():
+        raise SparkNotStarted(f"there is no java; {_NEEDED}")
+    master = master or conf.get("spark.master", LOCAL)
+    settings = {
+        "spark.app.name": f"kafka-dt {name}",
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        TIME_ZONE: "UTC",
+    }
+    if is_local(master):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        # The interpreter that has what this one has; Spark's own choice is the first python3 on PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if kafka and not conf.keys() & {"spark.jars", "spark.jars.packages"}:
+        ivy_settings = scratch / "ivysettings.xml"
+        ivy_settings.write_text(_IVY_SETTINGS)
+        settings |= {"spark.jars.packages": KAFKA_PACKAGE, "spark.jars.ivySettings": str(ivy_settings)}
+    settings |= conf
+    quiet = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    settings[_DRIVER_JAVA_OPTIONS] = f"{quiet} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()
+    return settings
+
+
+def _has_java() -> bool:
+    if home := os.environ.get("JAVA_HOME"):
+        return os.access(Path(home) / "bin" / "java", os.X_OK)
+    return shutil.which("java") is not None
+
+
+def _ship(spark: SparkSession, scratch: Path) -> None:
+    """Give the executors this code, unless it came in a file that they have got already."""
+    if not Path(kafka_dt.__file__).exists():
+        return
+    archive = scratch / "kafka_dt.zip"
+    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
+        for package in (kafka_dt, protocol):
+            _add(files, package)
+    spark.sparkContext.addPyFile(str(archive))
+
+
+def _add(files: ZipFile, package: ModuleType) -> None:
+    root = Path(str(package.__file__)).parent
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            files.write(path, path.relative_to(root.parent))

@@ -1,0 +1,189 @@
+"""Files of a table wherever Hadoop has a file system: this machine's, HDFS, an object store.
+
+    storage = Storage(spark, "hdfs://namenode/audit")
+    storage.replace("_journal/a.json", text)        # whole or not at all
+    storage.rename("_staging/part-0", "events/part-0")
+
+All names are relative to the root. The calls go to Hadoop's API in the driver's JVM, a fraction of a millisecond each,
+so nothing here is for what there are very many of.
+
+Limits: where renaming copies, as object stores do, it is neither quick nor whole; use HDFS or a shared file system for
+tables there. Only a local file system has the lock.
+
+Source: org.apache.hadoop.fs.FileSystem; Hadoop, "Filesystem specification".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JJavaError
+
+from kafka_dt.pipeline.errors import TableBroken, TableInUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+
+LOCK: Final = "_lock"
+LOCK_WAIT_S: Final = 15.0
+"""How long the JVM of a process that was killed may take to notice."""
+_LOCK_POLL_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file."""
+
+    name: str
+    """Relative to the root of its storage."""
+    size: int
+    """In bytes."""
+
+
+class Storage:
+    """The files below a root.
+
+    Args:
+        spark: whose file systems and credentials are used.
+        root: path or URI of a directory, which may not exist yet.
+    """
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        context = spark.sparkContext
+        self._jvm: Any = context._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+        path = self._jvm.org.apache.hadoop.fs.Path(root)
+        self._files: Any = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
+        self._root: Any = self._files.makeQualified(path)
+        self.root = str(self._root.toString())
+        """The URI of the root."""
+
+    def uri(self, name: str) -> str:
+        """Give the URI of a file or a directory."""
+        return f"{self.root}/{name}"
+
+    def exists(self, name: str) -> bool:
+        """Say whether there is a file or a directory."""
+        return bool(self._files.exists(self._path(name)))
+
+    def files(self, name: str) -> list[StoredFile]:
+        """Give the files right in a directory, by name; none if there is no such directory."""
+        return [StoredFile(f"{name}/{each.getPath().getName()}", each.getLen()) for each in self._list(name, "isFile")]
+
+    def directories(self, name: str) -> list[str]:
+        """Give the names of the directories right in a directory; none if there is no such directory."""
+        return [f"{name}/{each.getPath().getName()}" for each in self._list(name, "isDirectory")]
+
+    def count(self, name: str) -> int:
+        """Count the files below a directory."""
+        return int(self._files.getContentSummary(self._path(name)).getFileCount())
+
+    def make_directory(self, name: str) -> None:
+        """Make a directory and those above it."""
+        self._files.mkdirs(self._path(name))
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file another name, in one step; it is no error if that has been done already."""
+        source, target = self._path(name), self._path(new_name)
+        if self._files.exists(source):
+            self._files.mkdirs(target.getParent())
+            if not self._files.rename(source, target) and self._files.exists(source):
+                raise OSError(f"{self.uri(name)} cannot be renamed to {self.uri(new_name)}")
+
+    def delete(self, name: str) -> None:
+        """Delete a file, or a directory with all that is in it; it is no error if there is none."""
+        self._files.delete(self._path(name), True)
+
+    def read_document(self, name: str) -> dict[str, Any]:
+        """Read a file with a JSON object.
+
+        Raises:
+            TableBroken: it is none.
+            FileNotFoundError: there is no such file.
+        """
+        text = self._read(name)
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise TableBroken(self.uri(name), "it is no JSON") from error
+        if not isinstance(document, dict):
+            raise TableBroken(self.uri(name), "it is no JSON object")
+        return document
+
+    def write_document(self, name: str, document: Mapping[str, object]) -> None:
+        """Write a new file with a JSON object, so that nobody ever reads half of it."""
+        partial = f"{name}.partial"
+        stream = self._files.create(self._path(partial), True)  # one that was left is overwritten
+        try:
+            stream.write(json.dumps(document).encode())
+            stream.hsync()
+        finally:
+            stream.close()
+        self.rename(partial, name)
+
+    def lock(self, clock: Callable[[], float] = time.monotonic) -> TableLock:
+        """Keep others from writing, until the lock is released or this process has ended.
+
+        The JVM holds it: it can go on for a moment after Python was killed.
+
+        Raises:
+            TableInUse: another one has it.
+        """
+        if self._files.getScheme() != "file":
+            return TableLock(None)
+        self._files.mkdirs(self._root)
+        file = self._jvm.java.io.RandomAccessFile(self._path(LOCK).toUri().getPath(), "rw")
+        deadline_s = clock() + LOCK_WAIT_S
+        while (held := self._try_lock(file)) is None:
+            if clock() > deadline_s:
+                file.close()
+                raise TableInUse(self.root)
+            time.sleep(_LOCK_POLL_S)
+        return TableLock(held)
+
+    def _try_lock(self, file: Any) -> Any:
+        try:
+            return file.getChannel().tryLock()
+        except Py4JJavaError as error:
+            # Another thread of this JVM has it.
+            if error.java_exception.getClass().getSimpleName() == "OverlappingFileLockException":
+                return None
+            raise
+
+    def _read(self, name: str) -> str:
+        path = self._path(name)
+        if not self._files.exists(path):
+            raise FileNotFoundError(self.uri(name))
+        stream = self._files.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode(errors="replace")
+        finally:
+            stream.close()
+
+    def _list(self, name: str, kind: str) -> list[Any]:
+        path = self._path(name)
+        if not self._files.exists(path):
+            return []
+        found = [each for each in self._files.listStatus(path) if getattr(each, kind)()]
+        return sorted(found, key=lambda each: str(each.getPath().getName()))
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
+
+
+class TableLock:
+    """Keeps others from writing to a table."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def release(self) -> None:
+        """Let others write again."""
+        if self._held is not None:
+            self._held.release()
+            self._held.channel().close()
+            self._held = None

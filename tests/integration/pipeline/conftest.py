@@ -1,0 +1,57 @@
+"""Fixtures of the tests on a real Spark: one session in this process, which all of them share.
+
+Where there is no Java they are skipped; with CI in the environment that is a failure. Data is tiny, and two shuffle
+partitions are enough for it: what a test costs is Spark's overhead of each job, so jobs are counted here.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from kafka_dt.pipeline.session import spark_session
+from tests.support.java import Java, JavaMissing, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def unavailable(reason: object) -> NoReturn:
+    """Skip, or fail where nothing may be missing."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason} (with CI set, this is no reason to skip)")
+    pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def spark_java() -> Java:
+    """A Java that runs Spark."""
+    try:
+        return find_java()
+    except JavaMissing as missing:
+        unavailable(missing)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A Spark on two threads, as the commands start it; what it keeps is below the run's temporary folder."""
+    os.environ.setdefault("JAVA_HOME", str(spark_java.executable.resolve().parent.parent))
+    folder = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.driver.memory": "768m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        # A test's plans are run once: compiling them costs more than it saves.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    with warnings.catch_warnings():
+        # Py4J leaves its sockets to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        with spark_session("tests", master="local[2]", conf=conf) as session:
+            yield session
