@@ -34,7 +34,7 @@ from kafka_dt.client.errors import (
     UnexpectedAnswer,
     UnsupportedByServer,
 )
-from kafka_dt.client.login_settings import ClientKind, jaas_line, settings
+from kafka_dt.client.login_settings import ClientKind, jaas_line, settings, spark_options
 from kafka_dt.client.renewal import EndReason, Renewal, RenewalEnd
 from kafka_dt.client.token_client import TokenClient
 from kafka_dt.client.tokens import DelegationToken, hmac_from_base64
@@ -75,4 +75,5 @@ __all__ = [
     "jaas_line",
     "parse_addresses",
     "settings",
+    "spark_options",
 ]

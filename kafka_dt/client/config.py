@@ -79,6 +79,25 @@ class Credentials:
     token_auth: bool = False
     """Whether these are a token's: SCRAM says so to the server."""
 
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """Read the login of Kafka's client properties: `sasl.mechanism` and `sasl.jaas.config`.
+
+        Raises ClientConfigError, which names the key and shows no word of a JAAS line.
+        """
+        known = ", ".join(MECHANISMS)
+        mechanism = properties.get("sasl.mechanism", "").strip()
+        if not mechanism:
+            raise ClientConfigError("sasl.mechanism", f"it is not set, which means GSSAPI to Kafka; set one of {known}")
+        if mechanism not in MECHANISMS:
+            raise ClientConfigError("sasl.mechanism", f"{mechanism!r} is none of {known}")
+        module = _login_module(properties.get("sasl.jaas.config", ""), mechanism)
+        username, password = module.username, module.password
+        if not username or not password:
+            missing = "password" if username else "username"
+            raise ClientConfigError("sasl.jaas.config", f'there is no {missing}="..." in it')
+        return cls(mechanism, username, password, mechanism != PLAIN and module.token_auth)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
@@ -113,7 +132,7 @@ class ClientConfig:
         return cls(
             bootstrap_servers=parse_addresses(properties.get("bootstrap.servers", "")),
             security_protocol=protocol,
-            credentials=_credentials(properties) if protocol.uses_sasl else None,
+            credentials=Credentials.from_properties(properties) if protocol.uses_sasl else None,
             ssl_context=_ssl_context(properties) if protocol.uses_tls else None,
             client_id=properties.get("client.id") or DEFAULT_CLIENT_ID,
             request_timeout_ms=_milliseconds(properties, "request.timeout.ms", DEFAULT_REQUEST_TIMEOUT_MS),
@@ -143,21 +162,6 @@ def _security_protocol(text: str) -> SecurityProtocol:
     except ValueError:
         reason = f"{text!r} is none of {', '.join(SecurityProtocol)}"
         raise ClientConfigError("security.protocol", reason) from None
-
-
-def _credentials(properties: Mapping[str, str]) -> Credentials:
-    known = ", ".join(MECHANISMS)
-    mechanism = properties.get("sasl.mechanism", "").strip()
-    if not mechanism:
-        raise ClientConfigError("sasl.mechanism", f"it is not set, which means GSSAPI to Kafka; set one of {known}")
-    if mechanism not in MECHANISMS:
-        raise ClientConfigError("sasl.mechanism", f"{mechanism!r} is none of {known}")
-    module = _login_module(properties.get("sasl.jaas.config", ""), mechanism)
-    username, password = module.username, module.password
-    if not username or not password:
-        missing = "password" if username else "username"
-        raise ClientConfigError("sasl.jaas.config", f'there is no {missing}="..." in it')
-    return Credentials(mechanism, username, password, mechanism != PLAIN and module.token_auth)
 
 
 def _login_module(text: str, mechanism: str) -> LoginModule:

@@ -1,6 +1,7 @@
 """A token as the settings of a Kafka client, ready to paste.
 
     settings(token, "java", bootstrap_servers="broker:9092")
+    spark.read.format("kafka").options(**spark_options(token, bootstrap_servers="broker:9092"))
 
 What each library takes differs: Java (and Spark's Kafka source, which is Java) tells the server that these are a
 token's credentials; the Python libraries have no way to say so and log in with plain SCRAM, which kafka-dt accepts
@@ -76,6 +77,38 @@ def settings(
         made |= {"sasl.jaas.config": jaas_line(token)}
     made = _with_servers("bootstrap.servers", bootstrap_servers, made)
     return {f"kafka.{key}": value for key, value in made.items()} if kind is ClientKind.SPARK else made
+
+
+def spark_options(
+    token: DelegationToken,
+    *,
+    bootstrap_servers: str,
+    security_protocol: SecurityProtocol | str = SecurityProtocol.SASL_SSL,
+    mechanism: ScramMechanism | str = ScramMechanism.SHA_256,
+    properties: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the options with which Spark's Kafka source or sink logs in with a token. They hold its secret.
+
+    A query keeps the options it was started with, and so its token: for one that outlives the token there is
+    `kafka_dt.pipeline.token_file`.
+
+    bootstrap_servers: the brokers, or a gateway: `host:port` texts with commas between
+    security_protocol, mechanism: as in `settings`
+    properties: further settings of Kafka's Java client, such as `ssl.truststore.location`; a file is one that the
+    driver and every executor have
+    Raises ValueError as `settings`, and for a property that says again how to log in or where.
+    """
+    login = settings(
+        token,
+        ClientKind.SPARK,
+        bootstrap_servers=bootstrap_servers,
+        security_protocol=security_protocol,
+        mechanism=mechanism,
+    )
+    further = {f"kafka.{key}": value for key, value in (properties or {}).items()}
+    if twice := sorted(login.keys() & further.keys()):
+        raise ValueError(f"properties must not have {', '.join(key.removeprefix('kafka.') for key in twice)}")
+    return {**login, **further}
 
 
 def jaas_line(token: DelegationToken) -> str:

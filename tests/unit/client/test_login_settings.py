@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_dt.client import ClientConfig, ClientKind, SecurityProtocol, jaas_line, settings
+from kafka_dt.client import ClientConfig, ClientKind, SecurityProtocol, jaas_line, settings, spark_options
 from kafka_dt.jaas import SCRAM_LOGIN_MODULE, parse_login_module
 from protocol.sasl import Challenge, CredentialRequest, ScramMechanism, ScramServer, Success, derive_credential
 from tests.unit.client.conftest import TOKEN
@@ -50,6 +50,31 @@ def test_librdkafka_gets_its_own_names() -> None:
 def test_spark_gets_javas_settings_with_its_prefix() -> None:
     java = settings(TOKEN, "java", bootstrap_servers="a:1")
     assert settings(TOKEN, "spark", bootstrap_servers="a:1") == {f"kafka.{key}": value for key, value in java.items()}
+
+
+def test_spark_options_are_those_settings_and_what_else_javas_client_needs() -> None:
+    login = settings(TOKEN, "spark", bootstrap_servers="a:1", mechanism="SCRAM-SHA-512")
+    made = spark_options(
+        TOKEN,
+        bootstrap_servers="a:1",
+        mechanism="SCRAM-SHA-512",
+        properties={"ssl.truststore.location": "/etc/ssl/kafka.pem", "ssl.truststore.type": "PEM"},
+    )
+    assert made == {
+        **login,
+        "kafka.ssl.truststore.location": "/etc/ssl/kafka.pem",
+        "kafka.ssl.truststore.type": "PEM",
+    }
+
+
+def test_spark_options_say_once_how_to_log_in() -> None:
+    with pytest.raises(ValueError, match=r"must not have sasl\.jaas\.config, security\.protocol") as refused:
+        spark_options(
+            TOKEN,
+            bootstrap_servers="a:1",
+            properties={"sasl.jaas.config": "other", "security.protocol": "SSL", "client.id": "job"},
+        )
+    assert TOKEN.hmac_base64 not in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ClientKind)
