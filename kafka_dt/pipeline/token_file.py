@@ -1,0 +1,157 @@
+"""A Spark application that is handed its token in a file, and the next one in the same file while it runs.
+
+    with following(spark, "/run/secrets/kafka/token.properties", cluster="here"):
+        query.awaitTermination()
+
+The file holds client properties as `kafka-dt token create --output properties` writes them; of these the login counts.
+It is read at the beginning, when it has to hold a token, and whenever it has changed: a new token is handed to the
+driver and the executors (`handed_tokens.py`), whose Kafka source and sink go on with it. A file that cannot be used is
+logged once, and Spark keeps the token it has. A renewal changes nothing in a token, so nothing in the file.
+
+The same token is handed over again each minute: an executor that was about to start would otherwise miss it.
+
+Limits: the file is replaced as a whole (rename, a Kubernetes secret) and some time before the old token ends, so that
+what is under way with that one can end.
+
+Source: KIP-48, "Token renewal"; org.apache.spark.kafka010.KafkaTokenUtil.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import javaproperties
+
+from kafka_dt.client import ClientConfigError, Credentials
+from kafka_dt.files import Stamp, stamp
+from kafka_dt.pipeline.handed_tokens import ApplicationEnded, HandoverFailed, hand_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_S: Final = 1.0
+AGAIN_S: Final = 60.0
+
+
+class TokenFileError(Exception):
+    """The file holds no token.
+
+    path: of the file; reason: what is wrong, without a word of a secret
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} holds no token: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+@contextmanager
+def following(spark: SparkSession, file: str | Path, *, cluster: str, look_s: float = LOOK_S) -> Iterator[None]:
+    """Have Spark use the token that is in a file, now and after each change of it, while a block runs.
+
+    cluster: the name in `spark.kafka.clusters.<cluster>.*`
+    look_s: seconds between two looks at the file
+    Raises TokenFileError when it holds no token at the beginning, and HandoverError when Spark cannot be given one.
+    """
+    followed = FollowedToken(Path(file), lambda token: hand_over(spark, token, cluster=cluster))
+    followed.start()
+    over = threading.Event()
+    thread = threading.Thread(target=followed.run, args=(lambda: over.wait(look_s),), name="token file", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class FollowedToken:
+    """The token in a file, and who is to have it.
+
+    path: client properties with a token's login
+    give: what is called with it
+    monotonic: seconds of a clock that never goes back
+    """
+
+    def __init__(
+        self, path: Path, give: Callable[[Credentials], object], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._give = give
+        self._monotonic = monotonic
+        self._seen: Stamp = None
+        self._token: Credentials | None = None
+        self._given_at = 0.0
+        self._complaint = ""
+
+    def start(self) -> None:
+        """Give the token that is there.
+
+        Raises TokenFileError, and what `give` raises.
+        """
+        self._seen = stamp(self._path)
+        self._hand(read_token(self._path))
+
+    def run(self, wait: Callable[[], bool]) -> None:
+        """Look at the file again and again.
+
+        wait: lets some time pass and says whether that is enough
+        """
+        while not wait():
+            try:
+                self._look()
+            except ApplicationEnded:
+                return
+            except (TokenFileError, HandoverFailed) as error:
+                self._complain(f"{error}; Spark keeps the token it has")
+
+    def _look(self) -> None:
+        now = stamp(self._path)
+        token = self._token
+        # Remembered before it is read: what is written meanwhile is a change to be seen by the next look.
+        changed, self._seen = now != self._seen, now
+        if changed or self._complaint:
+            token = read_token(self._path)
+        if token is not None and (token != self._token or self._monotonic() >= self._given_at + AGAIN_S):
+            self._hand(token)
+        self._complaint = ""
+
+    def _hand(self, token: Credentials) -> None:
+        self._give(token)
+        self._given_at = self._monotonic()
+        if token != self._token:
+            _LOG.info("Spark has the token %s", token.username)
+        self._token = token
+
+    def _complain(self, text: str) -> None:
+        if text != self._complaint:
+            _LOG.warning("%s", text)
+        self._complaint = text
+
+
+def read_token(path: Path) -> Credentials:
+    """Return the login of the client properties in a file, which has to be a token's.
+
+    Raises TokenFileError.
+    """
+    try:
+        found = Credentials.from_properties(javaproperties.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise TokenFileError(path, error.strerror or type(error).__name__) from error
+    except ClientConfigError as error:
+        raise TokenFileError(path, str(error)) from error
+    except ValueError:
+        # Not chained: the error may hold the text.
+        raise TokenFileError(path, "it is not a file of properties") from None
+    if not found.token_auth:
+        raise TokenFileError(path, 'sasl.jaas.config has no tokenauth="true"')
+    return found
