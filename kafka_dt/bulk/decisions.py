@@ -85,3 +85,5 @@ class Result:
     """Of a failure."""
     note: object = None
     """Of the last decision."""
+    version: int | None = None
+    """Of the znode's data when it was last read; None if it was not."""

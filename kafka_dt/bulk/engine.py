@@ -22,11 +22,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
+from kafka_dt.bulk.pace import WHOLE
 from kafka_dt.bulk.reads import Reads
 from kafka_dt.bulk.writes import Change, Writes, news_of_changes
 from kafka_dt.zookeeper.errors import (
@@ -41,6 +42,7 @@ from kafka_dt.zookeeper.operations import Delete, SetData
 from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
+    from kafka_dt.bulk.pace import Portion
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Operation, Znode
 
@@ -60,6 +62,8 @@ class BulkLimits:
     """Znodes that are read, decided and written together."""
     lanes: int = 6
     """Batches under way: enough that threads always find one that has been read."""
+    threads: int | None = None
+    """How many decide; None = one more than cores, so that none is idle while one waits for the interpreter."""
     attempts: int = 10
     """How often a znode is begun again after a conflict or a lost connection."""
     reconnect_s: float = 60.0
@@ -88,6 +92,7 @@ async def process(
     dry_run: bool = False,
     stop: asyncio.Event | None = None,
     limits: BulkLimits | None = None,
+    portion: Portion = WHOLE,
 ) -> None:
     """Work on the token znodes of these names.
 
@@ -100,22 +105,26 @@ async def process(
         dry_run: decide only; what would be changed counts as changed.
         stop: set it to end after the batches that are under way.
         limits: how much at once.
+        portion: what it may use of ZooKeeper.
 
     Raises:
         ConnectionLost: ZooKeeper did not come back in time; what was done has been reported.
         ZooKeeperError: ZooKeeper refuses more than a single znode.
     """
-    # One more than cores, so that none is idle while a thread waits for the interpreter.
-    threads = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="bulk")
-    run = _Run(client, task, threads, report=report, stop=stop or asyncio.Event(), limits=limits or BulkLimits())
+    limits = limits or BulkLimits()
+    threads = ThreadPoolExecutor(limits.threads or (os.cpu_count() or 1) + 1, thread_name_prefix="bulk")
+    if not dry_run:
+        limits = replace(limits, batch=portion.batch(limits.batch))
+    run = _Run(client, task, threads, report=report, stop=stop or asyncio.Event(), limits=limits)
+    rate = portion.own_changes_a_second
     try:
         if dry_run:
             await run.all(names, None)
         elif task.announces:
-            async with news_of_changes(client, now_ms) as news:
-                await run.all(names, Writes(client, news))
+            async with news_of_changes(client, now_ms, portion) as news:
+                await run.all(names, Writes(client, news, changes_a_second=rate))
         else:
-            await run.all(names, Writes(client))
+            await run.all(names, Writes(client, changes_a_second=rate))
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
@@ -231,11 +240,11 @@ class _Batch:
         match decision:
             case Leave(note=note):
                 outcome = Outcome.CHANGED if read.token_id in self._unsure else Outcome.UNCHANGED
-                self._settle(read.token_id, outcome, note=note)
+                self._settle(read.token_id, outcome, note=note, version=read.znode.stat.version)
             case Fail(reason=reason):
-                self._settle(read.token_id, Outcome.FAILED, reason)
+                self._settle(read.token_id, Outcome.FAILED, reason, version=read.znode.stat.version)
             case Write(note=note) | Remove(note=note) if self._writes is None:
-                self._settle(read.token_id, Outcome.CHANGED, note=note)
+                self._settle(read.token_id, Outcome.CHANGED, note=note, version=read.znode.stat.version)
             case Write(data=data):
                 return SetData(TokenZnode.path(read.token_id), data, read.znode.stat.version)
             case Remove():
@@ -248,7 +257,8 @@ class _Batch:
         made = await self._writes.carry_out([Change(read.token_id, operation) for read, _, operation in changes])
         for (read, decision, _), error in zip(changes, made, strict=True):
             if error is None:
-                self._settle(read.token_id, Outcome.CHANGED, note=getattr(decision, "note", None))
+                note = getattr(decision, "note", None)
+                self._settle(read.token_id, Outcome.CHANGED, note=note, version=read.znode.stat.version)
                 continue
             if isinstance(error, ConnectionLost) and error.sent:
                 self._unsure.add(read.token_id)
@@ -270,5 +280,7 @@ class _Batch:
             case _:
                 self._settle(name, Outcome.FAILED, f"ZooKeeper refuses ({type(error.__cause__ or error).__name__})")
 
-    def _settle(self, name: str, outcome: Outcome, reason: str = "", *, note: object = None) -> None:
-        self.results[name] = Result(name, outcome, reason, note)
+    def _settle(
+        self, name: str, outcome: Outcome, reason: str = "", *, note: object = None, version: int | None = None
+    ) -> None:
+        self.results[name] = Result(name, outcome, reason, note, version)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kafka_dt.bulk.decisions import Decision, Fail
 from kafka_dt.zookeeper.errors import InvalidZnode
-from kafka_dt.zookeeper.sealing import derive, is_sealed, likely_first, open_sealed, salt_of
+from kafka_dt.zookeeper.sealing import Derive, derive, is_sealed, likely_first, open_sealed, salt_of
 from kafka_dt.zookeeper.token_codec import named, require_key
 from kafka_dt.zookeeper.znodes import TokenZnode
 
@@ -58,6 +58,44 @@ class DerivedForBatch:
         return derive(key, salt) if found is None else found
 
 
+class TokenOpener:
+    """Reads token znodes of either form.
+
+    Args:
+        keys: those that may have sealed them; none where only plain ones can be read.
+    """
+
+    def __init__(self, keys: Sequence[SecretKey]) -> None:
+        self._keys = tuple(keys)
+        self._likely = self._keys[0] if self._keys else None
+
+    def ahead(self, found: Sequence[Found]) -> Derive:
+        """Derive what the sealed znodes of a batch will most likely need."""
+        if self._likely is None:
+            return derive
+        salts = [salt_of(data) for _, data in found if is_sealed(data)]
+        return DerivedForBatch(self._likely, [salt for salt in salts if salt])
+
+    def open(self, token_id: str, data: bytes, ahead: Derive) -> OpenedToken:
+        """Read one znode; which key made the token is not looked at.
+
+        Args:
+            token_id: the name of the znode.
+            data: its content.
+            ahead: what was derived for its batch.
+
+        Raises:
+            UnknownKey: none of the keys has sealed it.
+            InvalidZnode: it is not the token that should be there, or none.
+        """
+        plaintext, sealed_by = data, None
+        if is_sealed(data):
+            opened = open_sealed(likely_first(self._keys, self._likely), data, ahead)
+            plaintext, sealed_by = opened.plaintext, opened.key
+            self._likely = opened.key
+        return OpenedToken(named(token_id, TokenZnode.decode(plaintext)), plaintext, sealed_by)
+
+
 class TokenTask(ABC):
     """A task that decides about readable tokens; what is not readable fails.
 
@@ -69,14 +107,12 @@ class TokenTask(ABC):
     """Whether its changes are told to brokers and nodes by change znodes."""
 
     def __init__(self, keyring: Keyring) -> None:
-        self._keys = keyring.keys
-        self._key_ids = frozenset(key.id for key in self._keys)
-        self._likely = self._keys[0]
+        self._opener = TokenOpener(keyring.keys)
+        self._key_ids = frozenset(key.id for key in keyring.keys)
 
     def __call__(self, found: Sequence[Found]) -> list[Decision]:
         """Decide about each znode of a batch."""
-        salts = [salt_of(data) for _, data in found if is_sealed(data)]
-        ahead = DerivedForBatch(self._likely, [salt for salt in salts if salt])
+        ahead = self._opener.ahead(found)
         return [self._decision(token_id, data, ahead) for token_id, data in found]
 
     @abstractmethod
@@ -87,19 +123,10 @@ class TokenTask(ABC):
         """Decide about what is not readable."""
         return Fail(error.reason)
 
-    def _decision(self, token_id: str, data: bytes, ahead: DerivedForBatch) -> Decision:
+    def _decision(self, token_id: str, data: bytes, ahead: Derive) -> Decision:
         try:
-            return self.decide(self._open(token_id, data, ahead))
+            opened = self._opener.open(token_id, data, ahead)
+            require_key(opened.token, self._key_ids.__contains__)
         except InvalidZnode as error:
             return self.refuse(error)
-
-    def _open(self, token_id: str, data: bytes, ahead: DerivedForBatch) -> OpenedToken:
-        if is_sealed(data):
-            opened = open_sealed(likely_first(self._keys, self._likely), data, ahead)
-            plaintext, sealed_by = opened.plaintext, opened.key
-            self._likely = opened.key
-        else:
-            plaintext, sealed_by = data, None
-        token = named(token_id, TokenZnode.decode(plaintext))
-        require_key(token, self._key_ids.__contains__)
-        return OpenedToken(token, plaintext, sealed_by)
+        return self.decide(opened)

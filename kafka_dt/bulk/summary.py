@@ -53,11 +53,16 @@ class Summary:
         self.counts.update(result.outcome for result in results)
         for result in results:
             if result.outcome is Outcome.FAILED:
-                self._add_failure(result)
+                self._add_failures(result.reason, 1, [result.token_id])
 
-    def _add_failure(self, result: Result) -> None:
-        known = result.reason in self.failures or len(self.failures) < MAX_REASONS
-        failures = self.failures.setdefault(result.reason if known else OTHER_REASONS, Failures())
-        failures.count += 1
-        if len(failures.token_ids) < NAMES_A_REASON:
-            failures.token_ids.append(result.token_id)
+    def merge(self, other: Summary) -> None:
+        """Count what another one has counted."""
+        self.counts.update(other.counts)
+        for reason, failed in other.failures.items():
+            self._add_failures(reason, failed.count, failed.token_ids)
+
+    def _add_failures(self, reason: str, count: int, token_ids: Sequence[str]) -> None:
+        known = reason in self.failures or len(self.failures) < MAX_REASONS
+        failures = self.failures.setdefault(reason if known else OTHER_REASONS, Failures())
+        failures.count += count
+        failures.token_ids += token_ids[: NAMES_A_REASON - len(failures.token_ids)]

@@ -57,23 +57,23 @@ class Seal(SealingTask):
 
 
 class Reseal(SealingTask):
-    """Seals again, with the current key, what is sealed with a certain one; plain znodes stay plain.
+    """Seals again, with the current key, what is sealed with an older one; plain znodes stay plain.
 
     Args:
-        keyring: of the cluster; it still holds the key.
+        keyring: of the cluster; it still holds the older keys.
         random_bytes: cryptographically strong, for salts.
-        key_id: which key is to be needed no more.
+        key_id: which key is to be needed no more; None = none but the current one.
     """
 
-    def __init__(self, keyring: Keyring, random_bytes: Callable[[int], bytes], key_id: str) -> None:
+    def __init__(self, keyring: Keyring, random_bytes: Callable[[int], bytes], key_id: str | None = None) -> None:
         super().__init__(keyring, random_bytes)
         self._key_id = key_id
 
     def decide(self, opened: OpenedToken) -> Decision:
         """Decide about one token."""
-        if opened.sealed_by is None or opened.sealed_by.id != self._key_id or opened.sealed_by == self._current:
-            return Leave()
-        return Write(opened.plaintext)
+        key = opened.sealed_by
+        is_meant = key is not None and key != self._current and self._key_id in (None, key.id)
+        return Write(opened.plaintext) if is_meant else Leave()
 
 
 class Unseal(TokenTask):

@@ -6,7 +6,8 @@ each change is made by itself, and only that one fails. A change and its change 
 Change znodes are removed as the token store removes its own, but not before everybody can have seen them. Nodes follow
 as fast as changes are made. A broker takes them in one after the other, derives credentials for a token that it has to
 read (4 ms), and reads all change znodes that are kept again and again; one that is gone when it comes it never
-hears of. So beside brokers changes are announced no faster than a broker takes them in.
+hears of. So beside brokers changes are announced no faster than a broker takes them in. Of that, and of the change
+znodes that may be kept, each of several runs has its share; what a run leaves is handed over and kept on.
 
 Source: kafka.common.ZkNodeChangeNotificationListener, kafka.server.DelegationTokenManagerZk.
 """
@@ -14,11 +15,11 @@ Source: kafka.common.ZkNodeChangeNotificationListener, kafka.server.DelegationTo
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.bulk.pace import WHOLE, Turns
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, ZooKeeperError
 from kafka_dt.zookeeper.node_registry import live_brokers
 from kafka_dt.zookeeper.operations import Create, Delete
@@ -28,6 +29,7 @@ from kafka_dt.zookeeper.znodes import TokenChangeZnode
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    from kafka_dt.bulk.pace import Portion
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Operation, Stat
 
@@ -55,14 +57,21 @@ class Writes:
     Args:
         client: the connection.
         news: tells others of them; None = nobody has to know, because the tokens stay the same.
+        changes_a_second: how many are made at most; None = as many as ZooKeeper takes.
     """
 
-    def __init__(self, client: ZooKeeperClient, news: News | None = None) -> None:
+    def __init__(
+        self, client: ZooKeeperClient, news: News | None = None, *, changes_a_second: float | None = None
+    ) -> None:
         self._client = client
         self._news = news
+        self._rate = changes_a_second
+        self._turns = Turns()
 
     async def carry_out(self, changes: Sequence[Change]) -> list[ZooKeeperError | None]:
         """Make changes; returns for each what was wrong with it, None if it was made."""
+        if self._rate is not None:
+            await self._turns.take(len(changes) / self._rate)
         if self._news is not None:
             await self._news.turn(changes)
         error = await self._make(changes)
@@ -96,22 +105,22 @@ class News:
     Args:
         purger: takes charge of the change znodes.
         beside_brokers: whether brokers have to hear of them.
+        runs: how many tell brokers at the same time; each leaves them time for the others.
     """
 
-    def __init__(self, purger: ChangePurger, *, beside_brokers: bool) -> None:
+    def __init__(self, purger: ChangePurger, *, beside_brokers: bool, runs: int = 1) -> None:
         self._purger = purger
         self._beside_brokers = beside_brokers
-        self._next_s = 0.0
+        self._runs = runs
+        self._turns = Turns()
 
     async def turn(self, changes: Sequence[Change]) -> None:
-        """Wait until brokers have had time for the changes before these."""
+        """Wait until brokers have time for these changes."""
         if not self._beside_brokers:
             return
         deletions = sum(isinstance(change.operation, Delete) for change in changes)
-        now_s = time.monotonic()
-        turn_s = max(now_s, self._next_s)
-        self._next_s = turn_s + deletions / DELETIONS_A_SECOND + (len(changes) - deletions) / WRITES_A_SECOND
-        await asyncio.sleep(turn_s - now_s)
+        cost_s = deletions / DELETIONS_A_SECOND + (len(changes) - deletions) / WRITES_A_SECOND
+        await self._turns.take(cost_s * self._runs)
 
     def told_with(self, changes: Sequence[Change]) -> list[Operation]:
         """Return each change followed by the news of it."""
@@ -131,8 +140,37 @@ class News:
 
 
 @asynccontextmanager
-async def news_of_changes(client: ZooKeeperClient, now_ms: Callable[[], int]) -> AsyncIterator[News]:
-    """Give what tells of changes; change znodes that are left at the end are purged by nodes and brokers, later.
+async def news_of_changes(
+    client: ZooKeeperClient, now_ms: Callable[[], int], portion: Portion = WHOLE
+) -> AsyncIterator[News]:
+    """Give what tells of changes.
+
+    Args:
+        client: the connection.
+        now_ms: the wall clock, in milliseconds since 1970.
+        portion: what of ZooKeeper may be used, and who is handed over the change znodes that are left at the end;
+            where nobody is, they are purged by nodes and brokers, later.
+
+    Raises:
+        ZooKeeperError: ZooKeeper cannot be asked.
+    """
+    await client.ensure_path(TokenChangeZnode.PARENT)
+    beside_brokers = bool(await live_brokers(client))
+    # What is handed over is kept by somebody else, who has the other half.
+    shares = portion.runs if portion.hand_over is None else 2 * portion.runs
+    purger = _purger(client, now_ms, shares, beside_brokers=beside_brokers)
+    purger.start()
+    try:
+        yield News(purger, beside_brokers=beside_brokers, runs=portion.runs)
+    finally:
+        await purger.close()
+        if portion.hand_over is not None:
+            portion.hand_over(purger.left())
+
+
+@asynccontextmanager
+async def handed_over_changes(client: ZooKeeperClient, now_ms: Callable[[], int]) -> AsyncIterator[ChangePurger]:
+    """Give who takes charge of the change znodes that runs hand over: add them as they come.
 
     Args:
         client: the connection.
@@ -141,12 +179,14 @@ async def news_of_changes(client: ZooKeeperClient, now_ms: Callable[[], int]) ->
     Raises:
         ZooKeeperError: ZooKeeper cannot be asked.
     """
-    await client.ensure_path(TokenChangeZnode.PARENT)
-    beside_brokers = bool(await live_brokers(client))
-    limits = BESIDE_BROKERS if beside_brokers else WITHOUT_BROKERS
-    purger = ChangePurger(client, TokenChangeZnode.PARENT, limits, now_ms)
+    purger = _purger(client, now_ms, 2, beside_brokers=bool(await live_brokers(client)))
     purger.start()
     try:
-        yield News(purger, beside_brokers=beside_brokers)
+        yield purger
     finally:
         await purger.close()
+
+
+def _purger(client: ZooKeeperClient, now_ms: Callable[[], int], shares: int, *, beside_brokers: bool) -> ChangePurger:
+    limits = BESIDE_BROKERS if beside_brokers else WITHOUT_BROKERS
+    return ChangePurger(client, TokenChangeZnode.PARENT, replace(limits, max_own=limits.max_own // shares), now_ms)

@@ -85,6 +85,10 @@ class ChangePurger:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
+    def left(self) -> list[str]:
+        """Return the paths of our own that are not purged, for somebody else who takes charge of them."""
+        return [path for _, path in self._own]
+
     async def purge_own(self) -> None:
         """Remove those of our own that are old or too many.
 

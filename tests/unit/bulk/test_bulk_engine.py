@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -11,6 +12,7 @@ import pytest
 
 from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Outcome, Remove, Result, Write
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
+from kafka_dt.bulk.pace import WHOLE, Portion
 from kafka_dt.bulk.summary import Summary
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ConnectionLost
@@ -45,6 +47,7 @@ async def run(
     dry_run: bool = False,
     stop: asyncio.Event | None = None,
     heard: Callable[[Result], None] = lambda _: None,
+    portion: Portion = WHOLE,
 ) -> Summary:
     summary = Summary()
 
@@ -63,6 +66,7 @@ async def run(
         dry_run=dry_run,
         stop=stop,
         limits=LIMITS,
+        portion=portion,
     )
     return summary
 
@@ -200,6 +204,29 @@ async def test_a_dry_run_writes_nothing() -> None:
     summary = await run(client, NAMES[:4], task=Upper(announces=True), dry_run=True)
     assert summary.counts == {Outcome.CHANGED: 2, Outcome.UNCHANGED: 1, Outcome.FAILED: 1}
     assert (client.multis, client.announced, client.data("t0")) == ([], [], b"abc")
+
+
+async def test_the_version_that_was_read_is_told() -> None:
+    client = client_with(b"ABC", b"123", b"abc")
+    client.change("t0", b"ABC")
+    versions: dict[str, int | None] = {}
+    await run(client, NAMES[:4], heard=lambda result: versions.update({result.token_id: result.version}))
+    assert versions == {"t0": 1, "t1": 0, "t2": 0, "t3": None}
+
+
+async def test_a_rate_is_kept_and_a_request_has_no_more_than_a_seconds_worth() -> None:
+    client, begun_s = lower(4), time.monotonic()
+    summary = await run(client, NAMES[:4], portion=Portion(runs=10, changes_a_second=30))
+    assert summary.counts == {Outcome.CHANGED: 4}
+    assert time.monotonic() - begun_s >= 4 / 3 - 0.01
+    assert max(client.multis) == 3
+
+
+async def test_no_rate_holds_up_who_changes_nothing() -> None:
+    client, begun_s = lower(), time.monotonic()
+    await run(client, dry_run=True, portion=Portion(changes_a_second=0.1))
+    await run(client_with(*[b"ABC"] * len(NAMES)), portion=Portion(changes_a_second=0.1))
+    assert time.monotonic() - begun_s < 5
 
 
 async def test_an_older_server_is_read_one_by_one() -> None:

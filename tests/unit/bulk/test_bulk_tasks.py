@@ -61,6 +61,12 @@ def test_what_is_sealed_with_the_current_key_is_not_sealed_again_with_it() -> No
     assert decided(Reseal(RING, os.urandom, NEW_KEY.id), sealed(TOKEN)) == Leave()
 
 
+def test_reseal_of_no_certain_key_touches_what_any_older_one_sealed() -> None:
+    task = Reseal(RING, os.urandom)
+    assert opened(decided(task, sealed(TOKEN, OLD_KEY))) == (plain(TOKEN), NEW_KEY)
+    assert decided(task, sealed(TOKEN)) == decided(task, plain(TOKEN)) == Leave()
+
+
 def test_unseal_gives_back_what_was_sealed_and_leaves_what_is_plain() -> None:
     assert decided(Unseal(RING), sealed(TOKEN, OLD_KEY)) == Write(plain(TOKEN))
     assert decided(Unseal(RING), AS_A_BROKER_WRITES) == Leave()

@@ -7,7 +7,17 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.bulk.writes import DELETIONS_A_SECOND, WRITES_A_SECOND, Change, News, Writes, news_of_changes
+from kafka_dt.bulk.pace import Portion
+from kafka_dt.bulk.writes import (
+    DELETIONS_A_SECOND,
+    WITHOUT_BROKERS,
+    WRITES_A_SECOND,
+    Change,
+    News,
+    Writes,
+    handed_over_changes,
+    news_of_changes,
+)
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, VersionMismatch
 from kafka_dt.zookeeper.operations import Delete, Operation, SetData
@@ -34,8 +44,8 @@ def writes(client: ZnodesInMemory, news: News | None = None) -> Writes:
     return Writes(cast("ZooKeeperClient", client), news)
 
 
-def news_for(purger: Purger, *, beside_brokers: bool = False) -> News:
-    return News(cast("ChangePurger", purger), beside_brokers=beside_brokers)
+def news_for(purger: Purger, *, beside_brokers: bool = False, runs: int = 1) -> News:
+    return News(cast("ChangePurger", purger), beside_brokers=beside_brokers, runs=runs)
 
 
 def znodes() -> ZnodesInMemory:
@@ -95,10 +105,28 @@ async def test_brokers_are_given_time() -> None:
     assert time.monotonic() - begun >= 3 / WRITES_A_SECOND + 3 / DELETIONS_A_SECOND
 
 
+async def test_several_runs_leave_brokers_time_for_all_of_them() -> None:
+    writing = writes(znodes(), news_for(Purger(), beside_brokers=True, runs=3))
+    begun = time.monotonic()
+    await writing.carry_out(written())
+    assert time.monotonic() - begun >= 3 * 3 / WRITES_A_SECOND - 0.001
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_rate_is_kept_from_the_first_change_on(announced: bool) -> None:
+    news = news_for(Purger()) if announced else None
+    writing = Writes(cast("ZooKeeperClient", znodes()), news, changes_a_second=50)
+    begun = time.monotonic()
+    await writing.carry_out(written())
+    assert time.monotonic() - begun >= 3 / 50 - 0.001
+    await writing.carry_out(written(version=1))
+    assert time.monotonic() - begun >= 6 / 50 - 0.001
+
+
 async def test_without_brokers_nobody_is_waited_for() -> None:
     news = news_for(Purger())
     await writes(znodes(), news).carry_out(written())
-    assert news._next_s == 0
+    assert news._turns.next_s == 0
 
 
 @pytest.mark.parametrize("brokers", [[], ["1"]])
@@ -112,3 +140,34 @@ async def test_whether_brokers_live_is_looked_up(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(client, "children", children)
     async with news_of_changes(cast("ZooKeeperClient", client), lambda: 0) as news:
         assert news._beside_brokers is bool(brokers)
+
+
+def without_brokers(monkeypatch: pytest.MonkeyPatch, *names: str) -> ZnodesInMemory:
+    client = znodes() if not names else ZnodesInMemory(dict.fromkeys(names, b"old"))
+
+    async def children(_: str) -> list[str]:
+        return []
+
+    monkeypatch.setattr(client, "children", children)
+    return client
+
+
+async def test_what_a_run_leaves_is_handed_over_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, handed = without_brokers(monkeypatch), list[str]()
+    portion = Portion(runs=2, hand_over=handed.extend)
+    async with news_of_changes(cast("ZooKeeperClient", client), lambda: 0, portion) as news:
+        await writes(client, news).carry_out(written())
+        assert handed == []
+    assert handed == [f"{TokenChangeZnode.PREFIX}{number:010d}" for number in (1, 2, 3)]
+
+
+async def test_runs_share_how_many_change_znodes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = cast("ZooKeeperClient", without_brokers(monkeypatch))
+    kept = []
+    for portion in (Portion(), Portion(runs=4), Portion(runs=4, hand_over=list[str]().extend)):
+        async with news_of_changes(client, lambda: 0, portion) as news:
+            kept.append(news._purger._limits.max_own)
+    async with handed_over_changes(client, lambda: 0) as purger:
+        kept.append(purger._limits.max_own)
+    most = WITHOUT_BROKERS.max_own
+    assert kept == [most, most // 4, most // 8, most // 2]
