@@ -1,0 +1,202 @@
+"""An owner's day: what its tokens' lives come to in events.
+
+Creations, renewals and ends are where the lives say. The number of logins is what is left of the owner's part of the
+scenario's events (`Share`): each process gets some when it begins, for a client opens a connection to every node it
+talks to, and the rest goes by the time that processes run. Half of those are re-authentications of the connection that
+a process keeps, the others are new connections. When a node restarts, who was connected to it comes back elsewhere
+within seconds, and some are told first that nothing can be checked just now.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.generator.drafts import Desk, Draft, refused, token_login
+from kafka_dt.pipeline.generator.scenario import HOUR_MS, SECOND_MS, Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from kafka_dt.pipeline.generator.lives import Session, TokenLife
+    from kafka_dt.pipeline.generator.owners import Owner
+
+_FIRST_MS: Final = 3 * SECOND_MS
+"""In which a new process opens its connections."""
+_COMES_BACK_MS: Final = 9 * SECOND_MS
+_TOLD_LATER: Final = 0.03
+_AT_RESTARTED_NODE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A node that goes and comes back."""
+
+    at_ms: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day that is recorded."""
+
+    scenario: Scenario
+    number: int
+    restarts: Sequence[Restart]
+    """Of this day."""
+
+    @property
+    def begin_ms(self) -> int:
+        """Its first millisecond."""
+        return self.scenario.begin_ms(self.number)
+
+    @property
+    def end_ms(self) -> int:
+        """The first millisecond of the next one."""
+        return self.scenario.begin_ms(self.number + 1)
+
+    def has(self, instant_ms: int) -> bool:
+        """Whether an instant is in it."""
+        return self.begin_ms <= instant_ms < self.end_ms
+
+
+def restarts(scenario: Scenario) -> Iterator[Restart]:
+    """Give all restarts: a rolling one every two weeks, and once a crash."""
+    chance = scenario.chance("restarts")
+    for fortnight in range(0, scenario.days, 14):
+        first_ms = scenario.begin_ms(min(scenario.days - 1, fortnight + chance.randrange(14))) + 10 * HOUR_MS
+        for node in range(scenario.nodes):
+            yield Restart(first_ms + node * 5 * 60 * SECOND_MS, node)
+    crashed_ms = scenario.start_ms + int(chance.random() * (scenario.end_ms - scenario.start_ms))
+    yield Restart(crashed_ms, chance.randrange(scenario.nodes))
+
+
+def record(day: Day, owner: Owner, lives: Sequence[TokenLife], events: float, desk: Desk) -> Iterator[Draft]:
+    """Make the drafts of an owner's day.
+
+    Args:
+        day: which one.
+        owner: whose.
+        lives: its tokens whose life touches the day.
+        events: how many there should be, about.
+        desk: makes the drafts.
+    """
+    done = [draft for life in lives for draft in (*_changes(day, owner, life, desk), *_retries(day, owner, life, desk))]
+    yield from done
+    yield from _logins(day, owner, lives, events - len(done), desk)
+
+
+def _changes(day: Day, owner: Owner, life: TokenLife, desk: Desk) -> Iterator[Draft]:
+    """Make the token, renew it, end it."""
+    planned = [
+        (EventType.TOKEN_CREATED, life.issued_ms, life.requester),
+        *((EventType.TOKEN_RENEWED, each.at_ms, each.by) for each in life.renewals),
+        *([(EventType.TOKEN_EXPIRED, life.cancelled.at_ms, life.cancelled.by)] if life.cancelled else []),
+    ]
+    for kind, at_ms, who in planned:
+        if day.has(at_ms):
+            yield from desk.token_acts(kind, owner, life, who, at_ms)
+    if life.removed_ms is not None:
+        removed_ms = life.removed_ms + desk.chance.randrange(2 * SECOND_MS)
+        if day.has(life.removed_ms):
+            yield desk.removal(owner, life, removed_ms)
+
+
+def _retries(day: Day, owner: Owner, life: TokenLife, desk: Desk) -> Iterator[Draft]:
+    for retries in life.retries:
+        login = token_login(owner, life, retries.session)
+        expired, unknown = refused(login, RefusalReason.EXPIRED_TOKEN), refused(login, RefusalReason.UNKNOWN_TOKEN)
+        for instant_ms in filter(day.has, retries.instants_ms):
+            gone = life.removed_ms is None or instant_ms > life.removed_ms
+            yield desk.login(instant_ms + desk.chance.randrange(700), unknown if gone else expired)
+
+
+@dataclass(frozen=True, slots=True)
+class _Presence:
+    """A process during the day."""
+
+    life: TokenLife
+    session: Session
+    begin_ms: int
+    end_ms: int
+    begins: bool
+    """Whether it begins on this day."""
+
+    @property
+    def hours(self) -> float:
+        """How long it is there."""
+        return (self.end_ms - self.begin_ms) / HOUR_MS
+
+
+def _logins(day: Day, owner: Owner, lives: Sequence[TokenLife], events: float, desk: Desk) -> Iterator[Draft]:
+    there = [each for life in lives for each in _presences(day, life)]
+    if not there:
+        return
+    first = sum(each.begins for each in there)
+    # A client has a connection to each node and one to find them; where there is too little for all, it has fewer.
+    opens = max(1, min(1 + desk.nodes, int(0.8 * events / first))) if first else 0
+    hours = sum(each.hours for each in there)
+    an_hour = max(0.0, events - opens * first) / (hours or 1.0)
+    for each in there:
+        login = token_login(owner, each.life, each.session)
+        if each.begins:
+            yield from _opening(each, login, opens, desk)
+        more = an_hour * each.hours
+        count = int(more) + (desk.chance.random() < more % 1)
+        yield from _further(each, login, count, desk)
+        yield from _back(day, each, login, desk)
+
+
+def _presences(day: Day, life: TokenLife) -> Iterator[_Presence]:
+    for session in life.sessions:
+        begin_ms, end_ms = max(session.begin_ms, day.begin_ms), min(session.end_ms, day.end_ms)
+        if begin_ms < end_ms:
+            yield _Presence(life, session, begin_ms, end_ms, begins=session.begin_ms >= day.begin_ms)
+
+
+def _opening(presence: _Presence, login: Mapping[str, Any], count: int, desk: Desk) -> Iterator[Draft]:
+    """Connect to one node, and then to each."""
+    chance = desk.chance
+    first = presence.session.port % desk.nodes
+    within_ms = min(_FIRST_MS, presence.end_ms - presence.begin_ms)
+    yield Draft(presence.begin_ms, first, login, _kept(presence), presence.session.port)
+    for number in range(1, count):
+        yield desk.login(presence.begin_ms + chance.randrange(within_ms), login, (first + number) % desk.nodes)
+
+
+def _further(presence: _Presence, login: Mapping[str, Any], count: int, desk: Desk) -> Iterator[Draft]:
+    """Log in during the day: half on the connection that is kept, half on others."""
+    chance = desk.chance
+    lasts_ms = presence.end_ms - presence.begin_ms
+    kept_node = presence.session.port % desk.nodes
+    for number in range(count):
+        if presence.session.bursty:
+            yield desk.login(presence.begin_ms + int(lasts_ms * chance.random() ** 3), login)
+        elif number % 2:
+            yield desk.login(presence.begin_ms + int(lasts_ms * chance.random()), login)
+        else:
+            at_ms = presence.begin_ms + int(lasts_ms * (number + chance.random()) / count)
+            yield Draft(min(at_ms, presence.end_ms - 1), kept_node, login, _kept(presence), presence.session.port)
+
+
+def _back(day: Day, presence: _Presence, login: Mapping[str, Any], desk: Desk) -> Iterator[Draft]:
+    """Come back when a node has gone."""
+    chance = desk.chance
+    for restart in day.restarts:
+        if not presence.begin_ms < restart.at_ms < presence.end_ms - _COMES_BACK_MS:
+            continue
+        if chance.random() > _AT_RESTARTED_NODE:
+            continue
+        at_ms = restart.at_ms + chance.randrange(_COMES_BACK_MS)
+        node = (restart.node + 1 + chance.randrange(max(1, desk.nodes - 1))) % desk.nodes
+        if chance.random() < _TOLD_LATER:
+            yield desk.login(at_ms - 900, refused(login, RefusalReason.UNAVAILABLE), node)
+        yield desk.login(at_ms, login, node)
+
+
+def _kept(presence: _Presence) -> str:
+    """Name the connection that a process keeps: the same on all of its days, and nobody else's."""
+    instance = zlib.crc32(f"{presence.life.token_id}{presence.session.begin_ms}".encode())
+    return f"{instance:08x}-c{presence.session.port}"

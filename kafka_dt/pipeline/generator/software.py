@@ -1,0 +1,79 @@
+"""What clients are: libraries as they introduce themselves, and when a team moves to a newer one.
+
+Java's client, librdkafka's and newer kafka-python say their name and version in ApiVersions (KIP-511); aiokafka and
+older kafka-python do not, so an event of theirs has neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.pipeline.generator.scenario import HOUR_MS
+
+if TYPE_CHECKING:
+    import random
+
+    from kafka_dt.pipeline.generator.scenario import Scenario
+
+_JAVA_VERSIONS: Final = ("2.8.2", "3.3.2", "3.5.1", "3.6.2", "3.7.1", "3.8.1", "3.9.0")
+_RDKAFKA_VERSIONS: Final = ("2.3.0", "2.4.0", "2.5.3", "2.6.1")
+_MOVES: Final = 0.3
+"""How many teams change the version within a month."""
+_MONTH_DAYS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """A library, as its clients call it."""
+
+    name: str | None
+    version: str | None
+
+
+SILENT: Final = Software(None, None)
+"""A library that does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What a team runs, and what it moves to."""
+
+    before: Software
+    after: Software
+    moves_ms: int
+    """When the new one is rolled out; far away if it is not."""
+
+    def at(self, instant_ms: int) -> Software:
+        """Say what a process has that starts at an instant."""
+        return self.after if instant_ms >= self.moves_ms else self.before
+
+
+def java(chance: random.Random, scenario: Scenario) -> Versions:
+    """Draw a version of Java's client, and a later one."""
+    return _versions("apache-kafka-java", _JAVA_VERSIONS, chance, scenario)
+
+
+def python(chance: random.Random, scenario: Scenario) -> Versions:
+    """Draw one of the clients that Python has."""
+    which = chance.random()
+    if which < 0.6:  # noqa: PLR2004 - most
+        return _versions("confluent-kafka-python", _RDKAFKA_VERSIONS, chance, scenario)
+    if which < 0.8:  # noqa: PLR2004 - of the others one half
+        return _versions("kafka-python", ("2.1.5", "2.2.15"), chance, scenario)
+    return Versions(SILENT, SILENT, scenario.end_ms)
+
+
+def strangers_tool(chance: random.Random) -> Software:
+    """Draw what somebody takes who has found a token."""
+    tools = (Software("librdkafka", "2.6.1"), Software("kgo", "v1.18.0"), Software("kafka-python", "2.2.15"), SILENT)
+    return chance.choice(tools)
+
+
+def _versions(name: str, versions: tuple[str, ...], chance: random.Random, scenario: Scenario) -> Versions:
+    number = chance.randrange(len(versions) - 1)
+    # A longer scenario has more of them.
+    moves = chance.random() < min(1.0, _MOVES * scenario.days / _MONTH_DAYS)
+    at_ms = scenario.begin_ms(chance.randrange(scenario.days)) if moves else scenario.end_ms
+    after = versions[chance.randrange(number + 1, len(versions))]
+    return Versions(Software(name, versions[number]), Software(name, after), at_ms + 10 * HOUR_MS)
