@@ -1,0 +1,139 @@
+"""The blast radius: what somebody could reach who has an owner's credentials, or a machine.
+
+    radius = blast_radius(lives, usage, Start.owner("User:alice"), steps=4)
+    logins = reachable_logins(usage, radius)
+
+It goes from the start along the edges of `edges.py`, step by step, and keeps of each thing the shortest way there. A
+thing is `exposed` if there is a way on which each step gives a secret: a thief at the start could have it. The others
+are where exposed secrets were used, and what else was there: they are to be looked at, for if the thief is there, too,
+they are next.
+
+At the end of each step the way is written down (`path`), so that every row says why it is there. The number of steps
+is bounded, because in most clusters everything is connected with everything in the end; four are enough from a machine
+to the machines on which tokens of its owners are used, and to what these hold.
+
+Limits: what is not in the table has not been used while it was made. ACLs are not looked at: what a principal may read
+is not what this tells.
+
+Source: docs/how-to/pipeline-report.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.edges import NodeType, edges, gives
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_STEPS: Final = 4
+MOST_STEPS: Final = 10
+_HOP: Final = "array<struct<relation: string, type: string, node: string>>"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where it begins."""
+
+    type: NodeType
+    node: str
+
+    @classmethod
+    def owner(cls, principal: str) -> Start:
+        """Begin at who owns tokens: `User:alice`."""
+        return cls(NodeType.PRINCIPAL, principal)
+
+    @classmethod
+    def address(cls, address: str) -> Start:
+        """Begin at a machine."""
+        return cls(NodeType.ADDRESS, address)
+
+
+def blast_radius(
+    lives: DataFrame,
+    usage: DataFrame,
+    start: Start,
+    steps: int = DEFAULT_STEPS,
+    keep: Callable[[DataFrame], DataFrame] = DataFrame.cache,
+) -> DataFrame:
+    """Follow what leads to what.
+
+    Args:
+        lives: as `lives.token_lives` makes them.
+        usage: as `usage.logins_by_place` makes it.
+        start: where it begins.
+        steps: how far it goes.
+        keep: keeps what is used more than once: without, the plan of each step would contain all others twice.
+
+    Returns:
+        `type`, `node`, `step`, `exposed`, `path`: a row for each thing that can be reached, the start included. `path`
+        has what led there: relation, type and node of each step. Empty if the table does not know the start.
+    """
+    ways = keep(edges(lives, usage))
+    touched = _reached(ways, start, steps, keep)
+    exposed = _reached(ways.where(gives()), start, steps, keep)
+    others = touched.join(exposed, ["type", "node"], "left_anti")
+    return exposed.withColumn("exposed", F.lit(True)).unionByName(others.withColumn("exposed", F.lit(False)))
+
+
+def reachable_logins(usage: DataFrame, radius: DataFrame) -> DataFrame:
+    """Find the logins with what is exposed: `usage`'s columns, summed over versions and clients.
+
+    Args:
+        usage: as `usage.logins_by_place` makes it.
+        radius: as `blast_radius` makes it.
+    """
+    exposed = radius.where(F.col("exposed"))
+    tokens = exposed.where(F.col("type") == NodeType.TOKEN.value).select(F.col("node").alias("token_id"))
+    principals = exposed.where(F.col("type") == NodeType.PRINCIPAL.value).select(F.col("node").alias("who"))
+    by_token = usage.join(tokens, "token_id", "left_semi")
+    without = usage.where(F.col("token_id").isNull()).join(principals, "who", "left_semi")
+    return (
+        by_token.unionByName(without)
+        .groupBy("who", "token_id", "address", "software")
+        .agg(
+            F.min("first_seen").alias("first_seen"),
+            F.max("last_seen").alias("last_seen"),
+            F.sum("logins").alias("logins"),
+        )
+    )
+
+
+def _reached(ways: DataFrame, start: Start, steps: int, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    at_start = (F.col("from_type") == start.type.value) & (F.col("from_node") == start.node)
+    nothing = F.array().cast(_HOP)
+    reached = frontier = (
+        ways.where(at_start)
+        .select(F.col("from_type").alias("type"), F.col("from_node").alias("node"))
+        .distinct()
+        .select("type", "node", F.lit(0).alias("step"), nothing.alias("path"))
+    )
+    for step in range(1, steps + 1):
+        frontier = keep(_next(ways, frontier, step).join(reached, ["type", "node"], "left_anti"))
+        if frontier.isEmpty():
+            break
+        reached = reached.unionByName(frontier)
+    return reached
+
+
+def _next(ways: DataFrame, frontier: DataFrame, step: int) -> DataFrame:
+    """Go one step on; of several ways to one thing the first in the order of text is kept."""
+    from_here = (F.col("type") == F.col("from_type")) & (F.col("node") == F.col("from_node"))
+    hop = F.struct("relation", F.col("to_type").alias("type"), F.col("to_node").alias("node"))
+    way = F.struct("relation", "from_node", F.concat("path", F.array(hop)).alias("path"))
+    return (
+        frontier.join(ways, from_here)
+        .groupBy("to_type", "to_node")
+        .agg(F.min(way).alias("way"))
+        .select(
+            F.col("to_type").alias("type"),
+            F.col("to_node").alias("node"),
+            F.lit(step).alias("step"),
+            F.col("way.path").alias("path"),
+        )
+    )

@@ -1,0 +1,179 @@
+"""What a report says: small values on the driver, of which the page and the JSON are made.
+
+Long lists are cut: `Listing.total` says how many there are, the Parquet output has all of them.
+
+Nothing here needs Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from kafka_dt.pipeline.findings import Finding, IncidentKind, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Numbers over time, by name."""
+
+    instants: tuple[datetime, ...]
+    values: Mapping[str, tuple[int, ...]]
+    """A number for each instant; the names with the most first, `other` last."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One token of a list."""
+
+    token_id: str
+    owner: str | None
+    requester: str | None
+    renewers: tuple[str, ...]
+    created_at: datetime
+    ended_at: datetime | None
+    """When it ends unless it is renewed; None: the table does not tell."""
+    max_time: datetime | None
+    last_login: datetime | None
+    logins: int
+    renewals: int
+    renewable: bool | None = None
+    """Whether a renewal could move its end; None where the list does not ask."""
+    lived: float | None = None
+    """The share of its longest life that is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Tokens that somebody should look at."""
+
+    total: int
+    rows: tuple[TokenRow, ...]
+    """The first ones."""
+    by_owner: tuple[tuple[str, int], ...]
+    """The owners with the most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """How many events there are of a type."""
+
+    type: str
+    outcome: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step of the way to something: `relation` leads to it."""
+
+    relation: str
+    type: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """One thing within a blast radius."""
+
+    type: str
+    node: str
+    step: int
+    exposed: bool
+    path: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableLogin:
+    """Logins with what is exposed."""
+
+    who: str | None
+    token_id: str | None
+    address: str
+    software: str
+    first_seen: datetime
+    last_seen: datetime
+    logins: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedCount:
+    """How many things of a type a step leads to."""
+
+    step: int
+    type: str
+    exposed: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blast:
+    """What could be reached from an owner or an address."""
+
+    type: str
+    start: str
+    steps: int
+    """How far was looked."""
+    counts: tuple[ReachedCount, ...]
+    reached: tuple[Reached, ...]
+    """The nearest and the exposed first."""
+    logins: tuple[ReachableLogin, ...]
+    """The latest first."""
+    login_total: int
+    """How many logins there are in all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What "soon" and "long" mean."""
+
+    expiring_within: timedelta = timedelta(hours=2)
+    """Who renews a day's token at four fifths of it has five hours left, at nine tenths more than two."""
+    used_within: timedelta = timedelta(days=1)
+    """How long ago the last login of a token in use may be."""
+    unused_for: timedelta = timedelta(days=1)
+    """How long a token may wait for its first login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A report."""
+
+    at: datetime
+    """The instant for which it holds."""
+    since: datetime
+    """The first event."""
+    events: int
+    activity: tuple[Activity, ...]
+    quarantined: int
+    """Lines that are no events."""
+    tokens: int
+    """How many there were."""
+    alive_now: int
+    alive: Mapping[str, Series]
+    """By role: owner, requester, renewer."""
+    logins: Series
+    refusals: Series
+    expiring: Listing
+    never_used: Listing
+    past_half: Listing
+    findings: tuple[Finding, ...]
+    finding_counts: Mapping[tuple[IncidentKind, Severity], int]
+    lines: Lines
+    thresholds: Mapping[str, str]
+    """What the signs of theft were compared with: names and values as text."""
+    generated_at: datetime
+    """When the report was made."""
+    table: str
+    """Where the events are, for the commands that are suggested."""
+    blast: Blast | None = None
+
+    @property
+    def finding_total(self) -> int:
+        """How many findings there are."""
+        return sum(self.finding_counts.values())

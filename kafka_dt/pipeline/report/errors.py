@@ -1,0 +1,45 @@
+"""What a report can fail for, beside what `kafka_dt.pipeline.errors` has.
+
+PipelineError
+  NoEvents              the table has no event up to the instant of the report
+  NotInTable            nothing in the table is about the start of a blast radius
+  ReportFailed          Spark could not do it; `reason` is its own, in one line
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_dt.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class NoEvents(PipelineError):
+    """There is nothing to report."""
+
+    def __init__(self, at: datetime | None) -> None:
+        until = f" until {at.isoformat()}" if at else ""
+        super().__init__(f"the table has no event{until}; `kafka-dt pipeline ingest` brings some")
+        self.at = at
+
+
+class NotInTable(PipelineError):
+    """The start of a blast radius is unknown."""
+
+    def __init__(self, start: str) -> None:
+        super().__init__(
+            f"nothing in the table is about {start!r}: owners are written like User:alice, addresses as nodes see them"
+        )
+        self.start = start
+
+
+class ReportFailed(PipelineError):
+    """Spark stopped; the table is as it was, and an earlier page stays."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the report could not be made: {reason}; if an ingest took files away meanwhile, run it again"
+        )
+        self.reason = reason

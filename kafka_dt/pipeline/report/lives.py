@@ -1,0 +1,141 @@
+"""The life of each token, as the events tell it: one row a token.
+
+    lives = token_lives(events, usage)
+
+| column | |
+|---|---|
+| `token_id`, `owner`, `requester`, `renewers` | as it was created; of a token older than the table only the owner |
+| `created_at` | when it was issued, or first seen |
+| `created_known` | whether its creation is in the table |
+| `max_time`, `expiry_time` | the end that no renewal moves, and the end as it was last told |
+| `ended_at` | when it ended or will end, as far as is known; null: not known |
+| `revoked_at` | when it ended by a request; null: it was not ended, or was renewed after |
+| `logins`, `first_login`, `last_login` | by the token, successful |
+| `last_attempt` | the last login with its id, successful or not |
+| `renewals`, `last_renewal` | successful |
+
+Ids of which nothing ever succeeded are not tokens and have no row. The aggregates are of fixed width, so that Spark
+keeps them in a hash table however many events there are; names are joined afterwards.
+
+Source: KIP-48, "Token Details"; kafka_dt/tokens/token.py
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.conditions import TOKEN_EVENTS, login_by_token, of_type, ok
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame
+
+
+def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
+    """Make one row of each token.
+
+    Args:
+        events: of the table, up to the instant of the report.
+        usage: as `usage.logins_by_place` makes it; tells the owners of tokens that are older than the table.
+    """
+    created = _created(events)
+    older = _owners(usage).join(created, "token_id", "left_anti")
+    named = created.unionByName(older, allowMissingColumns=True)
+    return (
+        _counted(events)
+        .join(named, "token_id", "left")
+        .select(
+            "token_id",
+            "owner",
+            F.coalesce("requester", "owner").alias("requester"),
+            F.coalesce("renewers", F.array().cast("array<string>")).alias("renewers"),
+            F.coalesce("issue_time", "first_seen").alias("created_at"),
+            F.coalesce("created_known", F.lit(False)).alias("created_known"),
+            F.coalesce("created_max_time", "told_max_time").alias("max_time"),
+            "expiry_time",
+            _ended_at().alias("ended_at"),
+            _revoked_at().alias("revoked_at"),
+            "logins",
+            "first_login",
+            "last_login",
+            "last_attempt",
+            "renewals",
+            "last_renewal",
+        )
+    )
+
+
+def alive_at(at: datetime) -> Column:
+    """Whether a token lives at an instant; of whose end nothing is known lives while it is used, a day at the most."""
+    instant = F.lit(at)
+    return (F.col("created_at") <= instant) & (known_end() > instant)
+
+
+def known_end() -> Column:
+    """Give the end of a token; if the table does not tell it, a day after its last use."""
+    return F.coalesce("ended_at", F.coalesce("last_login", "created_at") + F.expr("INTERVAL 1 DAY"))
+
+
+def _counted(events: DataFrame) -> DataFrame:
+    time, expiry = F.col("time"), F.col("expiry_time")
+    by_request = ok(EventType.TOKEN_EXPIRED)
+    login = login_by_token()
+    # A request that ends a token at once may leave out when: then.
+    told_end = F.when(by_request, F.coalesce(expiry, time)).when(
+        ok(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED), expiry
+    )
+    return (
+        events.where(F.col("token_id").isNotNull() & of_type(*TOKEN_EVENTS))
+        .groupBy("token_id")
+        .agg(
+            F.min(F.when(ok(*TOKEN_EVENTS), time)).alias("first_seen"),
+            F.max_by(told_end, F.when(told_end.isNotNull(), time)).alias("expiry_time"),
+            F.max(F.when(ok(*TOKEN_EVENTS), F.col("max_time"))).alias("told_max_time"),
+            F.min(F.when(ok(EventType.TOKEN_REMOVED), time)).alias("removed_at"),
+            F.max_by(told_end, F.when(by_request, time)).alias("requested_end"),
+            F.max(F.when(by_request, time)).alias("last_request"),
+            F.count(F.when(login, time)).alias("logins"),
+            F.min(F.when(login, time)).alias("first_login"),
+            F.max(F.when(login, time)).alias("last_login"),
+            F.max(F.when(of_type(EventType.LOGIN), time)).alias("last_attempt"),
+            F.count(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("renewals"),
+            F.max(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("last_renewal"),
+        )
+        .where(F.col("first_seen").isNotNull())
+    )
+
+
+def _ended_at() -> Column:
+    # The maximum alone says nothing: few tokens are renewed until then.
+    told = F.coalesce("expiry_time", "removed_at").isNotNull()
+    return F.when(told, F.least("expiry_time", "removed_at", F.coalesce("created_max_time", "told_max_time")))
+
+
+def _revoked_at() -> Column:
+    renewed_after = F.coalesce(F.col("last_renewal") > F.col("last_request"), F.lit(False))
+    return F.when(F.col("last_request").isNotNull() & ~renewed_after, F.greatest("requested_end", "last_request"))
+
+
+def _created(events: DataFrame) -> DataFrame:
+    return (
+        events.where(ok(EventType.TOKEN_CREATED) & F.col("token_id").isNotNull())
+        .select(
+            "token_id",
+            F.coalesce("owner", "principal").alias("owner"),
+            F.coalesce("requester", "principal").alias("requester"),
+            "renewers",
+            F.coalesce("issue_time", "time").alias("issue_time"),
+            F.col("max_time").alias("created_max_time"),
+            F.lit(True).alias("created_known"),
+        )
+        .dropDuplicates(["token_id"])
+    )
+
+
+def _owners(usage: DataFrame) -> DataFrame:
+    by_token = usage.where(F.col("token_id").isNotNull())
+    return by_token.select("token_id", F.col("who").alias("owner")).dropDuplicates(["token_id"])

@@ -1,0 +1,198 @@
+"""The plots of the page, as plotly's figures; colours of text and grid are the page's, it sets them when it opens.
+
+Names are escaped: plotly reads a little HTML in labels, and clients choose names.
+
+Colours are Okabe and Ito's, which people with any colour vision tell apart; what a plot shows stands in a table beside
+it as well.
+
+Source: Masataka Okabe, Kei Ito, "Color Universal Design", 2008
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import plotly.graph_objects as go  # type: ignore[import-untyped]
+
+from kafka_dt.pipeline.findings import IncidentKind
+from kafka_dt.pipeline.report.page.words import KINDS
+from kafka_dt.pipeline.report.series import OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from kafka_dt.pipeline.findings import Finding
+    from kafka_dt.pipeline.report.contents import Blast, Contents, Listing, Series
+
+COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#B8A900", "#8C8C8C")
+"""The last one is for all others."""
+_LONGEST_LABEL: Final = 40
+_BAR_PX: Final = 34
+
+
+def figures(contents: Contents) -> dict[str, dict[str, Any]]:
+    """Make the plots that have anything to show, by the id of their place in the page."""
+    made: dict[str, go.Figure | None] = {
+        "theft": _theft(contents.findings),
+        **{f"alive-{role}": _areas(series, "tokens") for role, series in contents.alive.items()},
+        "expiring": _owners(contents.expiring),
+        "never-used": _owners(contents.never_used),
+        "past-half": _owners(contents.past_half),
+        "logins": _bars(contents.logins, "logins"),
+        "refusals": _bars(contents.refusals, "refusals"),
+        "blast": _steps(contents.blast),
+    }
+    return {name: json.loads(figure.to_json()) for name, figure in made.items() if figure is not None}
+
+
+def colour_number(name: str, position: int) -> int:
+    """Say which of `COLOURS` a series has."""
+    return len(COLOURS) - 1 if name == OTHER else position % (len(COLOURS) - 1)
+
+
+def label(text: str) -> str:
+    """Make a name safe and short enough for a plot."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    cut = shown if len(shown) <= _LONGEST_LABEL else shown[: _LONGEST_LABEL - 1] + "…"
+    return html.escape(cut, quote=False)
+
+
+def _areas(series: Series, unit: str) -> go.Figure | None:
+    instants = _plain(series.instants)
+    return _figure(
+        [
+            go.Scatter(
+                x=instants,
+                y=list(values),
+                name=label(name),
+                stackgroup="all",
+                mode="lines",
+                line={"width": 1, "color": _colour(name, position)},
+                hovertemplate="%{y:,}",
+            )
+            for position, (name, values) in enumerate(series.values.items())
+            if any(values)
+        ],
+        yaxis_title=unit,
+        hovermode="x unified",
+    )
+
+
+def _bars(series: Series, unit: str) -> go.Figure | None:
+    instants = _plain(series.instants)
+    return _figure(
+        [
+            go.Bar(
+                x=instants,
+                y=list(values),
+                name=label(name),
+                marker={"color": _colour(name, position), "line": {"width": 0}},
+                hovertemplate="%{y:,}",
+            )
+            for position, (name, values) in enumerate(series.values.items())
+            if any(values)
+        ],
+        yaxis_title=unit,
+        barmode="stack",
+        bargap=0.05,
+        hovermode="x unified",
+    )
+
+
+def _owners(listing: Listing) -> go.Figure | None:
+    owners = [(label(owner), count) for owner, count in listing.by_owner]
+    if rest := listing.total - sum(count for _, count in owners):
+        owners.append((OTHER, rest))
+    if not owners:
+        return None
+    # Two names may have the same label, so the places have numbers.
+    places = list(range(len(owners)))
+    bars = go.Bar(
+        x=[count for _, count in owners],
+        y=places,
+        orientation="h",
+        marker={"color": COLOURS[0]},
+        text=[f"{count:,}" for _, count in owners],
+        customdata=[owner for owner, _ in owners],
+        hovertemplate="%{customdata}: %{x:,}<extra></extra>",
+    )
+    axis = {"tickvals": places, "ticktext": [owner for owner, _ in owners], "autorange": "reversed"}
+    return _figure([bars], yaxis=axis, xaxis_title="tokens", height=90 + _BAR_PX * len(owners), bargap=0.3)
+
+
+def _theft(findings: Sequence[Finding]) -> go.Figure | None:
+    traces = []
+    kinds = [kind for kind in IncidentKind if any(finding.kind is kind for finding in findings)]
+    for place, kind in enumerate(kinds):
+        of_kind = [finding for finding in findings if finding.kind is kind]
+        traces.append(
+            go.Scatter(
+                x=_plain([instant for each in of_kind for instant in (each.first_seen, each.last_seen)]),
+                y=[place] * 2 * len(of_kind),
+                # A gap after each pair, so that two findings are not joined.
+                connectgaps=False,
+                mode="markers",
+                marker={"size": 11, "color": COLOURS[place], "symbol": ["triangle-right", "square"] * len(of_kind)},
+                text=[label(each.subject) for each in of_kind for _ in range(2)],
+                hovertemplate="%{text}<br>%{x}<extra></extra>",
+            )
+        )
+    axis = {
+        "tickvals": list(range(len(kinds))),
+        "ticktext": [KINDS[kind][0] for kind in kinds],
+        "range": [len(kinds) - 0.5, -0.5],
+    }
+    return _figure(traces, yaxis=axis, height=110 + 44 * len(kinds))
+
+
+def _steps(blast: Blast | None) -> go.Figure | None:
+    if blast is None:
+        return None
+    traces = []
+    for exposed, name, colour in ((True, "exposed", COLOURS[3]), (False, "to be looked at", COLOURS[4])):
+        counts: Counter[str] = Counter()
+        for each in blast.counts:
+            if each.exposed is exposed and each.step:
+                counts[f"step {each.step}: {each.type}"] += each.count
+        if counts:
+            traces.append(
+                go.Bar(
+                    x=list(counts),
+                    y=list(counts.values()),
+                    name=name,
+                    marker={"color": colour},
+                    text=[f"{count:,}" for count in counts.values()],
+                    hovertemplate="%{y:,}",
+                )
+            )
+    return _figure(traces, barmode="stack", showlegend=True, legend={"orientation": "h", "y": 1.15})
+
+
+def _figure(traces: Sequence[Any], **layout: Any) -> go.Figure | None:
+    if not traces:
+        return None
+    common: Mapping[str, Any] = {
+        "template": "none",
+        "height": 320,
+        "showlegend": False,
+        "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+    }
+    figure = go.Figure(data=list(traces), layout={**common, **layout})
+    figure.update_xaxes(automargin=True)
+    figure.update_yaxes(automargin=True)
+    return figure
+
+
+def _colour(name: str, position: int) -> str:
+    return COLOURS[colour_number(name, position)]
+
+
+def _plain(instants: Sequence[datetime]) -> list[str]:
+    """Write instants without their zone, or plotly would show them in the reader's."""
+    return [f"{instant:%Y-%m-%d %H:%M:%S}" for instant in instants]

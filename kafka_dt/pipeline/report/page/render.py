@@ -1,0 +1,130 @@
+"""Makes the page: template, style, script, plots and plotly itself in one text.
+
+    Path("report.html").write_text(html(contents), encoding="utf-8")
+
+What an expression of the template gives is made printable and then escaped, whether the template thinks of it or not.
+The policy names the scripts by their hashes, so a script that came in by a name in an event would not run.
+
+Source: W3C, "Content Security Policy Level 3"
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from datetime import datetime, timedelta
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+
+from kafka_dt.pipeline.findings import Severity
+from kafka_dt.pipeline.report.page import charts, words
+from kafka_dt.pipeline.report.responses import responses
+
+if TYPE_CHECKING:
+    from kafka_dt.pipeline.report.contents import Contents, Series
+
+FINDINGS: Final = 100
+"""How many findings the page shows."""
+ROWS: Final = 25
+"""How many rows of a list of tokens it shows."""
+REACHED: Final = 100
+"""How many rows of a blast radius it shows."""
+_PACKAGE: Final = "kafka_dt.pipeline.report.page"
+
+
+def html(contents: Contents) -> str:
+    """Write a report as HTML."""
+    figures = charts.figures(contents)
+    plotly, script = get_plotlyjs(), _file("report.js")
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        report=contents,
+        findings=[(finding, responses(finding, contents.table)) for finding in contents.findings[:FINDINGS]],
+        high=sum(count for (_, severity), count in contents.finding_counts.items() if severity is Severity.HIGH),
+        rows=ROWS,
+        reached_rows=REACHED,
+        logins=_events(contents, "ok"),
+        refused=_events(contents, "refused"),
+        figures=figures,
+        figures_json=Markup(_json(figures)),  # noqa: S704 - escaped for where it stands
+        colours=charts.COLOURS,
+        words=words,
+        style=Markup(_file("report.css")),  # noqa: S704 - our own file
+        plotly=Markup(plotly),  # noqa: S704 - plotly's own file
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=_policy(plotly, script),
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE, ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"instant": _instant, "number": _number, "duration": _duration, "share": _share}
+    environment.globals["summed"] = _summed
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    """Show what does not print, and what turns the direction of text, as escapes."""
+    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in value)
+
+
+def _summed(series: Series) -> list[tuple[str, int, int, int, int]]:
+    """Give name, number of the colour, last value, greatest value and sum of each series."""
+    return [
+        (name, charts.colour_number(name, position), values[-1], max(values), sum(values))
+        for position, (name, values) in enumerate(series.values.items())
+        if any(values)
+    ]
+
+
+def _events(contents: Contents, outcome: str) -> int:
+    return sum(each.events for each in contents.activity if (each.type, each.outcome) == ("login", outcome))
+
+
+def _policy(*scripts: str) -> str:
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{each}'" for each in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def _json(value: Any) -> str:
+    """Write JSON that cannot end the script element it stands in."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _file(name: str) -> str:
+    return resources.files(_PACKAGE).joinpath(name).read_text(encoding="utf-8")
+
+
+def _instant(value: datetime | None) -> str:
+    return "-" if value is None else f"{value:%Y-%m-%d %H:%M}"
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _duration(value: timedelta) -> str:
+    days, hours = value / timedelta(days=1), value / timedelta(hours=1)
+    return f"{days:g} days" if days > 1 else f"{hours:g} {'hour' if hours == 1 else 'hours'}"

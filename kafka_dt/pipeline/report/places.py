@@ -1,0 +1,64 @@
+"""Where a client is and what it is, without what changes from one start to the next.
+
+A pod that starts again has another address in the same network, and another random part of its name. So addresses are
+compared by their subnet (/24 of IPv4, /64 of IPv6), and client ids by their shape: `etl-7f9c4b-x2k9q` and
+`etl-5d8c7d-b7w4n` are both `etl-#`.
+
+Expressions of Spark SQL. Addresses come as getpeername gives them, IPv6 compressed and in small letters. What is no
+address is a place of its own.
+
+Source: RFC 4291, section 2.2; RFC 5952
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+UNKNOWN: Final = "unknown"
+"""Of a client that does not say what it is."""
+_IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+_MAPPED: Final = r"^::ffff:(?=[0-9.]+$)"
+"""What stands before an IPv4 address on a socket for both."""
+_IPV6_GROUPS: Final = 8
+_SUBNET_GROUPS: Final = 4
+_WITH_DIGIT: Final = r"[a-z]*[0-9][a-z0-9]*"
+_REPEATED: Final = r"#([-_.:/]#)+"
+_POD_SUFFIX: Final = r"#[-_][bcdfghjklmnpqrstvwxz]{5}$"
+"""The random end of a pod's name may be without a digit."""
+
+
+def subnet(address: Column) -> Column:
+    """Give the network of an address: `10.1.2.0/24`, `2001:db8:0:1::/64`; other text as it is, null as `unknown`."""
+    plain = F.regexp_replace(F.regexp_replace(F.lower(address), "%.*$", ""), _MAPPED, "")
+    ipv4 = F.concat(F.substring_index(plain, ".", 3), F.lit(".0/24"))
+    ipv6 = F.concat(F.array_join(F.slice(_groups(plain), 1, _SUBNET_GROUPS), ":"), F.lit("::/64"))
+    return F.coalesce(F.when(plain.rlike(_IPV4), ipv4).when(plain.contains(":"), ipv6).otherwise(plain), F.lit(UNKNOWN))
+
+
+def client_shape(client_id: Column) -> Column:
+    """Give a client id without its numbers and random parts; null is `unknown`."""
+    words = F.regexp_replace(F.lower(client_id), _WITH_DIGIT, "#")
+    joined = F.regexp_replace(words, _REPEATED, "#")
+    return F.coalesce(F.regexp_replace(joined, _POD_SUFFIX, "#"), F.lit(UNKNOWN))
+
+
+def software(name: Column) -> Column:
+    """Give what a client calls its library, `unknown` if it does not."""
+    return F.coalesce(name, F.lit(UNKNOWN))
+
+
+def _groups(ipv6: Column) -> Column:
+    """Write out the zero groups that `::` stands for."""
+    head = _split(F.substring_index(ipv6, "::", 1))
+    tail = _split(F.when(ipv6.contains("::"), F.substring_index(ipv6, "::", -1)).otherwise(""))
+    zeros = F.array_repeat(F.lit("0"), F.lit(_IPV6_GROUPS) - F.size(head) - F.size(tail))
+    return F.concat(head, zeros, tail)
+
+
+def _split(groups: Column) -> Column:
+    return F.when(groups == "", F.array().cast("array<string>")).otherwise(F.split(groups, ":"))

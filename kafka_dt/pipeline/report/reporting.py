@@ -1,0 +1,98 @@
+"""Makes a whole report of a table: the page, the JSON and the Parquet output.
+
+    made = report(spark, Table("/data/audit"), Path("/reports/today"), Settings(), progress=print, now=now)
+    made.page    # /reports/today/report.html
+
+The page comes last: if it is there, everything is. Page and JSON are written on the driver's machine, each whole or not
+at all, and readable for their owner only: they tell who has which token where. The Parquet output may be elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+
+from kafka_dt.files import replace_file
+from kafka_dt.pipeline.errors import NoTable
+from kafka_dt.pipeline.report.analysis import Analysis, Settings
+from kafka_dt.pipeline.report.documents import as_json
+from kafka_dt.pipeline.report.errors import ReportFailed
+from kafka_dt.pipeline.report.page import html
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from kafka_dt.pipeline.report.contents import Contents
+    from kafka_dt.pipeline.table import Table
+
+PAGE: Final = "report.html"
+DOCUMENT: Final = "report.json"
+PARQUET: Final = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was written, and where."""
+
+    contents: Contents
+    page: Path
+    document: Path
+    parquet: str
+    """A path or a URI."""
+
+
+def report(
+    spark: SparkSession,
+    table: Table,
+    to: Path,
+    settings: Settings,
+    *,
+    progress: Callable[[str], None],
+    now: datetime,
+    parquet: str | None = None,
+) -> Made:
+    """Make a report.
+
+    Args:
+        spark: does the work.
+        table: has the events.
+        to: a directory of this machine, made if need be; an earlier report in it is replaced.
+        settings: what the report is to say.
+        progress: hears what is worked on.
+        now: the time, in UTC.
+        parquet: path or URI of the directory for the Parquet output; None: in `to`.
+
+    Raises:
+        NoTable: there is none.
+        NoEvents: it has nothing up to the instant of the report.
+        NotInTable: it has nothing about the start of the blast radius.
+        ReportFailed: Spark could not do it.
+        OSError: `to` cannot be written.
+    """
+    to = to.resolve()
+    to.mkdir(parents=True, exist_ok=True)
+    target = parquet or f"file://{to / PARQUET}"
+    try:
+        with Analysis(table.events(spark), settings) as analysis:
+            contents = analysis.contents(progress, now, quarantined=_quarantined(spark, table), table=table.path)
+            analysis.write(target, progress)
+    except PySparkException as error:
+        raise ReportFailed(str(error).partition("\n")[0]) from error
+    progress("Writing the page")
+    document, page = to / DOCUMENT, to / PAGE
+    replace_file(document, as_json(contents))
+    replace_file(page, html(contents))
+    return Made(contents, page, document, target)
+
+
+def _quarantined(spark: SparkSession, table: Table) -> int:
+    try:
+        return table.quarantine(spark).count()
+    except NoTable:
+        return 0

@@ -1,0 +1,134 @@
+"""A token that is renewed by somebody who never did, while somebody else does.
+
+To renew a token one needs its HMAC, and has to be its owner or one of its renewers. So two things are signs:
+
+stranger
+    Somebody asked who may not (DELEGATION_TOKEN_OWNER_MISMATCH): a node says so only to who has the token's HMAC. One
+    request is enough.
+new renewer
+    Others have renewed the token several times (`Thresholds.earlier_renewals`) when somebody does for the first time,
+    who never renewed another token of this owner before. It is graver when the others go on.
+
+A renewer that is new with the token, or takes its turn from the beginning, is usual. So is who renewed other tokens of
+the owner before: a second resource manager that takes over.
+
+Not seen: a thief who renews as the principal that always does, and the first renewal of a token that nobody renewed
+yet. Somebody who takes over for good looks like a new renewer once for each owner.
+
+The work is on renewals; each window is over one token or one owner and principal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
+from kafka_dt.pipeline.report.conditions import as_text, of_type, some, went_well
+from kafka_dt.pipeline.report.signs.rows import SHOWN, finding
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+
+OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
+
+
+def foreign_renewals(events: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Find tokens that somebody else renews, or tries to; one finding a token.
+
+    Args:
+        events: of the table, up to the instant of the report.
+        lives: as `lives.token_lives` makes them.
+        thresholds: where the lines are.
+    """
+    renewers = _renewers(_renewals(events, lives))
+    late = F.col("renewals_before") >= thresholds.earlier_renewals
+    took_turn = F.when((F.col("renewals") > 0) & ~late, F.col("first_seen"))
+    owners = Window.partitionBy("owner", "principal")
+    renewers = renewers.withColumn("usual_since", F.min(took_turn).over(owners))
+    never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
+    new = late & never_before & (F.col("renewals") > 0)
+    case = F.when(F.col("mismatches") > 0, F.lit("stranger")).when(new, F.lit("new renewer"))
+    return _findings(renewers.withColumn("case", case))
+
+
+def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
+    mismatch = of_type(EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED) & (F.col("reason") == OWNER_MISMATCH)
+    renewed = of_type(EventType.TOKEN_RENEWED) & went_well()
+    concerned = (renewed | mismatch) & F.col("token_id").isNotNull() & F.col("principal").isNotNull()
+    rows = events.where(concerned).select(
+        "token_id", "time", "principal", "client_address", "client_software", mismatch.alias("mismatch")
+    )
+    return rows.join(lives.select("token_id", "owner"), "token_id")
+
+
+def _renewers(renewals: DataFrame) -> DataFrame:
+    """Make one row for each token and principal that renewed it or tried to."""
+    in_order = Window.partitionBy("token_id").orderBy("time", "principal")
+    renewed = (~F.coalesce("mismatch", F.lit(False))).cast("int")
+    counted = renewals.withColumn("renewed", renewed).withColumn(
+        # In the first row of a principal all renewals before it are others'.
+        "before",
+        F.coalesce(F.sum("renewed").over(in_order.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0)),
+    )
+    return counted.groupBy("token_id", "owner", "principal").agg(
+        F.min("time").alias("first_seen"),
+        F.max("time").alias("last_seen"),
+        F.min("before").alias("renewals_before"),
+        F.sum("renewed").alias("renewals"),
+        F.count(F.when(F.col("renewed") == 0, 1)).alias("mismatches"),
+        F.min("client_address").alias("address"),
+        F.min("client_software").alias("software"),
+    )
+
+
+def _findings(renewers: DataFrame) -> DataFrame:
+    odd = F.col("case").isNotNull()
+    usual = ~odd & (F.col("renewals") > 0)
+    rows = (
+        renewers.groupBy("token_id", "owner")
+        .agg(
+            F.min(F.when(odd, F.col("first_seen"))).alias("first_seen"),
+            F.max(F.when(odd, F.col("last_seen"))).alias("last_seen"),
+            F.sum(F.when(odd, F.col("renewals") + F.col("mismatches"))).alias("events"),
+            F.min(F.when(odd, F.col("address"))).alias("address"),
+            _names(F.when(odd, F.col("case"))).alias("cases"),
+            _names(F.when(odd, F.col("principal"))).alias("strangers"),
+            _names(F.when(odd, F.col("address"))).alias("addresses"),
+            _names(F.when(odd, F.col("software"))).alias("clients"),
+            _names(F.when(usual, F.col("principal"))).alias("usual"),
+            F.max(F.when(usual, F.col("last_seen"))).alias("usual_until"),
+            F.sum(F.when(odd, F.col("mismatches"))).alias("mismatches"),
+        )
+        .where(F.size("cases") > 0)
+    )
+    goes_on = F.coalesce(F.col("usual_until") > F.col("first_seen"), F.lit(False))
+    severity = F.when((F.col("mismatches") > 0) | goes_on, F.lit(Severity.HIGH.value)).otherwise(
+        F.lit(Severity.MEDIUM.value)
+    )
+    return finding(
+        rows,
+        kind=IncidentKind.FOREIGN_RENEWAL,
+        severity=severity,
+        subject_type=SubjectType.TOKEN,
+        subject=F.col("token_id"),
+        evidence=[
+            ("what is unusual", some(F.col("cases"))),
+            ("renewed or tried by", some(F.col("strangers"))),
+            ("from addresses", some(F.col("addresses"))),
+            ("clients", some(F.col("clients"))),
+            ("refused, the HMAC was right", F.when(F.col("mismatches") > 0, F.col("mismatches"))),
+            ("usually renewed by", F.when(F.size("usual") > 0, some(F.col("usual")))),
+            ("last by them", as_text(F.col("usual_until"))),
+        ],
+    )
+
+
+def _names(name: Column) -> Column:
+    """Collect names; of a token there are as many as have asked to renew it."""
+    return F.slice(F.array_sort(F.collect_set(name)), 1, SHOWN)

@@ -1,0 +1,40 @@
+"""What is usual, in numbers: where the signs of theft draw their lines.
+
+Each has its reason beneath it. Other lines are another `Thresholds`; the report prints the ones it used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where the lines are."""
+
+    history: timedelta = timedelta(days=1)
+    """How long after its first login a token's uses are its history: what they show is usual. Jobs start all their
+    parts within a day, and what runs daily has run once."""
+    history_of_life: float = 1 / 7
+    """... but no more than this share of the token's longest life: a day of Kafka's default of seven."""
+    shortest_history: timedelta = timedelta(hours=1)
+    """... and no less than this."""
+    history_logins: int = 3
+    """A token with fewer logins in its history has none that could be compared with."""
+    overlap: timedelta = timedelta(hours=1)
+    """How long the usual use goes on beside the new one: a roll-out or a move is over by then, a theft is not."""
+    clock_skew: timedelta = timedelta(minutes=5)
+    """How far apart the clocks of two nodes may be, and how long a client may take to hear of a revocation. Kerberos
+    allows as much."""
+    guess_window: timedelta = timedelta(hours=1)
+    """In which unknown ids are counted."""
+    guessed_ids: int = 10
+    """How many different unknown ids of an address in a window are no typing errors."""
+    guess_factor: float = 5.0
+    """How many times what is usual for that address they have to be: a proxy with stale clients behind it always has
+    some."""
+    guess_history: timedelta = timedelta(days=7)
+    """The time before in which that is counted."""
+    earlier_renewals: int = 2
+    """How many renewals by others make it clear who renews a token."""
