@@ -72,6 +72,7 @@ class BulkRun:
         self._console = Console(stderr=True, highlight=False)
         self._stop: asyncio.Event | None = None
         self._seconds = 0.0
+        self._advance: Callable[[int], None] = lambda _done: None
         self.summary = Summary()
         self.interrupted = False
 
@@ -103,7 +104,7 @@ class BulkRun:
         async with connected(settings) as client:
             if before is not None:
                 await before(client)
-            await tell_if_no_token_was_made(client, settings)
+            await tell_if_no_token_was_made(client, settings.zookeeper_connect)
             names = await token_ids(client)
 
             async def work(stop: asyncio.Event, report: Report) -> None:
@@ -129,13 +130,13 @@ class BulkRun:
         stop = self._stop = asyncio.Event()
         self._total = total
         begun_s = time.monotonic()
-        with self._progress(total) as advance, _signals_to(self._interrupt):
+        with self._progress(total) as self._advance, _signals_to(self._interrupt):
 
             def report(results: Sequence[Result]) -> None:
                 self.summary.add(results)
                 if heard is not None:
                     heard(results)
-                advance(self.summary.total)
+                self._advance(self.summary.total)
 
             try:
                 await work(stop, report)
@@ -146,6 +147,11 @@ class BulkRun:
                 self._seconds = time.monotonic() - begun_s
         if self.interrupted:
             self.tell(f"Interrupted: {self.summary.total} of {total} are done; run it again to go on")
+
+    def merge(self, summary: Summary) -> None:
+        """Count what was done elsewhere, while `through` runs."""
+        self.summary.merge(summary)
+        self._advance(self.summary.total)
 
     def tell(self, line: str) -> None:
         """Write a line for people, to stderr."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.key_files import KeysError
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode
 from kafka_dt.zookeeper.node_registry import live_nodes
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ Wanted = Callable[["NodeState"], bool]
 async def workers_with_tokens(client: ZooKeeperClient) -> list[NodeState]:
     """Return every live worker but those without a secret key, which refuse everything about tokens."""
     return [state for state in await live_nodes(client) if state.current_key is not None]
+
+
+async def any_node(client: ZooKeeperClient, *, seals: bool) -> bool:
+    """Tell whether a live node writes tokens sealed, or plain; one that cannot be read says nothing."""
+    try:
+        return any(state.seals is seals for state in await workers_with_tokens(client))
+    except InvalidZnode:
+        return False
 
 
 async def require_workers(client: ZooKeeperClient) -> None:

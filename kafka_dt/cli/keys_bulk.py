@@ -18,10 +18,11 @@ from kafka_dt.bulk.tasks import Seal, Unseal, Verify
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_files import KeyFiles, KeysError
+from kafka_dt.cli.key_nodes import any_node
 from kafka_dt.cli.node_options import Output, keyring_of, node_options, node_settings
 from kafka_dt.config import ConfigError
-from kafka_dt.zookeeper.errors import InvalidZnode, ZooKeeperError
-from kafka_dt.zookeeper.node_registry import live_brokers, live_nodes
+from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.zookeeper.node_registry import live_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
-_VERIFIED: Final = {Outcome.UNCHANGED: "valid", Outcome.GONE: "gone", Outcome.FAILED: "failed"}
+VERIFIED: Final = {Outcome.UNCHANGED: "valid", Outcome.GONE: "gone", Outcome.FAILED: "failed"}
 _dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
 
 
@@ -53,7 +54,7 @@ def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry
             run.tell("Nodes with these settings write tokens plain (delegation.token.metadata.encryption.enable=false)")
         if brokers := await live_brokers(client):
             run.tell(f"Brokers are live (ids {', '.join(brokers)}): they cannot read what is sealed")
-        if await _any_node(client, seals=False):
+        if await any_node(client, seals=False):
             run.tell("Nodes are live that write tokens plain (delegation.token.metadata.encryption.enable=false)")
 
     with one_line(ConfigError, KeysError, OSError), lock:
@@ -71,7 +72,7 @@ def unseal(*, config: Path | None, overrides: tuple[str, ...], output: Output, d
     run = BulkRun("Unsealing", dry_run=dry_run)
 
     async def warn(client: ZooKeeperClient) -> None:
-        if await _any_node(client, seals=True):
+        if await any_node(client, seals=True):
             run.tell("Nodes are live that write tokens sealed (delegation.token.metadata.encryption.enable=true)")
 
     _work(run, settings, Unseal(keyring_of(settings)), output, warn)
@@ -83,7 +84,7 @@ def verify(*, config: Path | None, overrides: tuple[str, ...], output: Output) -
     """Check every token in ZooKeeper: MAC, JSON, name, key and times."""
     with one_line(ConfigError):
         settings = node_settings(config, overrides)
-    _work(BulkRun("Verifying", words=_VERIFIED), settings, Verify(keyring_of(settings)), output)
+    _work(BulkRun("Verifying", words=VERIFIED), settings, Verify(keyring_of(settings)), output)
 
 
 def _keys_stay(settings: Settings) -> AbstractContextManager[None]:
@@ -109,11 +110,3 @@ def _work(
             if run.begun:
                 run.write_summary(output)
     run.exit()
-
-
-async def _any_node(client: ZooKeeperClient, *, seals: bool) -> bool:
-    """Tell whether a live node writes tokens sealed, or plain; one that cannot be read says nothing."""
-    try:
-        return any(state.seals is seals for state in await live_nodes(client) if state.current_key is not None)
-    except InvalidZnode:
-        return False

@@ -77,7 +77,7 @@ async def _look(settings: Settings) -> Found:
     assert keys is not None  # noqa: S101 - there is a secret key
     keyring = keyring_of(settings)
     async with connected(settings) as client:
-        await tell_if_no_token_was_made(client, settings)
+        await tell_if_no_token_was_made(client, settings.zookeeper_connect)
         nodes = await live_nodes(client)
         return Found(HeldKeys.of(keys), keyring, await census(client, keyring, now_ms=now_ms), nodes)
 

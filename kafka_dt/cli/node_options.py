@@ -141,7 +141,7 @@ async def connected(settings: Settings) -> AsyncIterator[ZooKeeperClient]:
         await client.close()
 
 
-async def tell_if_no_token_was_made(client: ZooKeeperClient, settings: Settings) -> None:
+async def tell_if_no_token_was_made(client: ZooKeeperClient, connect: str) -> None:
     """Write to stderr if no token was ever made there: a wrong address looks like a cluster where all is well."""
     if await client.exists(TokenZnode.PARENT) is None:
-        click.echo(f"No token was ever made at {settings.zookeeper_connect}: see zookeeper.connect", err=True)
+        click.echo(f"No token was ever made at {connect}: see zookeeper.connect", err=True)

@@ -10,10 +10,8 @@ Source: KIP-48, first draft ("invalidate all tokens").
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,20 +19,20 @@ import click
 
 from kafka_dt.bulk.decisions import Outcome, Result
 from kafka_dt.bulk.expiry import NOT_READABLE, Expire
-from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.kafka_expiry import expire_over_kafka, selected_tokens
 from kafka_dt.cli.bulk_run import BulkRun, ascii_name
 from kafka_dt.cli.client_options import client_config, connection_options
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_nodes import counted
 from kafka_dt.cli.node_options import Output, keyring_of, node_options, node_settings
+from kafka_dt.cli.token_filters import confirm, confirmed_option, filter_options
 from kafka_dt.client import ClientConfig, TokenClientError
 from kafka_dt.config import ConfigError
-from kafka_dt.tokens import InvalidPrincipal, Principal
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.engine import Report
+    from kafka_dt.bulk.filters import TokenFilter
     from kafka_dt.client import DelegationToken
     from kafka_dt.config import Settings
 
@@ -45,61 +43,14 @@ _WORDS: Final = {
     Outcome.GONE: "gone",
     Outcome.FAILED: "failed",
 }
-_PLAUSIBLE_MS: Final = 10**12
-"""September 2001; a smaller number is a date without its hyphens, or seconds."""
-
-
-class _Principal(click.ParamType[str]):
-    """A principal, as it stands in a token."""
-
-    name = "principal"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return str(Principal.parse(value))
-        except InvalidPrincipal:
-            self.fail(f"{value!r} has no type: write User:{value}", param, ctx)
-
-
-class _Instant(click.ParamType[int]):
-    """An instant: ISO 8601, in UTC where it does not say, or milliseconds since 1970."""
-
-    name = "instant"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int) or value.isdecimal():
-            if int(value) < _PLAUSIBLE_MS:
-                self.fail(
-                    f"{value} milliseconds since 1970 are before any token: write a date like 2026-11-21, and a number "
-                    "in milliseconds.",
-                    param,
-                    ctx,
-                )
-            return int(value)
-        try:
-            instant = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither ISO 8601 (2026-11-21T08:00:00Z) nor milliseconds since 1970.", param, ctx)
-        instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-        return round(instant.timestamp() * 1000)
 
 
 @click.command("expire-all")
 @node_options
 @connection_options
-@click.option("--owner", "owners", multiple=True, type=_Principal(), metavar="User:NAME", help="Tokens that it owns.")
-@click.option(
-    "--renewer", "renewers", multiple=True, type=_Principal(), metavar="User:NAME", help="Tokens that it may renew."
-)
-@click.option(
-    "--issued-before",
-    "issued_before_ms",
-    type=_Instant(),
-    metavar="TIME",
-    help="Tokens issued before: ISO 8601 (UTC unless it says otherwise), or milliseconds since 1970.",
-)
+@filter_options
 @click.option("--dry-run", is_flag=True, help="Only show what would end.")
-@click.option("--all", "--yes", "confirmed", is_flag=True, help="Without a filter: every token is meant; do not ask.")
+@confirmed_option
 def expire_all(
     *,
     config: Path | None,
@@ -107,9 +58,7 @@ def expire_all(
     output: Output,
     bootstrap_server: str | None,
     command_config: Path | None,
-    owners: tuple[str, ...],
-    renewers: tuple[str, ...],
-    issued_before_ms: int | None,
+    selected: TokenFilter,
     dry_run: bool,
     confirmed: bool,
 ) -> None:
@@ -127,20 +76,13 @@ def expire_all(
         raise click.UsageError("Give --config for ZooKeeper, or --bootstrap-server and --command-config, not both.")
     if not on_zookeeper and bootstrap_server is None and command_config is None:
         raise click.UsageError("Missing option '--config', or '--bootstrap-server' (and '--command-config').")
-    selected = TokenFilter(frozenset(owners), frozenset(renewers), issued_before_ms)
     with one_line(ConfigError, TokenClientError):
         way = node_settings(config, overrides) if on_zookeeper else client_config(bootstrap_server, command_config)
-    if not (dry_run or confirmed or not selected.selects_all):
-        _confirm()
+    if not (dry_run or confirmed):
+        confirm(selected)
     expiry = _Expiry(selected, output, dry_run=dry_run)
     with one_line(ConfigError, TokenClientError, ZooKeeperError):
         expiry.run(way)
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("Without --owner, --renewer or --issued-before every token would end: say --all.")
-    click.confirm("Every token ends, for everybody. Is that meant?", abort=True, err=True)
 
 
 class _Expiry:
@@ -148,8 +90,7 @@ class _Expiry:
         self._selected = selected
         self._output = output
         self._dry_run = dry_run
-        words = {**_WORDS, Outcome.CHANGED: "would end"} if dry_run else _WORDS
-        self._run = BulkRun("Looking at tokens" if dry_run else "Ending tokens", dry_run=dry_run, words=words)
+        self._run = expiry_run(dry_run=dry_run)
         self._not_readable = 0
         self._by_owner: Counter[str] = Counter()
         self._token_ids: list[str] | None = [] if dry_run and output is Output.JSON else None
@@ -160,10 +101,7 @@ class _Expiry:
             asyncio.run(self._over_kafka(way) if isinstance(way, ClientConfig) else self._on_zookeeper(way))
         finally:
             if self._run.begun:
-                self._write()
-        if self._not_readable:
-            left = counted(self._not_readable, "token")
-            self._run.tell(f"Not readable, so left alone: {left}, meant or not; kafka-dt keys verify says why")
+                write_expiry(self._run, self._output, self._by_owner, self._not_readable, self._token_ids)
         self._run.exit()
 
     async def _on_zookeeper(self, settings: Settings) -> None:
@@ -187,18 +125,37 @@ class _Expiry:
         if self._token_ids is not None:
             self._token_ids += (result.token_id for result in changed)
 
-    def _write(self) -> None:
-        more: dict[str, object] = {
-            "byOwner": dict(self._by_owner.most_common()),
-            "notReadable": self._not_readable,
-        }
-        if self._token_ids is not None:
-            more["tokenIds"] = self._token_ids
-        lines = [f"{ascii_name(owner)}: {count}" for owner, count in self._by_owner.most_common(_OWNERS_SHOWN)]
-        if len(self._by_owner) > _OWNERS_SHOWN:
-            lines.append(f"({len(self._by_owner) - _OWNERS_SHOWN} more owners)")
-        apart = {NOT_READABLE: self._not_readable} if self._not_readable else {}
-        self._run.write_summary(self._output, more, lines, apart)
+
+def expiry_run(*, dry_run: bool) -> BulkRun:
+    """Make a run that ends tokens, in these words."""
+    words = {**_WORDS, Outcome.CHANGED: "would end"} if dry_run else _WORDS
+    return BulkRun("Looking at tokens" if dry_run else "Ending tokens", dry_run=dry_run, words=words)
+
+
+def write_expiry(
+    run: BulkRun, output: Output, by_owner: Mapping[str, int], not_readable: int, token_ids: Sequence[str] | None = None
+) -> None:
+    """Print which tokens ended.
+
+    Args:
+        run: the one that ended them.
+        output: in which form.
+        by_owner: how many of each owner.
+        not_readable: how many were left because nobody can say whether they are meant.
+        token_ids: all of them, for the JSON of a dry run; None = they are not told.
+    """
+    owners = sorted(by_owner.items(), key=lambda item: -item[1])
+    more: dict[str, object] = {"byOwner": dict(owners), "notReadable": not_readable}
+    if token_ids is not None:
+        more["tokenIds"] = token_ids
+    lines = [f"{ascii_name(owner)}: {count}" for owner, count in owners[:_OWNERS_SHOWN]]
+    if len(owners) > _OWNERS_SHOWN:
+        lines.append(f"({len(owners) - _OWNERS_SHOWN} more owners)")
+    apart = {NOT_READABLE: not_readable} if not_readable else {}
+    run.write_summary(output, more, lines, apart)
+    if not_readable:
+        left = counted(not_readable, "token")
+        run.tell(f"Not readable, so left alone: {left}, meant or not; kafka-dt keys verify says why")
 
 
 def _would_end(token: DelegationToken) -> Result:

@@ -12,7 +12,7 @@ from kafka_dt.config.gateway_options import UpstreamIdentity
 from kafka_dt.config.kerberos import KerberosSettings
 from kafka_dt.config.listener_tls import ListenerTls
 from kafka_dt.config.listeners import Endpoint, Listener, Mechanism, SecurityProtocol, listeners
-from kafka_dt.config.load import Loaded, from_properties, load, read_properties
+from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
 from kafka_dt.config.oauthbearer import OAuthBearerSettings
 from kafka_dt.config.option import Option, Secret
 from kafka_dt.config.secret_keys import SecretKeyFiles, SecretKeys
@@ -41,6 +41,7 @@ __all__ = [
     "audit_settings",
     "from_properties",
     "gateway_settings",
+    "given_properties",
     "listeners",
     "load",
     "options",

@@ -51,13 +51,21 @@ def load(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
     :param overrides: `key=value` each; they win over the file
     :raises ConfigError: naming the key (or the file) that cannot be used
     """
+    return from_properties(given_properties(path, overrides))
+
+
+def given_properties(path: Path | None, overrides: Iterable[str] = ()) -> dict[str, str]:
+    """Return keys and texts as they were given, the arguments being those of `load`; no secret is looked up.
+
+    :raises ConfigError: if the file cannot be read, or an override is malformed
+    """
     properties = dict(read_properties(path)) if path else {}
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
             raise ConfigError("--override", f"{key.strip()!r} is not of the form key=value")
         properties[key.strip()] = value
-    return from_properties(properties)
+    return properties
 
 
 def read_properties(path: Path) -> Mapping[str, str]:

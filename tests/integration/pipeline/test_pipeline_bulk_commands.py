@@ -1,0 +1,205 @@
+"""`kafka-dt pipeline seal|unseal|rotate|verify|expire`: what they print, refuse, and survive."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_dt.cli import main
+from kafka_dt.zookeeper.own_znodes import NodeState, NodeZnode
+from tests.support.properties import write_properties
+from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
+from tests.support.sealed_cluster import NEW, OLD, SealedCluster, recent, sealed_cluster
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.java import Java
+
+PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
+MANY = 300
+
+
+@pytest.fixture
+def cluster(zookeeper_connect: str, tmp_path: Path) -> Iterator[SealedCluster]:
+    with sealed_cluster(zookeeper_connect, tmp_path) as made:
+        yield made
+
+
+def ask(cluster: SealedCluster, *arguments: str) -> Result:
+    """Run a command on the session of the tests, to its end."""
+    done = CliRunner().invoke(main, ["pipeline", *arguments, "--config", str(cluster.configuration)])
+    assert not [secret for secret in (NEW, OLD) if secret in done.output]
+    return done
+
+
+def summary(cluster: SealedCluster, *arguments: str, status: int = 0) -> dict[str, Any]:
+    done = ask(cluster, *arguments, "--output", "json")
+    assert done.exit_code == status, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def counts(summary: dict[str, Any]) -> tuple[int, int, int, int]:
+    return summary["changed"], summary["unchanged"], summary["gone"], summary["failed"]
+
+
+def session_members(leader: int) -> list[int]:
+    """The processes that live in the session of a process that began one."""
+    members = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = stat.read_text().rpartition(") ")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                members.append(int(stat.parent.name))
+    return members
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_summary_is_the_command_lines(cluster: SealedCluster) -> None:
+    cluster.znodes.write([recent(number) for number in range(5)])
+    cluster.znodes.write([recent(number) for number in range(5, 8)], FOREIGN_KEY)
+    cluster.znodes.write([recent(number) for number in range(8, 10)], OLD_KEY)
+    distributed = summary(cluster, "verify", status=1)
+    command = ["keys", "verify", "--config", str(cluster.configuration), "--output", "json"]
+    alone = json.loads(CliRunner().invoke(main, command).stdout)
+    assert {**distributed, "seconds": 0} == {**alone, "seconds": 0}
+    assert counts(distributed) == (0, 7, 0, 3)
+    table = ask(cluster, "verify")
+    assert table.exit_code == 1
+    assert "valid         7\n" in table.stdout
+    assert "  3 x its MAC fits none of the secret keys: token-0000" in table.stdout
+    assert "Failed: 3 tokens of 10" in table.stderr
+    assert counts(summary(cluster, "rotate", "--dry-run", status=1)) == (2, 5, 0, 3)
+    assert counts(summary(cluster, "rotate", status=1)) == (2, 5, 0, 3)
+    assert counts(summary(cluster, "seal", "--rate", "1000", status=1)) == (5, 2, 0, 3)
+    assert counts(summary(cluster, "unseal", "--parallelism", "3", status=1)) == (7, 0, 0, 3)
+
+
+@pytest.mark.usefixtures("spark")
+def test_expire_tells_owners_and_asks_before_it_ends_all(cluster: SealedCluster) -> None:
+    cluster.znodes.write([recent(number, owner=f"owner-{number % 3}") for number in range(9)])
+    cluster.znodes.put("garbage", b"{")
+    asked = ask(cluster, "expire")
+    assert (asked.exit_code, "say --all" in asked.stderr) == (2, True)
+    wanted = summary(cluster, "expire", "--owner", "User:owner-1", "--dry-run")
+    assert (wanted["byOwner"], wanted["notReadable"]) == ({"User:owner-1": 3}, 1)
+    table = ask(cluster, "expire", "--owner", "User:owner-1")
+    assert table.exit_code == 0
+    assert table.stdout.startswith("User:owner-1: 3\nended         3\nnot meant     6\n")
+    assert "Not readable, so left alone: 1 token" in table.stderr
+    assert counts(summary(cluster, "expire", "--all", status=1)) == (6, 0, 0, 1)
+    assert cluster.znodes.ids() == {"garbage"}
+
+
+@pytest.mark.usefixtures("spark")
+def test_nothing_is_sealed_with_a_key_that_a_node_does_not_accept(cluster: SealedCluster) -> None:
+    cluster.znodes.write([recent(number) for number in range(3)])
+    before = cluster.znodes.data()
+    behind = NodeState("node-1", 7, 0, 1001, OLD_KEY.id, (OLD_KEY.id,), True, "0.1")
+    cluster.znodes.kazoo.create(NodeZnode.path("x"), NodeZnode.encode(behind), ephemeral=True, makepath=True)
+    for action in ("seal", "rotate"):
+        refused = ask(cluster, action)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"{NEW_KEY.id}, is not accepted by node-1 (worker 0, pid 7)" in " ".join(refused.stderr.split())
+    assert cluster.znodes.data() == before
+    assert counts(summary(cluster, "verify")) == (0, 3, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"delegation.token.secret.key": NEW}, "delegation.token.secret.key: is a secret"),
+        ({"kafka.dt.zookeeper.digest": f"kafka:{NEW}"}, "kafka.dt.zookeeper.digest: is a secret"),
+        ({"delegation.token.secret.key": ""}, "delegation.token.secret.key: is needed"),
+        ({"zookeeper.connect": ""}, "zookeeper.connect: is needed"),
+    ],
+)
+def test_settings_that_cannot_travel_are_told_before_spark_starts(
+    cluster: SealedCluster, overrides: dict[str, str], message: str
+) -> None:
+    cluster.configuration = write_properties(cluster.folder / "other.properties", {**cluster.properties, **overrides})
+    refused = ask(cluster, "verify")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr.startswith(f"Error: {message}")
+    assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("spark")
+def test_zookeeper_out_of_reach_is_told_in_one_line(cluster: SealedCluster) -> None:
+    unreachable = ("--override", "zookeeper.connect=127.0.0.1:1", "--override", "zookeeper.connection.timeout.ms=300")
+    refused = ask(cluster, "verify", *unreachable)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("Error: cannot connect to ZooKeeper")
+
+
+@pytest.mark.usefixtures("spark")
+def test_ctrl_c_ends_it_in_order_and_the_next_run_does_the_rest(cluster: SealedCluster) -> None:
+    cluster.znodes.write([recent(number) for number in range(MANY)])
+
+    def interrupt() -> None:
+        eventually(lambda: cluster.znodes.sealed() > 0, within_s=60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        done = summary(cluster, "seal", "--rate", "100", "--parallelism", "1", status=130)
+    finally:
+        thread.join()
+    assert done["interrupted"]
+    assert 0 < done["changed"] == cluster.znodes.sealed() < MANY
+    rest = summary(cluster, "seal")
+    assert counts(rest) == (MANY - done["changed"], done["changed"], 0, 0)
+
+
+def test_killed_in_the_middle_it_finishes_when_it_is_run_again_and_no_log_has_a_secret(
+    cluster: SealedCluster, spark: SparkSession, spark_java: Java
+) -> None:
+    assert spark.sparkContext.master == "local[2]"
+    cluster.znodes.write([recent(number) for number in range(MANY)], OLD_KEY)
+    before = cluster.znodes.data()
+    events = cluster.folder / "events"
+    events.mkdir()
+    command = [PROGRAM, "pipeline", "rotate", "--config", str(cluster.configuration), "--rate", "60"]
+    command += ["--override", "delegation.token.secret.key=env:THE_CURRENT_KEY", "--master", "local[2]"]
+    command += ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}"]
+    environment = {**os.environ, "THE_CURRENT_KEY": NEW, "JAVA_HOME": str(spark_java.executable.resolve().parents[1])}
+
+    def changed() -> int:
+        after = cluster.znodes.data()
+        return sum(after[name] != before[name] for name in before)
+
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as process:
+        eventually(lambda: changed() > 0, within_s=90)
+        process.kill()
+        stdout, stderr = process.communicate(timeout=60)
+    # Executors and their Python end with the driver.
+    eventually(lambda: not session_members(process.pid), within_s=30)
+    done = changed()
+    assert 0 < done < MANY
+    logged = "".join(file.read_text() for file in events.rglob("*") if file.is_file())
+    assert "kafka-dt rotate: a partition of the tokens" in logged
+    assert not [secret for secret in (NEW, OLD) if secret in logged + stdout + stderr]
+    rest = summary(cluster, "rotate")
+    assert counts(rest) == (MANY - done, done, 0, 0)
+    assert counts(summary(cluster, "verify")) == (0, MANY, 0, 0)
+
+
+def test_without_settings_a_command_says_what_it_needs() -> None:
+    done = CliRunner().invoke(main, ["pipeline", "verify"])
+    assert (done.exit_code, "Missing option '--config'" in done.stderr) == (2, True)
