@@ -38,14 +38,17 @@ from kafka_dt.audit.event import AuditEvent, notes
 DAY_MS: Final = 86_400_000
 
 
-def _line_schema() -> StructType:
-    hints: Mapping[str, Any] = get_type_hints(AuditEvent)
-    return StructType([StructField(name, _type_of(name, hints[name])) for name in notes()])
+_HINTS: Final[Mapping[str, Any]] = get_type_hints(AuditEvent)
 
 
-def _type_of(name: str, hint: Any) -> DataType:
+def _is_optional(hint: Any) -> bool:
+    return get_origin(hint) in {Union, UnionType}
+
+
+def _type_of(name: str) -> DataType:
     """Give the type of Spark for the type of a field, with None or without."""
-    if get_origin(hint) in {Union, UnionType}:
+    hint = _HINTS[name]
+    if _is_optional(hint):
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
     if get_origin(hint) in {tuple, list} and get_args(hint)[0] is str:
         return ArrayType(StringType())
@@ -64,7 +67,10 @@ INSTANTS: Final = tuple(name for name, note in notes().items() if note.timestamp
 DATE: Final = "date"
 """The column that the table is partitioned by."""
 
-LINE_SCHEMA: Final = _line_schema()
+REQUIRED: Final = tuple(name for name in notes() if not _is_optional(_HINTS[name]))
+"""The fields that every event has."""
+
+LINE_SCHEMA: Final = StructType([StructField(name, _type_of(name)) for name in notes()])
 """An event as it stands in a line of JSON."""
 
 EVENT_SCHEMA: Final = StructType(

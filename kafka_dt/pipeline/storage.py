@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from kafka_dt.pipeline.errors import TableBroken, TableInUse
 
@@ -66,8 +67,8 @@ class Storage:
         """Give the URI of a file or a directory."""
         return f"{self.root}/{name}"
 
-    def exists(self, name: str) -> bool:
-        """Say whether there is a file or a directory."""
+    def exists(self, name: str = "") -> bool:
+        """Say whether there is a file or a directory; without a name, the root."""
         return bool(self._files.exists(self._path(name)))
 
     def files(self, name: str) -> list[StoredFile]:
@@ -87,12 +88,19 @@ class Storage:
         self._files.mkdirs(self._path(name))
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name, in one step; it is no error if that has been done already."""
+        """Give a file another name, in one step; it is no error if that has been done already.
+
+        Raises:
+            TableBroken: there is a file of neither name, or the file system refuses.
+        """
         source, target = self._path(name), self._path(new_name)
-        if self._files.exists(source):
-            self._files.mkdirs(target.getParent())
-            if not self._files.rename(source, target) and self._files.exists(source):
-                raise OSError(f"{self.uri(name)} cannot be renamed to {self.uri(new_name)}")
+        if not self._files.exists(source):
+            if not self._files.exists(target):
+                raise TableBroken(self.uri(name), "it is gone")
+            return
+        self._files.mkdirs(target.getParent())
+        if not self._files.rename(source, target):
+            raise TableBroken(self.uri(name), f"it cannot be renamed to {self.uri(new_name)}")
 
     def delete(self, name: str) -> None:
         """Delete a file, or a directory with all that is in it; it is no error if there is none."""
@@ -172,7 +180,7 @@ class Storage:
         return sorted(found, key=lambda each: str(each.getPath().getName()))
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
 
 
 class TableLock:
@@ -183,7 +191,8 @@ class TableLock:
 
     def release(self) -> None:
         """Let others write again."""
-        if self._held is not None:
-            self._held.release()
-            self._held.channel().close()
-            self._held = None
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(Py4JNetworkError):  # the JVM is gone, and its locks with it
+                held.release()
+                held.channel().close()

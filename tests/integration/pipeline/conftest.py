@@ -9,22 +9,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kafka_dt.pipeline.session import spark_session
+from tests.interop.conftest import unavailable
 from tests.support.java import Java, JavaMissing, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def unavailable(reason: object) -> NoReturn:
-    """Skip, or fail where nothing may be missing."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{reason} (with CI set, this is no reason to skip)")
-    pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")

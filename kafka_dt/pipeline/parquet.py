@@ -1,0 +1,38 @@
+"""Parquet files as the table has them: how they are written, and where staged ones go.
+
+Source: Spark SQL, "Parquet files".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.storage import Storage
+
+_COMPRESSION: Final = "zstd"
+_ENDING: Final = ".parquet"
+
+
+def write_parquet(rows: DataFrame, uri: str, *partitioned_by: str) -> None:
+    """Write rows into a directory of their own."""
+    writer = rows.write.mode("overwrite").option("compression", _COMPRESSION)
+    (writer.partitionBy(*partitioned_by) if partitioned_by else writer).parquet(uri)
+
+
+def staged_files(storage: Storage, staging: str, directory: str, name: str) -> tuple[tuple[str, str], ...]:
+    """Say where the files of a staging directory go.
+
+    Args:
+        storage: the files of the table.
+        staging: a directory that `write_parquet` has written.
+        directory: where they shall be.
+        name: what their names begin with; no other files have it.
+
+    Returns:
+        Where each is, and its place.
+    """
+    staged = [each.name for each in storage.files(staging) if each.name.endswith(_ENDING)]
+    return tuple((each, f"{directory}/{name}-{index:04d}{_ENDING}") for index, each in enumerate(staged))
