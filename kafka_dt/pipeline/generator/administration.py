@@ -72,8 +72,8 @@ def _changes_of_acls(day: Day, owners: Sequence[Owner], desk: Desk) -> Iterator[
     for _ in range(chance.randrange(1, 12)):
         owner = chance.choice(owners)
         kind = chance.choice((EventType.ACL_CREATED, EventType.ACL_CREATED, EventType.ACL_DELETED))
-        operation = chance.choice(("READ", "WRITE", "DESCRIBE"))
-        acl = f"{owner.principal} ALLOW {operation} FROM * ON TOPIC:LITERAL:{owner.name}-events"
+        operation = chance.choice(("Read", "Write", "Describe"))
+        acl = f"ALLOW {operation} of LITERAL Topic:'{owner.name}-events' to {owner.principal} from *"
         at_ms += chance.randrange(200, 3 * SECOND_MS)
         yield from desk.acts(_TERRAFORM, at_ms, {"type": kind, "acl": acl})
 

@@ -2,7 +2,7 @@
 
 A `Draft` is an event that has still to be put in order with the others of its worker; `Desk` makes drafts of logins
 and changes, for one owner's day. What the fields of each kind of event are is decided here and nowhere else, after
-`kafka_dt.audit.recorder` and those who call it.
+`kafka_dt/server/connection_audit.py` and `audited_requests.py`.
 
 A draft of a login shares all but three fields with the others of its process: there are millions of them.
 """
@@ -148,11 +148,10 @@ def token_login(owner: Owner, life: TokenLife, session: Session) -> Fields:
 def refused(login: Mapping[str, Any], reason: RefusalReason) -> Fields:
     """Give the fields of the same login, refused."""
     told = {**login, "outcome": Outcome.REFUSED, "reason": reason}
-    told.pop("session_token_id", None)
-    if reason is RefusalReason.UNKNOWN_TOKEN:
-        # Nobody knows whose it was.
-        for name in ("owner", "requester", "principal"):
-            told.pop(name, None)
+    # What nobody has proved; and of a token that is gone nobody knows whose it was.
+    unknown = ("owner", "requester", "principal") if reason is RefusalReason.UNKNOWN_TOKEN else ()
+    for name in ("by_token", "session_token_id", *unknown):
+        told.pop(name, None)
     return told
 
 
@@ -164,21 +163,20 @@ def unknown_id(place: Place, software: Software, mechanism: str, token_id: str) 
         "reason": RefusalReason.UNKNOWN_TOKEN,
         **_origin(place, "rdkafka" if software.name == "librdkafka" else "client-1", software),
         "mechanism": mechanism,
-        "by_token": True,
         "token_id": token_id,
     }
 
 
 def user_login(who: Account, reason: RefusalReason) -> Fields:
-    """Give the fields of a login without a token that is refused."""
+    """Give the fields of a login without a token that is refused; some come to their end before there is a name."""
+    nameless = reason in {RefusalReason.UNSUPPORTED_MECHANISM, RefusalReason.BROKEN_EXCHANGE}
     return {
         "type": EventType.LOGIN,
         "outcome": Outcome.REFUSED,
         "reason": reason,
         **_origin(who.place, who.client_id, who.software),
         "mechanism": who.mechanism,
-        "principal": who.principal,
-        "by_token": False,
+        "principal": None if nameless else who.principal,
     }
 
 

@@ -60,7 +60,7 @@ def write_part(part: Part, folder: Path, file_bytes: int = FILE_BYTES) -> Writte
     written = Written()
     for node, events in part.events():
         names = count()
-        first = next(events)
+        first = next(events, None)
         while first is not None:
             path = folder / f"audit-{node}-{part.worker}-{utc(first.time):%Y%m%dT%H%M%SZ}-{next(names)}.jsonl"
             partial = path.with_name(path.name + OPEN)

@@ -37,6 +37,11 @@ class Generated:
     written: Written
     truth: Truth
 
+    @property
+    def truth_file(self) -> Path:
+        """Where it says what was planted."""
+        return self.folder / TRUTH_FILE
+
 
 def generate(
     scenario: Scenario,

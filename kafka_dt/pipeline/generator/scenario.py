@@ -36,6 +36,7 @@ CHECK_MS: Final = HOUR_MS
 
 _EVENTS_AN_OWNER: Final = 8_000
 _EVENTS_A_TOKEN: Final = 80
+_EVENTS_A_WORKER: Final = 1_000_000
 _FEWEST_OWNERS: Final = 12
 _FEWEST_EVENTS_A_TOKEN: Final = 12
 _LONGEST_DAYS: Final = 366
@@ -98,6 +99,8 @@ class Scenario:
             tokens_a_day=max(1, events // days // _EVENTS_A_TOKEN),
             events=events,
             seed=seed,
+            # A part is one worker's day, and has to fit into memory; many small files make every reader slow.
+            workers=1 + min(3, events // _EVENTS_A_WORKER),
         )
 
     @property

@@ -84,7 +84,7 @@ def uses_after_revocation(victim: Victim, strength: Strength, desk: Desk) -> lis
     if strength is Strength.SUBTLE:
         last = life.sessions[-1]
         place = victim.owner.home[0].any_host(chance)
-        who = [_session(place, last.client_id, last.software, at_ms, chance)]
+        who: Sequence[Session] = [_session(place, last.client_id, last.software, at_ms, chance)]
     else:
         who = _thieves(victim, strength, at_ms, chance)[:2]
     drafts = []

@@ -1,0 +1,175 @@
+"""The pipeline from end to end without any cluster: events are made, ingested and reported on.
+
+    shown = run_demo(spark, scenario, folder, telling)
+    shown.page                  # to open in a browser
+    shown.verdicts              # what was planted, and whether the report has found it
+
+In the folder are `events/` (with the truth about them), `table/` and `report/`. What an earlier demo has left there is
+removed first; a folder with anything else in it is refused.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafka_dt.pipeline.errors import PipelineError
+from kafka_dt.pipeline.findings import IncidentKind
+from kafka_dt.pipeline.generator import Generated, Scenario, generate
+from kafka_dt.pipeline.ingest import Ingest
+from kafka_dt.pipeline.ingest_sources import FileSource
+from kafka_dt.pipeline.report.analysis import Settings
+from kafka_dt.pipeline.report.reporting import report
+from kafka_dt.pipeline.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
+
+    from kafka_dt.pipeline.findings import Finding
+    from kafka_dt.pipeline.generator import Incident
+    from kafka_dt.pipeline.ingest_rules import Counts
+
+_MARK: Final = "kafka-dt-demo"
+"""A file that says whose folder it is."""
+_EVENTS, _TABLE, _REPORT = "events", "table", "report"
+
+
+class Step(Protocol):
+    """A step that is under way."""
+
+    def tell(self, done: int, of: int | None) -> None:
+        """Say how much is done, and of how much if that is known."""
+
+    def now(self, title: str) -> None:
+        """Say what is worked on now."""
+
+
+class Telling(Protocol):
+    """Shows the steps."""
+
+    def step(self, title: str) -> AbstractContextManager[Step]:
+        """Show a step during a block."""
+
+    def note(self, line: str) -> None:
+        """Say what has come of it."""
+
+
+class Stage(StrEnum):
+    """The steps."""
+
+    GENERATE = "Making events"
+    INGEST = "Ingesting them"
+    REPORT = "Reporting on them"
+
+
+class FolderNotOurs(PipelineError):
+    """There is something in the folder that no demo has made."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} is not empty, and no demo has made it; name another folder with --to")
+        self.folder = folder
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one kind of incident."""
+
+    kind: IncidentKind
+    planted: int
+    found: int
+    """How many of them the report has."""
+    others: int
+    """How many findings of this kind are about something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a demo has made."""
+
+    folder: Path
+    page: Path
+    document: Path
+    generated: Generated
+    counts: Counts
+    tokens: int
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+
+def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Telling, *, now: datetime) -> Shown:
+    """Run the whole pipeline.
+
+    Args:
+        spark: does the work.
+        scenario: what is made; it has to be over by now.
+        folder: receives everything; made when missing.
+        telling: shows how far it is.
+        now: the time, in UTC.
+
+    Raises:
+        FolderNotOurs: the folder has something else in it.
+        PipelineError: a step failed.
+        OSError: the folder cannot be written.
+    """
+    begun_s = time.monotonic()
+    folder = folder.absolute()
+    _take(folder)
+    with telling.step(Stage.GENERATE) as step:
+        generated = generate(scenario, folder / _EVENTS, spark=spark, told=step.tell)
+    telling.note(f"{generated.written.events:,} events of {scenario.days} days in {generated.written.files:,} files")
+    table = Table(str(folder / _TABLE))
+    with telling.step(Stage.INGEST) as step:
+        counts = _ingest(spark, table, generated, now, step)
+    telling.note(f"{counts.events:,} events in the table, {counts.quarantined:,} in quarantine")
+    with telling.step(Stage.REPORT) as step:
+        made = report(spark, table, folder / _REPORT, Settings(), progress=step.now, now=now)
+    contents = made.contents
+    telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
+    verdicts = judge(generated.truth.incidents, contents.findings)
+    seconds = time.monotonic() - begun_s
+    return Shown(folder, made.page, made.document, generated, counts, contents.tokens, verdicts, seconds)
+
+
+def judge(incidents: Sequence[Incident], findings: Sequence[Finding]) -> tuple[Verdict, ...]:
+    """Compare what was planted with what was found, kind by kind."""
+    planted = {(each.kind, each.subject) for each in incidents}
+    found = {(each.kind, each.subject) for each in findings}
+    return tuple(
+        Verdict(
+            kind,
+            planted=sum(one is kind for one, _ in planted),
+            found=sum(one is kind for one, _ in planted & found),
+            others=sum(one is kind for one, _ in found - planted),
+        )
+        for kind in IncidentKind
+    )
+
+
+def _ingest(spark: SparkSession, table: Table, generated: Generated, now: datetime, step: Step) -> Counts:
+    now_ms = int(now.timestamp() * 1000)
+    return Ingest(
+        spark,
+        table,
+        FileSource(str(generated.folder)),
+        now_ms=lambda: now_ms,
+        heard=lambda counts: step.tell(counts.lines, generated.written.events),
+    ).run()
+
+
+def _take(folder: Path) -> None:
+    """Make the folder ours and empty."""
+    mark = folder / _MARK
+    if folder.exists() and any(folder.iterdir()) and not mark.exists():
+        raise FolderNotOurs(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    for each in (_EVENTS, _TABLE, _REPORT):
+        shutil.rmtree(folder / each, ignore_errors=True)
