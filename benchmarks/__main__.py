@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
 
 from benchmarks import machine
-from benchmarks.bench import QUICK, Bench, Plan
+from benchmarks.bench import Bench
 from benchmarks.generator import LoadFailed, LoadGenerator, compile_load
+from benchmarks.ledger import Ledger
 from benchmarks.page import write_page
+from benchmarks.plan import QUICK, Plan
 from benchmarks.results import LATEST, REFERENCE, Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers import Kit
 from benchmarks.tables import terminal_table
 from benchmarks.tls import write_key_store
-from tests.support.java import find_java
+from tests.support.java import Java, find_java
 from tests.support.maven import KAFKA_39, resolve
 from tests.support.process import ProcessFailed
 
@@ -65,27 +69,47 @@ def run(scenarios: Sequence[Scenario], plan: Plan, directory: Path, console: Con
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     java = find_java()
+    about = machine.describe(directory, java, ROOT)
+    beside = [each for each in scenarios if not each.alone]
+    alone = [each for each in scenarios if each.alone]
+    measured, failures = Results(), []
+    if beside:
+        with _bench(plan, directory, java, console) as bench:
+            failures += _each(beside, bench, about, measured)
+    if alone:
+        failures += _each(alone, Ledger(plan=plan, folder=directory, console=console), about, measured)
+    return measured, failures
+
+
+def _each(scenarios: Sequence[Scenario], ledger: Ledger, about: Mapping[str, Any], measured: Results) -> list[str]:
+    """Run scenarios on the same notes; gives the names of those that failed."""
+    failures = []
+    for scenario in scenarios:
+        try:
+            scenario.run(ledger)
+        except (LoadFailed, ProcessFailed) as failure:
+            ledger.console.print(f"[red]{scenario.name} failed:[/red] {failure}", markup=True)
+            failures.append(scenario.name)
+            ledger.take_measurements()
+            continue
+        results = ScenarioResults(dict(about), ledger.take_measurements())
+        measured.scenarios[scenario.name] = replace(results, run={**about, "rounds": results.rounds})
+        measured.save(LATEST)
+        ledger.console.print(terminal_table(scenario, measured.scenarios[scenario.name]))
+    return failures
+
+
+@contextmanager
+def _bench(plan: Plan, directory: Path, java: Java, console: Console) -> Iterator[Bench]:
+    """Give what scenarios with servers work with."""
     classes = compile_load(java, directory / "classes")
     kit = Kit(java, resolve(KAFKA_39, java, console.print), write_key_store(directory / "server.pem"), classes)
-    about = machine.describe(directory, java, ROOT) | {"rounds": plan.rounds}
-    measured, failures = Results(), []
     with LoadGenerator(java, classes, directory / "jobs") as generator:
-        bench = Bench(kit, plan, generator, directory, console)
+        bench = Bench(plan=plan, folder=directory, console=console, kit=kit, generator=generator)
         try:
-            for scenario in scenarios:
-                try:
-                    scenario.run(bench)
-                except (LoadFailed, ProcessFailed) as failure:
-                    console.print(f"[red]{scenario.name} failed:[/red] {failure}", markup=True)
-                    failures.append(scenario.name)
-                    bench.take_measurements()
-                    continue
-                measured.scenarios[scenario.name] = ScenarioResults(about, bench.take_measurements())
-                measured.save(LATEST)
-                console.print(terminal_table(scenario, measured.scenarios[scenario.name]))
+            yield bench
         finally:
             bench.clear_stage()
-    return measured, failures
 
 
 if __name__ == "__main__":

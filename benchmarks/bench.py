@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.change_znodes import remove_changes
 from benchmarks.credentials import Known, write_credentials
 from benchmarks.generator import Job, LoadGenerator, LoadResult
+from benchmarks.ledger import Ledger
 from benchmarks.metrics import GENERATOR, PSS, RATE, SERVER_CPU, ZOOKEEPER_CPU
-from benchmarks.results import Case, Measurement
 from benchmarks.servers import Kit, Server, Subject, make_server
 from benchmarks.tokens import PreparedTokens
 
@@ -38,66 +37,12 @@ _LOOK_S: Final = 0.4
 Values = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How long and how often, and with how much."""
-
-    rounds: int = 5
-    first_warm_ms: int = 6_000
-    """Of round 0: Java compiles a broker's code while it runs."""
-    warm_ms: int = 700
-    measure_ms: int = 4_000
-    connections: tuple[int, ...] = (1, 16, 128)
-    sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
-    """Numbers of tokens, for what depends on them."""
-    broker_start_size: int = 10_000
-    """The broker is not started over and over with more."""
-    memory_tokens: int = 11_000
-    idle_connections: int = 10_000
-    steady_s: int = 300
-
-    def with_rounds(self, rounds: int | None) -> Plan:
-        """Give the same plan with another number of rounds, if one is given."""
-        return self if rounds is None else replace(self, rounds=rounds)
-
-    @property
-    def few(self) -> int:
-        """The usual number of tokens."""
-        return self.sizes[0]
-
-    @property
-    def many(self) -> int:
-        """The largest number of tokens."""
-        return self.sizes[-1]
-
-
-QUICK: Final = Plan(
-    rounds=2,
-    first_warm_ms=1_000,
-    warm_ms=200,
-    measure_ms=800,
-    connections=(16,),
-    sizes=(500, 2_200),
-    broker_start_size=2_200,
-    memory_tokens=500,
-    idle_connections=500,
-    steady_s=6,
-)
-"""Whether everything works."""
-
-
-@dataclass(slots=True)
-class Bench:
-    """One run."""
+@dataclass(slots=True, kw_only=True)
+class Bench(Ledger):
+    """One run, with servers and a load."""
 
     kit: Kit
-    plan: Plan
     generator: LoadGenerator
-    folder: Path
-    """On the disk that is measured; receives everything."""
-    console: Console
-    measurements: list[Measurement] = field(default_factory=list)
-    """Of the scenario under way."""
     _servers: dict[tuple[Subject, int], Server] = field(default_factory=dict)
     _turns: Sequence[Server] = ()
     """Who takes turns now, on a stage or not."""
@@ -186,23 +131,6 @@ class Bench:
         """Give the file with which the generator logs in with these tokens."""
         path = self.folder / "jobs" / "credentials.tsv"
         return write_credentials(path, self.generator, (server.address, mechanism), ids, self._known)
-
-    def record(
-        self,
-        case: Case,
-        subject: Subject,
-        round_number: int,
-        values: Mapping[str, float],
-        series: Mapping[str, list[float]] | None = None,
-    ) -> None:
-        """Keep what one subject did in one round; of round 0 nothing."""
-        if round_number:
-            self.measurements.append(Measurement(case, subject.name, round_number, values, series or {}))
-
-    def take_measurements(self) -> list[Measurement]:
-        """Give what has been recorded, and begin anew."""
-        taken, self.measurements = self.measurements, []
-        return taken
 
     @contextmanager
     def another_generator(self) -> Iterator[LoadGenerator]:

@@ -10,6 +10,7 @@ ZOOKEEPER_CPU: Final = "zookeeper_cpu_ms"
 GENERATOR: Final = "generator_share"
 RATE: Final = "rate"
 PSS: Final = "pss_mib"
+PEAK: Final = "peak_pss_mib"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ METRICS: Final = {
     "change_nodes": Metric("most change znodes"),
     "change_bound": Metric("their bound"),
     "connection_kib": Metric("a connection, KiB"),
+    "seconds": Metric("s"),
+    "cpu_s": Metric("CPU, s"),
+    PEAK: Metric("most memory, PSS, MiB"),
+    "disk_mib": Metric("on disk, MiB"),
     PSS: Metric("PSS, MiB"),
     "rss_mib": Metric("RSS, MiB"),
 }

@@ -51,8 +51,9 @@ def _parts(results: Results) -> Iterator[tuple[str, str]]:
 
 def _provenance(measured: ScenarioResults) -> str:
     run = measured.run
+    rounds = f"{run['rounds']} round{'s'[: run['rounds'] != 1]}"
     return (
-        f"{run['rounds']} rounds, {run['begun'][:10]}, revision {run['revision'] or 'unknown'}: {run['cores']} cores "
+        f"{rounds}, {run['begun'][:10]}, revision {run['revision'] or 'unknown'}: {run['cores']} cores "
         f"of {run['processor']}, Linux {run['kernel']}, Python {run['python']}, Java {run['java']}; "
         f"making one write durable takes {run['fsync_ms']:g} ms."
     )

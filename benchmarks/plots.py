@@ -8,7 +8,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks.metrics import METRICS
+from benchmarks.metrics import METRICS, PEAK
 from benchmarks.results import Case, Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers import BROKER
@@ -29,6 +29,8 @@ def draw(results: Results, folder: Path) -> None:
             scenario = SCENARIOS[name]
             if any(each.series for each in measured.measurements):
                 _save(_over_time(measured), folder / f"{name}.svg")
+            elif any(each.case.events for each in measured.measurements):
+                _save(_over_sizes(scenario, measured), folder / f"{name}.svg")
             elif scenario.axis:
                 _save(_bars(scenario, measured), folder / f"{name}.svg")
 
@@ -85,6 +87,27 @@ def _over_time(measured: ScenarioResults) -> Figure:
     memory.set_ylim(bottom=0)
     memory.set_xlabel("seconds")
     for axes in (latency, memory):
+        _tidy(axes)
+    return figure
+
+
+def _over_sizes(scenario: Scenario, measured: ScenarioResults) -> Figure:
+    """Draw how what is compared, and memory, grow with the number of events."""
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    subjects = list(dict.fromkeys(each.subject for each in measured.measurements))
+    for axes, metric, label in zip(
+        figure.subplots(1, 2), (scenario.compared, PEAK), (scenario.axis, METRICS[PEAK].heading), strict=True
+    ):
+        for colour, subject in zip(_COLOURS, subjects, strict=False):
+            cases = [case for case in measured.cases() if subject in measured.subjects(case)]
+            spreads = {case.events / 1e6: _spread(measured, case, subject, metric) for case in cases}
+            there = {size: spread.median for size, spread in spreads.items() if spread is not None}
+            axes.plot(there.keys(), there.values(), "o-", color=colour, linewidth=1, markersize=4, label=subject)
+        axes.set_xlabel("million events")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(left=0)
+        axes.legend(frameon=False)
         _tidy(axes)
     return figure
 

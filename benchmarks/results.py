@@ -24,6 +24,7 @@ class Case:
     operation: str
     connections: int = 0
     tokens: int = 0
+    events: int = 0
 
     @property
     def label(self) -> str:
@@ -33,6 +34,8 @@ class Case:
             words.append(f"{self.connections:,} connection{'s'[: self.connections != 1]}")
         if self.tokens:
             words.append(f"{self.tokens:,} tokens")
+        if self.events:
+            words.append(f"{self.events:,} events")
         return ", ".join(words)
 
 
@@ -61,6 +64,11 @@ class ScenarioResults:
     def cases(self) -> list[Case]:
         """List what was done, in the order in which it was first done."""
         return list(dict.fromkeys(each.case for each in self.measurements))
+
+    @property
+    def rounds(self) -> int:
+        """How often each subject had its turn."""
+        return max((each.round for each in self.measurements), default=0)
 
     def subjects(self, case: Case) -> list[str]:
         """List who did it, in the order of the turns."""
@@ -107,6 +115,8 @@ class Results:
 
 def _row(measurement: Measurement) -> dict[str, Any]:
     row = asdict(measurement)
+    if not row["case"]["events"]:  # most scenarios have none
+        del row["case"]["events"]
     row["values"] = {name: _short(value) for name, value in row["values"].items()}
     row["series"] = {name: [_short(value) for value in values] for name, values in row["series"].items()}
     return row if row["series"] else {name: value for name, value in row.items() if name != "series"}

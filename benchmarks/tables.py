@@ -33,12 +33,16 @@ def table(scenario: Scenario, measured: ScenarioResults) -> tuple[Sequence[str],
     present = {name for each in measured.measurements for name in each.values}
     columns = [name for name in METRICS if name in present]
     compared = METRICS[scenario.compared].heading
-    headings = ("", "", *(METRICS[name].heading for name in columns), f"{compared}: times the broker's")
+    # Of what a broker does not do there is nothing to divide by.
+    beside = any(each.subject == BROKER.name for each in measured.measurements)
+    ratio = [f"{compared}: times the broker's"] if beside else []
+    headings = ("", "", *(METRICS[name].heading for name in columns), *ratio)
     rows: list[Sequence[str]] = []
     for case in measured.cases():
         for number, subject in enumerate(measured.subjects(case)):
             cells = [_cell(measured, case, subject, name, spreads=name == scenario.compared) for name in columns]
-            rows.append((case.label if number == 0 else "", subject, *cells, _ratio(scenario, measured, case, subject)))
+            ratios_cell = [_ratio(scenario, measured, case, subject)] if beside else []
+            rows.append((case.label if number == 0 else "", subject, *cells, *ratios_cell))
     return headings, rows
 
 

@@ -35,7 +35,7 @@ from kafka_dt.security.acls import (
 from kafka_dt.tokens import Principal, Token
 from kafka_dt.tokens.secret_key import SecretKey
 from kafka_dt.zookeeper.acl_znodes import AclZnode
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded import HEAP_MB, EmbeddedZooKeeper
 from kafka_dt.zookeeper.sealing import SALT_BYTES, seal
 from kafka_dt.zookeeper.znodes import TokenZnode
 from tests.support.broker import SECRET_KEY
@@ -79,7 +79,7 @@ class PreparedTokens:
         shutil.copytree(self._folder / "data", data_dir / "data")
 
     def _prepare(self) -> None:
-        with EmbeddedZooKeeper(self._folder) as server:
+        with EmbeddedZooKeeper(self._folder, heap_mb=heap_mb(self.count)) as server:
             kazoo = KazooClient(hosts=server.address)
             kazoo.start()
             try:
@@ -92,16 +92,22 @@ class PreparedTokens:
     def _write_tokens(self, kazoo: KazooClient) -> None:
         kazoo.ensure_path(TokenZnode.PARENT)
         now_ms = time.time_ns() // 1_000_000
-        tokens = [_token(each, owner, now_ms) for each, owner in zip(self.ids, owners_of(self.count), strict=True)]
+        owners = owners_of(self.count)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             for begin in range(0, self.count, _BATCH):
-                part = tokens[begin : begin + _BATCH]
+                named = zip(self.ids[begin : begin + _BATCH], owners[begin : begin + _BATCH], strict=True)
+                part = [_token(token_id, owner, now_ms) for token_id, owner in named]
                 batch = kazoo.transaction()
                 for token, data in zip(part, threads.map(self._write, part), strict=True):
                     batch.create(TokenZnode.path(token.token_id), data)
                 for result in batch.commit():
                     if isinstance(result, Exception):
                         raise result
+
+
+def heap_mb(count: int) -> int:
+    """Say how much a ZooKeeper with so many tokens may take: it has all of them in memory, at some 2 KiB each."""
+    return HEAP_MB + count // 400
 
 
 def token_ids(count: int) -> list[str]:

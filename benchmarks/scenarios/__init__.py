@@ -1,7 +1,7 @@
 """The questions that are asked, one module each: a title, what it does (its docstring), and `run`.
 
 `SCENARIOS` holds them in the order of a whole run: those on the same number of tokens follow each other, because a
-broker with 100,000 of them takes minutes to start.
+broker with 100,000 of them takes minutes to start. Those that need no server come last.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.bench import Bench
 from benchmarks.scenarios import (
     changes,
     cold_logins,
@@ -22,6 +21,8 @@ from benchmarks.scenarios import (
     logins,
     memory,
     others,
+    pipeline,
+    pipeline_tokens,
     start,
     steady,
 )
@@ -40,12 +41,16 @@ class Scenario:
     """The value by which subjects are compared."""
     axis: str
     """What the axis of its picture says; empty: there is none."""
-    run: Callable[[Bench], None]
+    run: Callable[[Any], None]
+    """Gets a `Bench`, or the `Ledger` alone."""
+    alone: bool
+    """Whether it has no server that is compared with another."""
 
 
 def _scenario(module: ModuleType) -> Scenario:
     name = module.__name__.rpartition(".")[2].replace("_", "-")
-    return Scenario(name, module.TITLE, str(module.__doc__).strip(), module.COMPARED, module.AXIS, module.run)
+    alone = getattr(module, "ALONE", False)
+    return Scenario(name, module.TITLE, str(module.__doc__).strip(), module.COMPARED, module.AXIS, module.run, alone)
 
 
 SCENARIOS: Final = {
@@ -64,6 +69,8 @@ SCENARIOS: Final = {
             cold_logins,
             steady,
             generator_limit,
+            pipeline,
+            pipeline_tokens,
         ),
     )
 }

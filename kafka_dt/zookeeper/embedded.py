@@ -41,10 +41,11 @@ LEASH = Path(__file__).with_name("leash.py")
 JAVA_OPTIONS = (
     "-XX:+UseSerialGC",
     "-Xms32m",
-    "-Xmx512m",
     "-Djava.awt.headless=true",
     "-Dzookeeper.jmx.log4j.disable=true",
 )
+
+HEAP_MB = 512
 
 LOG_CONFIGURATION = """\
 status=error
@@ -73,6 +74,7 @@ class EmbeddedZooKeeper:
         tick_time_ms: ZooKeeper's unit of time; sessions last between 2 and 20 ticks.
         properties: further lines for its configuration, over the ones set here.
         system_properties: Java system properties, for what its configuration cannot say.
+        heap_mb: how far the heap grows; a million tokens need more than the default.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class EmbeddedZooKeeper:
         tick_time_ms: int = 2000,
         properties: Mapping[str, str] | None = None,
         system_properties: Mapping[str, str] | None = None,
+        heap_mb: int = HEAP_MB,
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.port = port
@@ -99,6 +102,7 @@ class EmbeddedZooKeeper:
             **(properties or {}),
         }
         self._system_properties = dict(system_properties or {})
+        self._heap_mb = heap_mb
         self._log_offset = 0
         self._process: subprocess.Popen[bytes] | None = None
         self.server_pid: int | None = None
@@ -189,6 +193,7 @@ class EmbeddedZooKeeper:
         command = [
             str(java),
             *JAVA_OPTIONS,
+            f"-Xmx{self._heap_mb}m",
             f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.properties'}",
             *(f"-D{name}={value}" for name, value in self._system_properties.items()),
             "-cp",

@@ -1,0 +1,62 @@
+"""How much is measured, how long and how often: `Plan`, and `QUICK`, which only says whether everything works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long and how often, and with how much."""
+
+    rounds: int = 5
+    first_warm_ms: int = 6_000
+    """Of round 0: Java compiles a broker's code while it runs."""
+    warm_ms: int = 700
+    measure_ms: int = 4_000
+    connections: tuple[int, ...] = (1, 16, 128)
+    sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
+    """Numbers of tokens, for what depends on them."""
+    broker_start_size: int = 10_000
+    """The broker is not started over and over with more."""
+    memory_tokens: int = 11_000
+    idle_connections: int = 10_000
+    steady_s: int = 300
+    event_sizes: tuple[int, ...] = (1_000_000, 3_000_000, 10_000_000)
+    """Numbers of audit events."""
+    stored_tokens: int = 1_000_000
+    """In a ZooKeeper, for work on all of them."""
+    pipeline_rounds: int = 1
+    """Of what takes many minutes each time."""
+
+    def with_rounds(self, rounds: int | None) -> Plan:
+        """Give the same plan with another number of rounds, if one is given."""
+        return self if rounds is None else replace(self, rounds=rounds, pipeline_rounds=rounds)
+
+    @property
+    def few(self) -> int:
+        """The usual number of tokens."""
+        return self.sizes[0]
+
+    @property
+    def many(self) -> int:
+        """The largest number of tokens."""
+        return self.sizes[-1]
+
+
+QUICK: Final = Plan(
+    rounds=2,
+    first_warm_ms=1_000,
+    warm_ms=200,
+    measure_ms=800,
+    connections=(16,),
+    sizes=(500, 2_200),
+    broker_start_size=2_200,
+    memory_tokens=500,
+    idle_connections=500,
+    steady_s=6,
+    event_sizes=(20_000, 60_000),
+    stored_tokens=2_000,
+)
+"""Whether everything works."""
