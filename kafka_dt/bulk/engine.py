@@ -160,8 +160,12 @@ class _Run:
             async with asyncio.TaskGroup() as lanes:
                 for _ in range(self._limits.lanes):
                     lanes.create_task(self._lane(left, writes))
-        except* ZooKeeperError as failed:
-            raise failed.exceptions[0] from None
+        except ExceptionGroup as failed:
+            # Not except*: before Python 3.11.4 it makes a group of what is raised there.
+            refused, others = failed.split(ZooKeeperError)
+            if refused is None or others is not None:
+                raise
+            raise refused.exceptions[0] from None
 
     async def _lane(self, left: Iterator[str], writes: Writes | None) -> None:
         while not self._stop.is_set() and (names := list(islice(left, self._limits.batch))):

@@ -64,8 +64,12 @@ async def expire_over_kafka(
         async with asyncio.TaskGroup() as lanes:
             for _ in range(min(CONNECTIONS, len(tokens))):
                 lanes.create_task(_lane(config, left, report, stop))
-    except* TokenClientError as failed:
-        raise failed.exceptions[0] from None
+    except ExceptionGroup as failed:
+        # Not except*: before Python 3.11.4 it makes a group of what is raised there.
+        refused, others = failed.split(TokenClientError)
+        if refused is None or others is not None:
+            raise
+        raise refused.exceptions[0] from None
 
 
 async def _lane(config: ClientConfig, left: Iterator[DelegationToken], report: Report, stop: asyncio.Event) -> None:

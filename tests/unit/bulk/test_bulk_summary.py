@@ -33,8 +33,9 @@ def test_reasons_that_never_repeat_do_not_fill_the_memory() -> None:
     assert summary.failed == 1_000
 
 
-def test_merged_summaries_are_as_one() -> None:
-    results = [failed(f"token-{number}", f"reason {number % 70}") for number in range(500)]
+def summaries_of(reasons: int) -> tuple[Summary, Summary]:
+    """One summary of five hundred failures, and one that was merged of parts."""
+    results = [failed(f"token-{number}", f"reason {number % reasons}") for number in range(500)]
     results += [Result(f"done-{number}", Outcome.CHANGED) for number in range(7)]
     whole, merged = Summary(), Summary()
     whole.add(results)
@@ -42,9 +43,17 @@ def test_merged_summaries_are_as_one() -> None:
         part = Summary()
         part.add(results[begin : begin + 100])
         merged.merge(part)
+    return whole, merged
+
+
+def test_merged_summaries_are_as_one() -> None:
+    whole, merged = summaries_of(reasons=40)
+    assert merged == whole
+
+
+def test_merged_summaries_stay_small() -> None:
+    whole, merged = summaries_of(reasons=90)
     assert merged.counts == whole.counts
     assert len(merged.failures) == MAX_REASONS + 1
     assert sum(each.count for each in merged.failures.values()) == 500
     assert max(len(each.token_ids) for each in merged.failures.values()) == NAMES_A_REASON
-    few = whole.failures["reason 0"]
-    assert (merged.failures["reason 0"].count, merged.failures["reason 0"].token_ids) == (few.count, few.token_ids)
