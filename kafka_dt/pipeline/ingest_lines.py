@@ -179,7 +179,7 @@ def _looked_at() -> Column:
     wrong += [F.when(_has_null(name), F.lit(name)) for name in _LISTS]
     version = apart["version"]
     return F.struct(
-        (apart.isNotNull() & F.coalesce(single, F.lit(value=False)) & raw.rlike(r"^\s*\{")).alias("is_object"),
+        (apart.isNotNull() & F.coalesce(single, F.lit(False)) & raw.rlike(r"^\s*\{")).alias("is_object"),
         F.when(_has_type(version, LongType()), F.try_variant_get(version, "$", "bigint")).alias("version"),
         F.array_compact(F.array(*wrong)).alias("wrong"),
     )
@@ -233,12 +233,12 @@ def _names(*names: str) -> Column:
 
 
 def _is_instant(milliseconds: Column) -> Column:
-    return F.coalesce(milliseconds.between(0, LAST_INSTANT_MS), F.lit(value=True))
+    return F.coalesce(milliseconds.between(0, LAST_INSTANT_MS), F.lit(True))
 
 
 def _any(conditions: Iterable[Column]) -> Column:
     """Whether one of the conditions holds; what is unknown does not."""
-    found = F.lit(value=False)
+    found = F.lit(False)
     for condition in conditions:
-        found |= F.coalesce(condition, F.lit(value=False))
+        found |= F.coalesce(condition, F.lit(False))
     return found

@@ -7,8 +7,8 @@ partitions are enough for it: what a test costs is Spark's overhead of each job,
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +19,13 @@ from tests.support.java import Java, JavaMissing, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            # pyspark leaves the sockets that results come by to the garbage collector.
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +51,5 @@ def spark(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "spark.sql.codegen.wholeStage": "false",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
-    with warnings.catch_warnings():
-        # Py4J leaves its sockets to the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        with spark_session("tests", master="local[2]", conf=conf) as session:
-            yield session
+    with spark_session("tests", master="local[2]", conf=conf) as session:
+        yield session

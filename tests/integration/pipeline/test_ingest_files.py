@@ -1,0 +1,227 @@
+"""The ingest from files, on a real Spark: what it reads, what it leaves out, and what a crash does not change."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_dt.audit import AuditEvent
+from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse
+from kafka_dt.pipeline.ingest import Ingest
+from kafka_dt.pipeline.ingest_rules import Counts, Rules
+from kafka_dt.pipeline.ingest_sources import FileSource
+from kafka_dt.pipeline.journal import STAGING, Journal
+from kafka_dt.pipeline.table import Table
+from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
+from tests.support.ingests import Ingests
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def ingests(spark: SparkSession, tmp_path: Path) -> Ingests:
+    return Ingests(spark, tmp_path)
+
+
+def ids(made: list[AuditEvent]) -> set[str]:
+    return {each.id for each in made}
+
+
+def reasons(ingests: Ingests) -> list[str]:
+    return sorted(row["reason"] for row in stored(ingests.path, "quarantine"))
+
+
+def test_new_files_are_read_once_and_by_their_day(ingests: Ingests) -> None:
+    first, second = events(3), events(2, first=3, time_ms=NOON_MS + DAY_MS // 2 - 1)
+    ingests.now_ms += DAY_MS
+    ingests.add(first)
+    ingests.add(second)
+    assert ingests.run() == Counts(batches=2, lines=5, events=5)
+    assert ingests.run() == Counts()
+    ingests.add(third := events(1, first=5))
+    assert ingests.run() == Counts(batches=1, lines=1, events=1)
+    assert ingests.stored() == ids([*first, *second, *third])
+    days = {path.parent.name: path for path in (ingests.path / "events").rglob("*.parquet")}
+    assert set(days) == {"date=2026-01-01", "date=2026-01-02"}
+
+
+def test_open_files_are_left_alone_and_those_of_folders_are_read(ingests: Ingests) -> None:
+    (ingests.source / "audit-9.jsonl.open").write_text("{")
+    ingests.add(first := events(1))
+    write_file(ingests.source / "rack-2", "audit", [])
+    ingests.run()
+    assert ingests.stored() == ids(first)
+    assert reasons(ingests) == []
+
+
+def test_what_is_no_event_is_kept_with_its_reason_and_its_file(ingests: Ingests) -> None:
+    ingests.add(events(1), b"not json", b"", b'{"version":2}')
+    assert ingests.run() == Counts(batches=1, lines=4, events=1, quarantined=3)
+    rows = {row["raw"]: row for row in stored(ingests.path, "quarantine")}
+    assert {raw: row["reason"] for raw, row in rows.items()} == {
+        "not json": "not_json",
+        "": "not_json",
+        '{"version":2}': "unknown_version",
+    }
+    assert rows["not json"]["source"].endswith("/nodes/audit-1.jsonl")
+    assert ingests.table.quarantine(ingests.spark).count() == 3
+
+
+def test_late_is_what_is_far_behind_the_newest_event_of_earlier_batches(ingests: Ingests) -> None:
+    ingests.rules = Rules(late_after_ms=DAY_MS)
+    old, new = events(1, time_ms=NOON_MS - 2 * DAY_MS), events(1, first=1)
+    ingests.add(old, new)
+    ingests.run()
+    assert ingests.stored() == ids([*old, *new])
+    ingests.add(
+        events(1, first=2, time_ms=NOON_MS - DAY_MS - 1), on_time := events(1, first=3, time_ms=NOON_MS - DAY_MS)
+    )
+    ingests.run()
+    assert ingests.stored() == ids([*old, *new, *on_time])
+    assert reasons(ingests) == ["late"]
+
+
+def test_without_a_limit_nothing_is_late(ingests: Ingests) -> None:
+    ingests.rules = Rules(late_after_ms=None)
+    for age in (0, 300):
+        ingests.add(events(1, first=age, time_ms=NOON_MS - age * DAY_MS))
+    ingests.run()
+    assert len(ingests.stored()) == 2
+
+
+def test_an_event_from_the_future_moves_nothing(ingests: Ingests) -> None:
+    ingests.rules = Rules(late_after_ms=DAY_MS, future_after_ms=DAY_MS)
+    ingests.add(events(1, time_ms=NOON_MS + 100 * DAY_MS))
+    ingests.add(made := events(1, first=1))
+    ingests.run()
+    assert ingests.stored() == ids(made)
+    assert reasons(ingests) == ["from_the_future"]
+
+
+def test_an_event_that_comes_again_is_there_once(ingests: Ingests) -> None:
+    made = events(4)
+    ingests.add(made[:2], made[:2])
+    ingests.add(made[1:3])
+    ingests.add(made[3:])
+    assert ingests.run() == Counts(batches=3, lines=7, events=4, duplicates=3)
+    assert ingests.stored() == ids(made)
+
+
+def test_the_files_can_be_read_anew_into_the_same_table(ingests: Ingests) -> None:
+    ingests.add(made := events(3))
+    ingests.run()
+    # As someone does who wants to begin again: batches count from 0, and are not those that were done.
+    Table(str(ingests.path)).storage(ingests.spark).delete("_checkpoints")
+    ingests.add(more := events(1, first=3))
+    assert ingests.run() == Counts(batches=2, lines=4, events=1, duplicates=3)
+    assert ingests.stored() == ids([*made, *more])
+
+
+def test_many_small_files_of_a_day_become_one(ingests: Ingests) -> None:
+    ingests.rules = Rules(compact_at=3)
+    made = events(5)
+    for each in reversed(made):
+        ingests.add(each, b"broken")
+    counts = ingests.run()
+    assert counts is not None
+    # After the third batch, of three files; then there are that one and two more.
+    assert counts.compacted_files == 12
+    assert ingests.stored() == ingests.seen() == ids(made)
+    (file,) = (ingests.path / "events" / "date=2026-01-01").glob("*.parquet")
+    assert [row["id"] for row in stored(ingests.path)] == [each.id for each in made], file
+    assert len(list((ingests.path / "quarantine").glob("*.parquet"))) == 1
+    assert reasons(ingests) == ["not_json"] * 5
+
+
+def test_merged_files_are_kept_for_those_who_read_them(ingests: Ingests) -> None:
+    ingests.rules = Rules(compact_at=2, keep_replaced_ms=60_000)
+    ingests.add(made := events(1))
+    ingests.run()
+    reader = ingests.table.events(ingests.spark)
+    ingests.add(more := events(1, first=1))
+    ingests.run()
+    assert {row.id for row in reader.collect()} == ids(made)
+    assert len(stored(ingests.path)) == 4
+    assert ingests.seen() == ids([*made, *more])
+    ingests.now_ms += 60_000
+    ingests.add(last := events(1, first=2))
+    ingests.run()
+    assert ingests.seen() == ids([*made, *more, *last])
+
+
+def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(ingests: Ingests) -> None:
+    ingests.rules = Rules(compact_at=2)
+    batches = [events(2, first=10 * number, step_ms=DAY_MS // 2) for number in range(5)]
+    ingests.now_ms += 2 * DAY_MS
+    for made in batches:
+        ingests.add(made, b"broken")
+    shown: set[str] = set()
+    # Each run gets one step further than the last; it begins with what that one has left.
+    for step in count(1):
+        counts = ingests.run(crash_at=step)
+        before, shown = shown, ingests.seen() if (ingests.path / "events").exists() else set()
+        assert before <= shown
+        assert [made for made in batches if ids(made) & shown] == [made for made in batches if ids(made) <= shown]
+        if counts is not None:
+            break
+    assert step > 10
+    assert ingests.stored() == shown == {each.id for made in batches for each in made}
+    assert reasons(ingests) == ["not_json"] * 5
+    assert not list((ingests.path / STAGING).glob("*"))
+    assert Journal(ingests.table.storage(ingests.spark)).view().hidden == frozenset()
+
+
+def test_a_reader_beside_a_running_ingest_sees_whole_batches(ingests: Ingests) -> None:
+    ingests.rules = Rules(compact_at=2, keep_replaced_ms=60_000)
+    batches = [events(3, first=10 * number) for number in range(4)]
+    for made in batches:
+        ingests.add(made)
+    ingests.ingest().run()
+    more = [events(3, first=100 + 10 * number) for number in range(6)]
+    for made in more:
+        ingests.add(made)
+    every = [ids(made) for made in [*batches, *more]]
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(ingests.ingest().run)
+        shown: list[set[str]] = []
+        while not running.done() or not shown:
+            shown.append(ingests.seen())
+        assert running.result().events == 18
+    for seen in shown:
+        assert seen == {each for made in every if made & seen for each in made}
+    assert [*map(len, shown)] == sorted(map(len, shown))
+
+
+def test_only_one_ingest_writes_to_a_table(ingests: Ingests, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_dt.pipeline.storage.LOCK_WAIT_S", 0.0)
+    ingests.add(events(1))
+    lock = ingests.table.storage(ingests.spark).lock()
+    with pytest.raises(TableInUse, match=r"another ingest writes to .*table; stop it first"):
+        ingests.run()
+    lock.release()
+    assert ingests.run() is not None
+
+
+def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    source = FileSource(str(tmp_path / "gone"))
+    with pytest.raises(NoSource, match="gone cannot be ingested from: there is no such directory"):
+        Ingest(spark, Table(str(tmp_path / "table")), source, now_ms=lambda: NOON_MS).run()
+
+
+def test_a_table_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NoTable, match="is no table of audit events"):
+        Table(str(tmp_path)).events(spark)
+
+
+def test_the_event_of_another_node_with_the_same_time_is_another_one(ingests: Ingests) -> None:
+    (made,) = events(1)
+    ingests.add(made)
+    ingests.add(replace(made, id="0ff1ce-0"))
+    ingests.run()
+    assert ingests.stored() == {made.id, "0ff1ce-0"}

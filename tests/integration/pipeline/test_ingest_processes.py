@@ -1,0 +1,84 @@
+"""`kafka-dt pipeline ingest` as a process: killed in the middle of its work, ended in order, run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kafka_dt.audit.encoding import encode
+from tests.support.audit_lines import events, stored, stored_ids, write_file
+from tests.support.java import Java
+from tests.support.process import ChildProcess
+from tests.support.waiting import eventually
+
+TIMEOUT_S: Final = 60.0
+SMALL: Final = (
+    "--master=local[1]",
+    "--conf=spark.driver.memory=512m",
+    "--conf=spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "--conf=spark.sql.shuffle.partitions=1",
+)
+KILLED: Final = 128 + signal.SIGKILL
+"""The status that the leash of a killed process ends with."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where files come to, with one of three events and a line that is none."""
+    folder = tmp_path / "nodes"
+    write_file(folder, "first", [*map(encode, events(3)), b"broken\n"])
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def started(spark_java: Java, tmp_path: Path, folder: Path, table: Path) -> Callable[..., ChildProcess]:
+    """Makes a process of the ingest: the command itself, or one that is killed at a step."""
+    home = str(spark_java.executable.resolve().parent.parent)
+
+    def make(*options: str, killed_at: str | None = None) -> ChildProcess:
+        program = [str(Path(sys.executable).with_name("kafka-dt")), "pipeline"]
+        if killed_at is not None:
+            program = [sys.executable, "-m", "tests.support.killed_ingest", killed_at]
+        command = [*program, "ingest", "--table", str(table), "--from", str(folder), "--output=json", *SMALL, *options]
+        return ChildProcess("ingest", command, tmp_path / "ingest.log", {"JAVA_HOME": home})
+
+    return make
+
+
+def test_a_killed_ingest_goes_on_as_if_nothing_had_been(
+    started: Callable[..., ChildProcess], folder: Path, table: Path
+) -> None:
+    # While Spark writes; then, with that tidied up, between the change that is prepared and the files in their places.
+    for step in ("writing", "5"):
+        with started("--once", killed_at=step) as ingest:
+            assert ingest.wait(TIMEOUT_S) == KILLED, ingest.output()
+        assert stored_ids(table) == {}
+    assert [path.suffix for path in (table / "_journal").iterdir() if path.suffix == ".prepared"] == [".prepared"]
+
+    with started("--interval=200ms") as ingest:
+        eventually(lambda: len(stored_ids(table)) == 3, TIMEOUT_S)
+        write_file(folder, "second", map(encode, events(2, first=3)))
+        eventually(lambda: len(stored_ids(table)) == 5, TIMEOUT_S)
+        assert ingest.pid is not None
+        os.kill(ingest.pid, signal.SIGINT)
+        assert ingest.wait(TIMEOUT_S) == 130, ingest.output()
+        output = ingest.output()
+
+    assert stored_ids(table) == {each.id: 1 for each in events(5)}
+    assert [row["reason"] for row in stored(table, "quarantine")] == ["not_json"]
+    result = json.loads(re.findall(r"^{.*}$", output, re.MULTILINE)[-1])
+    assert result.items() >= {"batches": 1, "events": 2, "interrupted": True}.items()
+    assert "Traceback" not in output

@@ -1,0 +1,45 @@
+"""The pipeline on a standalone cluster by `spark-submit`, with executors that are processes of a worker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka_dt.audit.encoding import encode
+from kafka_dt.cli import main
+from tests.support import shipped_code_job
+from tests.support.audit_lines import events, stored_ids, write_file
+from tests.support.java import Java
+from tests.support.spark_cluster import SparkCluster
+
+
+@pytest.fixture(scope="module")
+def cluster(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with SparkCluster(spark_java, tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def test_ingest_runs_unchanged_on_a_cluster(cluster: SparkCluster, tmp_path: Path) -> None:
+    program = Path(CliRunner().invoke(main, ["pipeline", "script"]).output.strip())
+    write_file(tmp_path / "nodes", "first", [*map(encode, made := events(3)), b"broken\n"])
+    table = tmp_path / "table"
+    before = cluster.executors()
+    places = ("--table", str(table), "--from", str(tmp_path / "nodes"))
+    output = cluster.submit(program, "ingest", *places, "--once", "--late-after", "off", "--output", "json")
+    assert json.loads(output).items() >= {"events": 3, "quarantined": 1, "interrupted": False}.items()
+    assert stored_ids(table) == {each.id: 1 for each in made}
+    (executor,) = set(cluster.executors()) - set(before)
+    # Its work was done there: an executor logs each task that it has run.
+    assert "Finished task 0.0 in stage 0.0" in (executor / "stderr").read_text()
+
+
+def test_executors_run_the_code_of_the_driver(cluster: SparkCluster) -> None:
+    output = cluster.submit(Path(shipped_code_job.__file__))
+    asked, _, told = output.strip().removeprefix("asked ").partition(", told ")
+    process, _, file = told.partition(" ")
+    assert process != asked
+    assert file.endswith("/kafka_dt.zip/kafka_dt/bulk/engine.py")
