@@ -198,7 +198,9 @@ class _Work:
 
         async with access.connected() as client:
             await tell_if_no_token_was_made(client, access.zookeeper)
-            at_once = self._given.parallelism or await asyncio.to_thread(slots, spark)
+            at_once = self._given.parallelism
+            if at_once is None:
+                at_once = await asyncio.to_thread(slots, spark)
             key_ids = await asyncio.to_thread(executors_ring, spark, access, at_once)
             job = BulkJob(self._kind, access, self._selected, self._dry_run, at_once, self._given.rate, key_ids)
             if not self._dry_run:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MANY = 240
 
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's, of collect()
+
 
 @pytest.fixture
 def cluster(zookeeper_connect: str, tmp_path: Path) -> Iterator[SealedCluster]:

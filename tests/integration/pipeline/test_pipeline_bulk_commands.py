@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_dt.cli import main
+from kafka_dt.pipeline import bulk_jobs
 from kafka_dt.zookeeper.own_znodes import NodeState, NodeZnode
 from tests.support.properties import write_properties
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 MANY = 300
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's, of collect()
 
 
 @pytest.fixture
@@ -146,7 +149,11 @@ def test_zookeeper_out_of_reach_is_told_in_one_line(cluster: SealedCluster) -> N
 
 
 @pytest.mark.usefixtures("spark")
-def test_ctrl_c_ends_it_in_order_and_the_next_run_does_the_rest(cluster: SealedCluster) -> None:
+def test_ctrl_c_ends_it_in_order_and_the_next_run_does_the_rest(
+    cluster: SealedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_jobs, "TOKENS_A_PARTITION", 50)
+    monkeypatch.setattr(bulk_jobs, "FEWEST_A_PARTITION", 50)
     cluster.znodes.write([recent(number) for number in range(MANY)])
 
     def interrupt() -> None:
@@ -175,7 +182,8 @@ def test_killed_in_the_middle_it_finishes_when_it_is_run_again_and_no_log_has_a_
     events.mkdir()
     command = [PROGRAM, "pipeline", "rotate", "--config", str(cluster.configuration), "--rate", "60"]
     command += ["--override", "delegation.token.secret.key=env:THE_CURRENT_KEY", "--master", "local[2]"]
-    command += ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events.as_uri()}"]
+    command += ["--conf", "spark.eventLog.enabled=true", "--conf", "spark.eventLog.compress=false"]
+    command += ["--conf", f"spark.eventLog.dir={events.as_uri()}"]
     environment = {**os.environ, "THE_CURRENT_KEY": NEW, "JAVA_HOME": str(spark_java.executable.resolve().parents[1])}
 
     def changed() -> int:
