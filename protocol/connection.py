@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -83,6 +84,17 @@ class ConnectionClosed:
     """Whether the peer did something wrong, rather than just leave."""
 
 
+class LoginFault(Enum):
+    """Why a login has failed before its mechanism could say a word."""
+
+    NOT_OFFERED = auto()
+    """The client asked for a mechanism that the listener does not offer."""
+    MECHANISM_CHANGED = auto()
+    """It asked for another one than before, at a re-authentication."""
+    OUT_OF_TURN = auto()
+    """It sent what is no request of a login, or nothing of Kafka's at all."""
+
+
 Event = RequestReceived | MechanismChosen | TokenReceived | ConnectionClosed
 
 
@@ -106,6 +118,12 @@ class ServerConnection:
 
     client_software: tuple[str, str] | None = None
     """Name and version of the client's library, once it told them (KIP-511)."""
+    client_id: str | None = None
+    """The client id of the last request that had a header."""
+    asked_mechanism: str | None = None
+    """The SASL mechanism that the client asked for last, offered or not."""
+    login_fault: LoginFault | None = None
+    """Set with the `ConnectionClosed` that ends a login, or comes instead of one, though no `fail` was called."""
 
     def __init__(self, mechanisms: Sequence[str], limits: Limits) -> None:
         self._mechanisms = tuple(mechanisms)
@@ -265,7 +283,19 @@ class ServerConnection:
             header = self._owed()
             self._answer(header, _failed(header, message))
         self._settle()
-        return self._close("the login failed", delayed=True)
+        self._state = State.CLOSING
+        return ConnectionClosed("the login failed", delayed=True)
+
+    def give_up(self, reason: str) -> ConnectionClosed:
+        """Close because of what the caller has seen in the bytes that it was to feed.
+
+        Args:
+            reason: one line for the log.
+
+        Returns:
+            What the caller does next.
+        """
+        return self._close(reason, delayed=not self._state.logged_in)
 
     def end_session_at(self, when_ms: int) -> None:
         """Let a session that has an end have an earlier one: its token ends before its lifetime does.
@@ -276,10 +306,12 @@ class ServerConnection:
 
     def _take(self, content: bytes, now_ms: int) -> Event | None:
         if self._mechanism_changed:
+            self.login_fault = LoginFault.MECHANISM_CHANGED
             return self._close("the mechanism was changed at re-authentication", delayed=True)
         if self._state.bare:
             return self._evaluate(content)
         header, offset = parse_request_header(content)
+        self.client_id = header.client_id
         kind = _kind(header)
         action, following = next_step(self._state, kind)
         if self._state is State.READY:
@@ -343,7 +375,9 @@ class ServerConnection:
         error = ErrorCode.none if offered else ErrorCode.unsupported_sasl_mechanism
         answer = encode_handshake(header.api_version, header.correlation_id, error, self._mechanisms)
         self._out.append(frame(answer))
+        self.asked_mechanism = mechanism
         if not offered:
+            self.login_fault = LoginFault.NOT_OFFERED
             return self._close("the client asked for a SASL mechanism that is not offered", delayed=True)
         if self._state is State.READY:
             self._reauthenticated_ms = now_ms
@@ -395,6 +429,8 @@ class ServerConnection:
         self._settle()
 
     def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:
+        if error and self._state is not State.READY and self.login_fault is None:
+            self.login_fault = LoginFault.OUT_OF_TURN
         self._state = State.CLOSING
         return ConnectionClosed(reason, delayed, error)
 

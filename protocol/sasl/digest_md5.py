@@ -27,7 +27,7 @@ from typing import Final
 from protocol.errors import LocalProtocolError
 from protocol.sasl.digest_md5_messages import NONCE_COUNT, QOP, DigestResponse, digest_challenge, parse_response
 from protocol.sasl.errors import MalformedDigestMessage
-from protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Outcome, Success
+from protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, Outcome, Success
 from protocol.sasl.scram_attributes import is_nonce
 
 DIGEST_MD5: Final = "DIGEST-MD5"
@@ -88,9 +88,9 @@ class DigestServer:
         try:
             message = parse_response(response)
         except MalformedDigestMessage as error:
-            return Failure(str(error))
+            return Failure(str(error), fault=Fault.GRAMMAR)
         if wrong := self._wrong(message):
-            return Failure(f"digest-response: {wrong}")
+            return Failure(f"digest-response: {wrong}", fault=Fault.GRAMMAR)
         self._state = message
         return CredentialRequest(message.username, token=True)
 
@@ -115,7 +115,8 @@ class DigestServer:
     def _challenge(self, response: bytes) -> Outcome:
         if response:
             self._state = _State.ENDED
-            return Failure("a message before the challenge; there is no subsequent authentication")
+            detail = "a message before the challenge; there is no subsequent authentication"
+            return Failure(detail, fault=Fault.GRAMMAR)
         self._state = _State.CHALLENGED
         return Challenge(digest_challenge(self._realm, self._nonce))
 

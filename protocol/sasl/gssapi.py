@@ -21,7 +21,7 @@ from typing import Final, NoReturn, Protocol
 
 from protocol.errors import LocalProtocolError
 from protocol.sasl.errors import GssRefused
-from protocol.sasl.mechanism import Challenge, Failure, Outcome, Success
+from protocol.sasl.mechanism import Challenge, Failure, Fault, Outcome, Success
 
 GSSAPI: Final = "GSSAPI"
 """The name of the mechanism in SaslHandshake."""
@@ -98,7 +98,7 @@ class GssapiServer:
                 case _State.ACCEPTING:
                     return self._accept(response)
                 case _State.ANSWERED:
-                    return Failure("a message where none was due") if response else self._offer()
+                    return _malformed("a message where none was due") if response else self._offer()
                 case _State.OFFERED:
                     return self._take_choice(response)
                 case _State.ENDED:
@@ -128,7 +128,11 @@ class GssapiServer:
         choice = self._context.unwrap(response)
         # One byte for the layer and three for a size; the authorization id is what follows.
         if len(choice) < len(_OFFER):
-            return Failure("the client's choice of a security layer is too short")
+            return _malformed("the client's choice of a security layer is too short")
         if choice[0] != _NO_SECURITY_LAYER:
-            return Failure("the client chose a security layer that was not offered")
+            return _malformed("the client chose a security layer that was not offered")
         return Success(None, self._context.initiator)
+
+
+def _malformed(detail: str) -> Failure:
+    return Failure(detail, fault=Fault.GRAMMAR)

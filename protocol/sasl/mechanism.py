@@ -17,6 +17,7 @@ Source: RFC 4422 section 3; javax.security.sasl.SaslServer, as org.apache.kafka.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -74,6 +75,17 @@ class Success:
     """Which of several passwords the client has, as the driver supplied them; 0 is the first."""
 
 
+class Fault(Enum):
+    """What was wrong with a login."""
+
+    PROOF = auto()
+    """What the client has shown does not prove who it is."""
+    GRAMMAR = auto()
+    """What it has sent is no message that was due."""
+    IDENTITY = auto()
+    """It wants to be somebody else than it has proved."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """The login has failed and the machine has ended."""
@@ -82,6 +94,8 @@ class Failure:
     """Why, for our log: one line without any secret and without the client's text."""
     message: str | None = None
     """The words for the client; None stands for the mechanism's generic words, which tell a guesser nothing."""
+    fault: Fault = Fault.PROOF
+    """For those who count; no client is told."""
 
 
 Outcome: TypeAlias = Challenge | CredentialRequest | VerdictRequest | Success | Failure

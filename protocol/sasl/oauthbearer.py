@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from protocol.errors import LocalProtocolError
-from protocol.sasl.mechanism import Challenge, Failure, Outcome, Success, VerdictRequest
+from protocol.sasl.mechanism import Challenge, Failure, Fault, Outcome, Success, VerdictRequest
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 """The name of the mechanism in SaslHandshake."""
@@ -110,7 +110,7 @@ class OAuthBearerServer:
         try:
             self._state, token = _parse_client_first(response)
         except _MalformedError as error:
-            return Failure(f"client-first: {error}")
+            return Failure(f"client-first: {error}", fault=Fault.GRAMMAR)
         return VerdictRequest(token)
 
     def resume(self, credential: BearerVerdict) -> Outcome:
@@ -134,6 +134,7 @@ class OAuthBearerServer:
                 "client-first: an authorization id other than the token's principal name",
                 "Authentication failed: Client requested an authorization id that is different from the token's "
                 "principal name",
+                Fault.IDENTITY,
             )
         return Success(b"", credential.name, client_first.extensions)
 

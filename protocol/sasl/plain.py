@@ -12,7 +12,7 @@ Source: RFC 4616; org.apache.kafka.common.security.plain.internals.PlainSaslServ
 import hmac
 
 from protocol.errors import LocalProtocolError
-from protocol.sasl.mechanism import CredentialRequest, Failure, Outcome, Success
+from protocol.sasl.mechanism import CredentialRequest, Failure, Fault, Outcome, Success
 from protocol.sasl.text import encode_text
 
 PLAIN = "PLAIN"
@@ -49,16 +49,16 @@ class PlainServer:
             raise LocalProtocolError("PLAIN has a single message")
         tokens = response.split(b"\0", _TOKENS)
         if len(tokens) != _TOKENS:
-            return self._fail(f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(tokens)}")
+            return self._malformed(f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(tokens)}")
         authorization_id, username, password = tokens
         if not username:
-            return self._fail(_MISSING.format("username"))
+            return self._malformed(_MISSING.format("username"))
         if not password:
-            return self._fail(_MISSING.format("password"))
+            return self._malformed(_MISSING.format("password"))
         try:
             self._claim = authorization_id.decode(), username.decode(), password
         except UnicodeDecodeError:
-            return self._fail(_INVALID, detail="the authorization id or the user name is not UTF-8")
+            return self._malformed(_INVALID, "the authorization id or the user name is not UTF-8")
         return CredentialRequest(self._claim[1])
 
     def resume(self, credential: str | None) -> Outcome:
@@ -75,15 +75,18 @@ class PlainServer:
         authorization_id, username, password = self._claim
         # An unknown user is compared too: the empty password equals none that `step` lets through.
         if not hmac.compare_digest((credential or "").encode(), password):
-            return self._fail(_INVALID)
+            return self._fail(Fault.PROOF, _INVALID)
         if authorization_id not in ("", username):
-            return self._fail(_OTHER_AUTHORIZATION_ID)
+            return self._fail(Fault.IDENTITY, _OTHER_AUTHORIZATION_ID)
         self._end()
         return Success(b"", username)
 
-    def _fail(self, message: str, detail: str | None = None) -> Failure:
+    def _malformed(self, message: str, detail: str | None = None) -> Failure:
+        return self._fail(Fault.GRAMMAR, message, detail)
+
+    def _fail(self, fault: Fault, message: str, detail: str | None = None) -> Failure:
         self._end()
-        return Failure(detail or message, message)
+        return Failure(detail or message, message, fault)
 
     def _end(self) -> None:
         # The password is not kept longer than it is needed.

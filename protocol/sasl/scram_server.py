@@ -24,7 +24,7 @@ from enum import Enum, auto
 
 from protocol.errors import LocalProtocolError
 from protocol.sasl.errors import MalformedScramMessage
-from protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Outcome, Success
+from protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, Outcome, Success
 from protocol.sasl.scram import ScramCredential, ScramMechanism, is_valid_proof
 from protocol.sasl.scram_attributes import encode_base64, is_nonce
 from protocol.sasl.scram_messages import (
@@ -98,7 +98,7 @@ class ScramServer:
             if isinstance(state, _Exchange):
                 return self._take_client_final(state, parse_client_final(response, state.client_final_start))
         except MalformedScramMessage as error:
-            return Failure(str(error))
+            return Failure(str(error), fault=Fault.GRAMMAR)
         self._state = state
         raise LocalProtocolError("SCRAM expects no message of the client now")
 
@@ -131,7 +131,8 @@ class ScramServer:
 
     def _take_client_first(self, message: ClientFirst) -> Outcome:
         if message.authorization_id not in (None, message.name):
-            return Failure("client-first: an authorization id other than the name", _OTHER_AUTHORIZATION_ID)
+            detail = "client-first: an authorization id other than the name"
+            return Failure(detail, _OTHER_AUTHORIZATION_ID, Fault.IDENTITY)
         self._state = message
         # As java.lang.Boolean reads it: in any case, but without blanks around it.
         token = message.extensions.get(TOKENAUTH, "").lower() == "true"

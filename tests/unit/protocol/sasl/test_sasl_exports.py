@@ -13,6 +13,7 @@ def test_the_public_names_are_these() -> None:
         "DIGEST_MD5",
         "DigestServer",
         "Failure",
+        "Fault",
         "GSSAPI",
         "GssContext",
         "GssRefused",
