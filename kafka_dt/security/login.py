@@ -16,13 +16,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Listener, Mechanism
 from kafka_dt.security.bearer import BearerTokens, Judgement
 from kafka_dt.security.credentials import Claim, Subject, Subjects
 from kafka_dt.security.digest import DigestSubject
 from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.kerberos_names import NoShortName
-from kafka_dt.tokens import Principal
+from kafka_dt.tokens import Principal, Token, has_token_id_form
 from protocol.errors import LocalProtocolError
 from protocol.sasl import (
     TOKENAUTH,
@@ -30,6 +31,7 @@ from protocol.sasl import (
     CredentialRequest,
     DigestServer,
     Failure,
+    Fault,
     OAuthBearerServer,
     Outcome,
     PlainServer,
@@ -43,6 +45,11 @@ from protocol.sasl import (
 _SCRAM: Final[Mapping[Mechanism, ScramMechanism]] = {
     Mechanism.SCRAM_SHA_256: ScramMechanism.SHA_256,
     Mechanism.SCRAM_SHA_512: ScramMechanism.SHA_512,
+}
+_REASONS: Final[Mapping[Fault, RefusalReason]] = {
+    Fault.PROOF: RefusalReason.WRONG_CREDENTIALS,
+    Fault.GRAMMAR: RefusalReason.BROKEN_EXCHANGE,
+    Fault.IDENTITY: RefusalReason.NOT_ALLOWED,
 }
 _GENERIC: Final = "Authentication failed during {} due to invalid credentials with SASL mechanism {}"
 
@@ -66,6 +73,8 @@ class LoggedIn:
     identity: Identity
     session_lifetime_ms: int | None
     """None if the session has no end."""
+    token: Token | None = None
+    """The token that was logged in with, as it is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,11 @@ class Refused:
     name: str
     """Who the client says it is, a user name or a token id, for the log; empty if it has not said it."""
     mechanism: Mechanism
+    reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS
+    by_token: bool = False
+    """Whether the name is meant to be a token id."""
+    token: Token | None = None
+    """The token of that id, if it is known here."""
 
 
 LoginOutcome = Challenge | LoggedIn | Refused
@@ -118,6 +132,7 @@ class Login:
         self._mechanism = Mechanism.PLAIN
         self._machine: ServerMechanism[Any] | None = None
         self._subject: Subject | DigestSubject | None = None
+        self._claim = Claim.USER
         self._name = ""
         self._bearer_expiry_ms: int | None = None
 
@@ -125,6 +140,7 @@ class Login:
         """Start an exchange by a mechanism that the listener offers."""
         self._mechanism = Mechanism(mechanism)
         self._subject = None
+        self._claim = Claim.USER
         self._name = ""
         self._bearer_expiry_ms = None
         match self._mechanism:
@@ -164,10 +180,11 @@ class Login:
         if self._mechanism is Mechanism.PLAIN:
             return self._check_password(request.name)
         subject: Subject | DigestSubject | None
+        self._claim = _claim(request)
         if self._mechanism is Mechanism.DIGEST_MD5:
             subject = self._subjects.digest.find(request.name)
         else:
-            subject = self._subjects.scram.find(_SCRAM[self._mechanism], request.name, _claim(request))
+            subject = self._subjects.scram.find(_SCRAM[self._mechanism], request.name, self._claim)
         return self._look_up(request.name) if subject is None else self._conclude_when_sure(self._check_proof(subject))
 
     def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
@@ -182,7 +199,8 @@ class Login:
 
     async def _conclude_later(self, success: Success) -> LoginOutcome:
         if not await self._subjects.tokens.hear_revocations():
-            return self._refused("the token may have been revoked, and the store cannot be asked")
+            detail = "the token may have been revoked, and the store cannot be asked"
+            return self._refused(detail, reason=RefusalReason.UNAVAILABLE)
         return self._conclude(success)
 
     def _judge(self, bearer_token: str) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
@@ -224,7 +242,7 @@ class Login:
             case Success():
                 return self._complete(outcome)
             case Failure():
-                return self._refused(self._why(outcome), outcome.message)
+                return self._refused(self._why(outcome), outcome.message, _REASONS[outcome.fault])
             case CredentialRequest() | VerdictRequest():
                 raise LocalProtocolError("a mechanism asked twice what a login is checked against")
 
@@ -234,7 +252,7 @@ class Login:
             try:
                 identity = Identity(self._principal(success.identity), self._mechanism)
             except NoShortName as error:
-                return self._refused(str(error))
+                return self._refused(str(error), reason=RefusalReason.NOT_ALLOWED)
             return self._establish(success.message, identity, self._bearer_expiry_ms)
         if self._subject.principal is None:
             return self._refused("a decoy was matched")
@@ -242,21 +260,23 @@ class Login:
             return self._establish(success.message, Identity(self._subject.principal, self._mechanism), None)
         token = self._subjects.tokens.still_alive(self._subject.token, success.proved)
         if token is None:
-            return self._refused("the token ended during the login, or its secret key left the ring")
+            detail = "the token ended during the login, or its secret key left the ring"
+            return self._refused(detail, reason=self._subjects.tokens.why_not(self._name))
         identity = Identity(self._subject.principal, self._mechanism, token.token_id)
-        ends_ms = token.end_timestamp_ms
-        return self._establish(success.message, identity, ends_ms)
+        return self._establish(success.message, identity, token.end_timestamp_ms, token)
 
-    def _establish(self, message: bytes | None, identity: Identity, ends_timestamp_ms: int | None) -> LoginOutcome:
+    def _establish(
+        self, message: bytes | None, identity: Identity, ends_timestamp_ms: int | None, token: Token | None = None
+    ) -> LoginOutcome:
         before = self.identity
         if before is not None and before.principal != identity.principal:
             changed = f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
             text = f"Cannot change principals during re-authentication from {changed}"
-            return self._refused("the principal is another one than before", text)
+            return self._refused("the principal is another one than before", text, RefusalReason.NOT_ALLOWED)
         lifetime = session_lifetime_ms(ends_timestamp_ms, self._max_reauth_ms(), self._now_ms())
         self.identity = identity
         self._machine = None
-        return LoggedIn(message, identity, lifetime)
+        return LoggedIn(message, identity, lifetime, token)
 
     def _why(self, failure: Failure) -> str:
         """Say why, for the log: a decoy fails like a wrong password, which would send an operator the wrong way."""
@@ -264,8 +284,27 @@ class Login:
             return "there is no such user, and no live token with that id"
         return failure.detail
 
-    def _refused(self, detail: str, message: str | None = None) -> Refused:
-        return Refused(message or self._generic(), detail, self._name, self._mechanism)
+    def _refused(
+        self, detail: str, message: str | None = None, reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS
+    ) -> Refused:
+        by_token = self._claims_token()
+        if reason is RefusalReason.WRONG_CREDENTIALS and self._is_nobody():
+            reason = self._subjects.tokens.why_not(self._name) if by_token else RefusalReason.UNKNOWN_USER
+        token = self._subjects.tokens.known(self._name) if by_token else None
+        return Refused(message or self._generic(), detail, self._name, self._mechanism, reason, by_token, token)
+
+    def _claims_token(self) -> bool:
+        """Say whether the name is meant to be a token id: the client says so, or it looks like one and is no user's."""
+        if self._claim is Claim.UNSAID:
+            token = self._subject.token if self._subject is not None else None
+            return token is not None or (self._is_nobody() and has_token_id_form(self._name))
+        return self._claim is Claim.TOKEN
+
+    def _is_nobody(self) -> bool:
+        """Say whether there is nobody of that name who could log in."""
+        if self._mechanism is Mechanism.PLAIN:
+            return bool(self._name) and self._name not in self._listener.plain_users
+        return self._subject is not None and self._subject.principal is None
 
     def _principal(self, name: str) -> Principal:
         if self._mechanism is Mechanism.GSSAPI:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from enum import Enum, auto
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.security.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
 
@@ -75,6 +76,24 @@ class LoginTokens:
         if found is None or found.token.is_expired(self._now_ms()) or not found.has_hmac(token.hmacs[proved]):
             return None
         return found.token
+
+    def known(self, name: str) -> Token | None:
+        """Give the token with that id as far as memory knows it, expired or not."""
+        try:
+            found = self._tokens.find(name)
+        except StoreUnavailable:
+            return None
+        return None if found is None else found.token
+
+    def why_not(self, name: str) -> RefusalReason:
+        """Say why nobody can log in with that id now."""
+        try:
+            found = self._tokens.find(name)
+        except StoreUnavailable:
+            return RefusalReason.UNAVAILABLE
+        if found is not None and found.token.is_expired(self._now_ms()):
+            return RefusalReason.EXPIRED_TOKEN
+        return RefusalReason.UNKNOWN_TOKEN
 
     def revocations_heard(self, token_id: str) -> bool:
         """Whether `still_alive` can be believed; if not, `hear_revocations` comes first."""

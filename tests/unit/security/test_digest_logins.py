@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from puresasl.client import SASLClient
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Mechanism
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.tokens import Principal
@@ -18,6 +19,7 @@ from tests.unit.security.test_login import GENERIC, HMAC, HOUR, NOW, PASSWORD, T
 OLDER = bytes(64)
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 OTHER_ID = "BBBBBBBBBBBBBBBBBBBBBA"
+NOBODY = "there is no such user, and no live token with that id"
 
 
 @pytest.fixture
@@ -76,19 +78,28 @@ async def test_a_token_that_may_be_of_several_keys_logs_in_with_any(
 
 
 @pytest.mark.parametrize(
-    ("name", "password", "detail"),
+    ("name", "password", "detail", "reason"),
     [
-        pytest.param(TOKEN_ID, "wrong", "digest-response: response is wrong", id="wrong HMAC"),
-        pytest.param(UNKNOWN_ID, PASSWORD, "there is no such user, and no live token with that id", id="unknown id"),
-        pytest.param("carol", "carol's", "there is no such user, and no live token with that id", id="SCRAM user"),
-        pytest.param("alice", "alice's", "there is no such user, and no live token with that id", id="PLAIN user"),
+        pytest.param(
+            TOKEN_ID,
+            "wrong",
+            "digest-response: response is wrong",
+            RefusalReason.WRONG_CREDENTIALS,
+            id="wrong HMAC",
+        ),
+        pytest.param(UNKNOWN_ID, PASSWORD, NOBODY, RefusalReason.UNKNOWN_TOKEN, id="unknown id"),
+        pytest.param("carol", "carol's", NOBODY, RefusalReason.UNKNOWN_TOKEN, id="SCRAM user"),
+        pytest.param("alice", "alice's", NOBODY, RefusalReason.UNKNOWN_TOKEN, id="PLAIN user"),
     ],
 )
 async def test_whoever_has_no_token_is_refused_at_the_same_step_with_the_same_words(
-    world: World, name: str, password: str, detail: str
+    world: World, name: str, password: str, detail: str, reason: RefusalReason
 ) -> None:
     outcome = await digest(world.login(), name, password)
-    assert outcome == Refused(GENERIC + "DIGEST-MD5", detail, name, Mechanism.DIGEST_MD5)
+    known = world.tokens.cached.get(name)
+    assert outcome == Refused(
+        GENERIC + "DIGEST-MD5", detail, name, Mechanism.DIGEST_MD5, reason, by_token=True, token=known
+    )
 
 
 async def test_an_expired_token_and_one_of_a_silent_store_are_nobodys(world: World) -> None:
