@@ -264,8 +264,11 @@ class TokenManager:
         if self.enabled:
             await self._catch_up.join()
 
-    async def remove_expired(self) -> int:
+    async def remove_expired(self, on_removed: Callable[[Token], None] | None = None) -> int:
         """Delete every expired token; other nodes may do the same at the same time.
+
+        Args:
+            on_removed: called with each token that was deleted here.
 
         Returns:
             How many were deleted here.
@@ -273,7 +276,7 @@ class TokenManager:
         Raises:
             StoreUnavailable: the store was cut off; what is left is for the next time.
         """
-        return await remove_expired(self._store, self._cache, self._now_ms) if self.enabled else 0
+        return await remove_expired(self._store, self._cache, self._now_ms, on_removed) if self.enabled else 0
 
     async def _take_back(self, stored: StoredToken) -> None:
         """Delete a token that nobody has heard of yet."""

@@ -18,13 +18,25 @@ from kafka_dt.tokens.sharing import in_turns
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
     from kafka_dt.tokens.store import TokenStore
+    from kafka_dt.tokens.token import Token
 
 REMOVALS_AT_ONCE: Final = 64
 """How many tokens are removed concurrently."""
 
 
-async def remove_expired(store: TokenStore, cache: TokenCache, now_ms: Callable[[], int]) -> int:
+async def remove_expired(
+    store: TokenStore,
+    cache: TokenCache,
+    now_ms: Callable[[], int],
+    on_removed: Callable[[Token], None] | None = None,
+) -> int:
     """Delete every token in the cache whose expiry or max timestamp has passed, and return how many were deleted here.
+
+    Args:
+        store: where they are deleted.
+        cache: what this process knows of them.
+        now_ms: the clock, in milliseconds since 1970 in UTC.
+        on_removed: called with each token that was deleted here.
 
     Raises:
         StoreUnavailable: the store was cut off; what is left is for the next time.
@@ -34,12 +46,14 @@ async def remove_expired(store: TokenStore, cache: TokenCache, now_ms: Callable[
         now = now_ms()
         expired = [each.token.token_id for each in delegations if each.token.is_expired(now)]
         for start in range(0, len(expired), REMOVALS_AT_ONCE):
-            removals = (_remove(store, cache, each, now) for each in expired[start : start + REMOVALS_AT_ONCE])
-            removed += sum(await asyncio.gather(*removals))
+            chunk = expired[start : start + REMOVALS_AT_ONCE]
+            removed += sum(await asyncio.gather(*(_remove(store, cache, each, now, on_removed) for each in chunk)))
     return removed
 
 
-async def _remove(store: TokenStore, cache: TokenCache, token_id: str, now_ms: int) -> bool:
+async def _remove(
+    store: TokenStore, cache: TokenCache, token_id: str, now_ms: int, on_removed: Callable[[Token], None] | None
+) -> bool:
     held = cache.held(token_id)
     if held is None or not held.token.is_expired(now_ms):
         return False
@@ -51,4 +65,6 @@ async def _remove(store: TokenStore, cache: TokenCache, token_id: str, now_ms: i
         # Somebody has just changed it: the cache learns how, and the next purge decides.
         await store.read(token_id)
         return False
+    if on_removed is not None:
+        on_removed(held.token)
     return True
