@@ -17,10 +17,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import uvloop
 
+from kafka_dt.audit.recorder import Recorder
+from kafka_dt.audit.trail import AuditTrail
 from kafka_dt.config import (
     Endpoint,
     Listener,
@@ -28,6 +31,7 @@ from kafka_dt.config import (
     OAuthBearerSettings,
     SecretKeyFiles,
     Settings,
+    audit_settings,
     gateway_settings,
     listeners,
 )
@@ -48,6 +52,7 @@ from kafka_dt.security.login_tokens import LoginTokens
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.admission import Admission
+from kafka_dt.server.audited_requests import AuditedRequests, AuditedTokens, record_keys, record_removed
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher
@@ -129,6 +134,8 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     zookeeper_settings(settings)
     Admission.from_settings(settings)
     _gateway(settings, made)
+    if (audit := audit_settings(settings)) is not None:
+        AuditTrail.check(audit)
     workers = _workers(settings)
     with tempfile.TemporaryFile() as board, Derivations.memory() as derivations:
         board.truncate(board_bytes(workers))
@@ -175,13 +182,17 @@ class Node:
         self._number = number
         self._node = node
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
-        self._encryption = {listener.name: _encryption(listener) for listener in self._listeners}
+        self._audit = _audit(settings, number)
+        recorder = self._audit.recorder if self._audit else None
+        self._encryption = {listener.name: _encryption(listener, recorder) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
         self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)
         files = SecretKeyFiles(settings)
         keyring = _keyring(files, HmacAlgorithm(settings.hmac_algorithm))
+        if keyring is not None and recorder is not None:
+            keyring.on_change(partial(record_keys, recorder, keyring))
         self._cache = TokenCache(keyring)
         codec = TokenCodec(
             keyring,
@@ -231,6 +242,8 @@ class Node:
             ZooKeeperError: ZooKeeper cannot be used.
             OSError: a port cannot be had.
         """
+        if self._audit is not None:
+            self._audit.start()
         await self._zookeeper.start()
         cluster_id = await read_or_create_cluster_id(self._zookeeper, secrets.token_bytes)
         cluster = ClusterHandlers(self._broker_id(), cluster_id, self._authorizer)
@@ -253,6 +266,9 @@ class Node:
             AclHandlers(self._acls, self._authorizer).handlers(),
             ScramUserHandlers(users, self._authorizer).handlers(),
         )
+        if self._audit is not None:
+            tokens = AuditedTokens(self._cache.get, self._cache.by_hmac, self._tokens.catch_up)
+            handler = AuditedRequests(handler, self._audit.recorder, tokens)
         for listener in self._listeners:
             await self._open_listener(listener, handler, subjects)
         if self._gateway is not None:
@@ -281,6 +297,8 @@ class Node:
         await self._users.close()
         await self._membership.close()
         await self._zookeeper.close()
+        if self._audit is not None:
+            await self._audit.close()
         self._executor.shutdown(cancel_futures=True)
         self._gss_executor.shutdown(cancel_futures=True)
 
@@ -323,6 +341,7 @@ class Node:
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
             closed=opened.closed,
+            recorder=self._audit.recorder if self._audit else None,
         )
 
         def new_connection(broker_id: int | None = None) -> asyncio.Protocol:
@@ -341,7 +360,8 @@ class Node:
 
     async def _remove_expired(self) -> None:
         with suppress(StoreUnavailable):
-            removed = await self._tokens.remove_expired()
+            on_removed = partial(record_removed, self._audit.recorder) if self._audit else None
+            removed = await self._tokens.remove_expired(on_removed)
             if removed:
                 _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
@@ -369,8 +389,14 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
         await asyncio.sleep(seconds)
 
 
-def _encryption(listener: Listener) -> ListenerEncryption | None:
-    return ListenerEncryption(listener) if listener.tls else None
+def _audit(settings: Settings, number: int) -> AuditTrail | None:
+    """Make the audit trail of a worker; None where nothing is written down."""
+    found = audit_settings(settings)
+    return None if found is None else AuditTrail(found, number, now_ms=now_ms, random_hex=secrets.token_hex)
+
+
+def _encryption(listener: Listener, recorder: Recorder | None = None) -> ListenerEncryption | None:
+    return ListenerEncryption(listener, recorder) if listener.tls else None
 
 
 def _gateway(settings: Settings, made: Sequence[Listener]) -> Gateway | None:

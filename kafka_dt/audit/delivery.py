@@ -104,10 +104,10 @@ class Delivery:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"audit to {sink.name}", daemon=True)
         # Of the thread that puts:
-        self._put_bytes = 0
+        self._put_lines = self._put_bytes = 0
         self._overflowed = 0
         # Of the thread that takes:
-        self._taken_bytes = 0
+        self._done_lines = self._done_bytes = 0
         self._abandoned = 0
         self._failing = False
         self._reported = 0
@@ -124,9 +124,10 @@ class Delivery:
 
     def put(self, line: bytes) -> None:
         """Queue a line, or count it as lost where there is no room."""
-        if self._put_bytes - self._taken_bytes + len(line) > self._buffer_bytes:
+        if self._put_bytes - self._done_bytes + len(line) > self._buffer_bytes:
             self._overflowed += 1
             return
+        self._put_lines += 1
         self._put_bytes += len(line)
         self._lines.append(line)
         if not self._wake.is_set():
@@ -144,7 +145,8 @@ class Delivery:
             return
         self._thread.join(timeout_seconds)
         if self._thread.is_alive():
-            _LOG.warning("%s did not take the last audit events in time; lost: up to %d", self._sink.name, self._left())
+            left = self._put_lines - self._done_lines
+            _LOG.warning("%s did not take the last audit events in time; lost: up to %d", self._sink.name, left)
 
     # The thread
 
@@ -217,10 +219,8 @@ class Delivery:
         return batch
 
     def _done(self, batch: Sequence[bytes]) -> None:
-        self._taken_bytes += sum(map(len, batch))
-
-    def _left(self) -> int:
-        return len(self._lines) + self.lost
+        self._done_lines += len(batch)
+        self._done_bytes += sum(map(len, batch))
 
     def _abandon(self, batch: Sequence[bytes]) -> None:
         self._abandoned += len(batch) + len(self._lines)

@@ -92,12 +92,12 @@ class AuditEvent:
     version: int = field(default=VERSION, metadata=_told("The version of this schema."))
     id: str = field(metadata=_told("Unique: hex digits that a worker draws at its start, `-`, a number that grows."))
     time: int = field(metadata=_instant("When it happened, by the clock of the node."))
-    node: str = field(metadata=_told("Which worker wrote it: host name, `-`, the worker's number."))
+    node: str = field(metadata=_told("Which worker wrote it: the node's name, `-`, the worker's number."))
     type: EventType = field(metadata=_told("What has happened."))
     outcome: Outcome = field(metadata=_told("`ok`, or `refused`."))
     reason: str | None = field(
         default=None,
-        metadata=_told("Why it was refused: of a login one of the reasons below, of a request Kafka's error name."),
+        metadata=_told("Why it was refused: of a login one of a few words, of a request Kafka's error name."),
     )
     listener: str | None = field(default=None, metadata=_told("The listener that the client came in by."))
     mechanism: str | None = field(

@@ -228,7 +228,7 @@ class GatewayConnection(ClientConnection):
         try:
             self._take_requests()
         except RemoteProtocolError as error:
-            self._end(ConnectionClosed(str(error), delayed=not self._machine.state.logged_in))
+            self._end(self._machine.give_up(str(error)))
         except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
             _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
             self.abort()

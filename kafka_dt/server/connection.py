@@ -20,10 +20,12 @@ from typing import Any, Final, cast
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener
 from kafka_dt.security.certificates import CertificateUnusable
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.server.addresses import address_text, as_ipv4, client_host
+from kafka_dt.server.connection_audit import ConnectionAudit
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -68,6 +70,8 @@ class ConnectionServices:
     failed_login_delay_ms: int
     opened: Callable[[ClientConnection], None]
     closed: Callable[[ClientConnection], None]
+    recorder: Recorder | None = None
+    """Makes audit events; None where nothing is written down."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -84,6 +88,7 @@ class ClientConnection(asyncio.Protocol):
         self._services = services
         self._machine = ServerConnection(services.listener.mechanisms, services.limits)
         self._login = services.new_login(services.listener)
+        self._audit: ConnectionAudit | None = None
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
@@ -103,14 +108,22 @@ class ClientConnection(asyncio.Protocol):
         """Take the socket."""
         # uvloop's transports are asyncio's in all but their class.
         self._transport = cast("asyncio.Transport", transport)
-        self._peer = address_text(transport.get_extra_info("peername"))
-        self._client_host = client_host(transport.get_extra_info("peername"))
+        peer = transport.get_extra_info("peername")
+        self._peer = address_text(peer)
+        self._client_host = client_host(peer)
+        if self._services.recorder is not None:
+            self._audit = ConnectionAudit(self._services.recorder, self._services.listener.name, self._machine, peer)
         self.last_received = self._loop.time()
         self._services.opened(self)
         try:
             self._certified = self._services.certified(_certificate(transport))
         except CertificateUnusable as error:
+            if self._audit is not None:
+                self._audit.certificate_refused()
             self._end(ConnectionClosed(str(error)))
+        else:
+            if self._audit is not None and self._certified != ANONYMOUS:
+                self._audit.certified(self._certified)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of the client."""
@@ -269,12 +282,16 @@ class ClientConnection(asyncio.Protocol):
             known = await outcome
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("A login of %s failed for a reason of our own", self._peer)
+            if self._audit is not None:
+                self._audit.broken_off()
             self._fail_login("Authentication failed due to an error of the server", "an error of the server")
         else:
             if not self._closing:  # else the client has gone, and its session ends before it begins
                 self._conclude(known)
 
     def _conclude(self, outcome: LoginOutcome) -> None:
+        if self._audit is not None:
+            self._audit.concluded(outcome)
         match outcome:
             case Challenge():
                 self._machine.challenge(outcome.message)
@@ -291,6 +308,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _end(self, event: ConnectionClosed) -> None:
         self._closing = True
+        if self._audit is not None:
+            self._audit.ended()
         if event.error:
             _LOG.info(
                 "Closing the connection of %s on listener %s: %s",
@@ -322,6 +341,7 @@ class ClientConnection(asyncio.Protocol):
             token_login=identity is not None and identity.token_id is not None,
             security_protocol=self._services.listener.security_protocol,
             endpoint=self._endpoint(),
+            audit=self._audit,
         )
 
     def _endpoint(self) -> Endpoint:

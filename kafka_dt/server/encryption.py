@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any
 
+from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
 from kafka_dt.security.certificates import CertificatePrincipals
 from kafka_dt.security.principal_rules import InvalidRule, PrincipalRules
 from kafka_dt.server.addresses import address_text
+from kafka_dt.server.connection_audit import certificate_not_accepted
 from kafka_dt.server.tls import TlsConnection, TlsServices
 from kafka_dt.tls import ReloadingContext, TlsError
 
@@ -25,12 +28,13 @@ class ListenerEncryption:
 
     Args:
         listener: one with `tls`.
+        recorder: makes audit events of clients whose certificates are not accepted; None for no events.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, recorder: Recorder | None = None) -> None:
         assert listener.tls is not None  # noqa: S101 - as documented
         self._tls: ListenerTls = listener.tls
         self._name = listener.name
@@ -42,6 +46,7 @@ class ListenerEncryption:
         self._services = TlsServices(
             context=lambda: self._context.current,
             failed=self._log_failure,
+            not_accepted=partial(certificate_not_accepted, recorder, self._name) if recorder else None,
             server_names=bool(listener.broker_host_pattern),
         )
 

@@ -30,6 +30,8 @@ HANDSHAKE_SECONDS: Final = 60.0
 LINGER_SECONDS: Final = 1.0
 """How long the client of a failed handshake has to read why and to close."""
 _READ_BYTES: Final = 256 * 1024
+_NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+"""What OpenSSL calls it that the client had to show one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class TlsServices:
     """Gives the context of a new connection."""
     failed: Callable[[Any, str], None]
     """Told the address and the reason of a failed handshake, one line."""
+    not_accepted: Callable[[Any], None] | None = None
+    """Told the address of a client whose certificate is refused, or that has shown none and had to."""
     server_names: bool = False
     """Whether connections are to know by which name the client came."""
 
@@ -149,6 +153,8 @@ class TlsConnection(asyncio.Protocol):
         except ssl.SSLWantReadError:
             self._flush()
         except ssl.SSLError as error:
+            if self._services.not_accepted is not None and _about_certificate(error):
+                self._services.not_accepted(self._socket.get_extra_info("peername"))
             self._fail(_reason(error))
         else:
             self._flush()
@@ -260,6 +266,10 @@ def _remember_server_names(context: ssl.SSLContext) -> None:
 def _remember(connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
     if isinstance(connection, _NamedSSLObject):
         connection.server_name = name
+
+
+def _about_certificate(error: ssl.SSLError) -> bool:
+    return isinstance(error, ssl.SSLCertVerificationError) or error.reason == _NO_CERTIFICATE
 
 
 def _reason(error: ssl.SSLError) -> str:

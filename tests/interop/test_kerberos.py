@@ -12,6 +12,7 @@ import kafka
 import pytest
 
 from tests.interop.conftest import unavailable
+from tests.support.audit import AuditFolder
 from tests.support.client_config import SCRAM_MECHANISMS, ClientConfig, kerberos, token
 from tests.support.kdc import REALM, Kdc, missing
 from tests.support.process import ProcessFailed
@@ -123,6 +124,28 @@ def test_a_name_that_no_rule_fits_is_refused(
         session.topics()
     assert refused.value.kind == "SaslAuthenticationException"
     assert "no rule of sasl.kerberos.principal.to.local.rules" in server.process.output()
+
+
+def test_logins_by_kerberos_are_audit_events(
+    client: ReferenceClient, own_server: OwnServer, keytab: Path, tmp_path: Path
+) -> None:
+    folder = AuditFolder(tmp_path / "audit")
+    rules = {"sasl.kerberos.principal.to.local.rules": "RULE:[1:$1]"}
+    with own_server(**rules, **folder.properties()) as server:
+        with client.open(server.sasl, kerberos(f"alice@{REALM}", keytab)) as session:
+            session.cluster()
+        with (
+            client.open(server.sasl, kerberos(f"carol/web@{REALM}", keytab)) as session,
+            pytest.raises(JavaClientError),
+        ):
+            session.cluster()
+    accepted = folder.events(type="login", outcome="ok")
+    assert accepted
+    for event in accepted:
+        assert (event["mechanism"], event["principal"], event["by_token"]) == ("GSSAPI", "User:alice", False)
+        assert event["client_software"] == "apache-kafka-java"
+    refused = folder.events(type="login", outcome="refused")
+    assert {(event["reason"], event["principal"]) for event in refused} == {("not_allowed", f"User:carol/web@{REALM}")}
 
 
 def test_a_new_key_of_the_service_counts_as_soon_as_it_is_in_the_keytab(

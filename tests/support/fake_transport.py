@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
+from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.security.login import Login
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
@@ -127,6 +128,7 @@ class Shell:
     high_water: int = 64 * 1024
     now_ms: Callable[[], int] = lambda: NOW
     certified: Callable[[bytes | None], Principal] = lambda _certificate: ANONYMOUS
+    recorder: Recorder | None = None
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(lambda _: None, self.now_ms)
@@ -181,6 +183,7 @@ class Shell:
             failed_login_delay_ms=FAILED_LOGIN_DELAY_MS,
             opened=self.opened.append,
             closed=self.opened.remove,
+            recorder=self.recorder,
         )
 
     def _login(self, of: Listener) -> Login:

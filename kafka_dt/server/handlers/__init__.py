@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.security.authorizer import Caller
+from kafka_dt.server.connection_audit import ConnectionAudit
 from kafka_dt.tokens import Principal
 from protocol import ApiKey, RequestHeader
 
@@ -29,6 +30,8 @@ class RequestContext:
     security_protocol: SecurityProtocol
     endpoint: Endpoint
     """Where this client reaches this node."""
+    audit: ConnectionAudit | None = None
+    """What audit events say of the connection; None where nothing is written down."""
 
     @property
     def caller(self) -> Caller:

@@ -1,0 +1,258 @@
+"""Files of events: rolled by size and age, whole lines alone, finished after a crash, removed when they are old."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.files import SYNC_SECONDS, EventFiles, FileLimits
+from kafka_dt.audit.line_file import OPEN, finish
+
+NOW = 1_795_283_056_000  # 2026-11-21T17:44:16Z
+DAY_MS = 86_400_000
+
+
+class Clock:
+    """Both clocks of a node."""
+
+    seconds = 100.0
+
+    def now_ms(self) -> int:
+        return NOW + int((self.seconds - 100) * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def files(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **limits: int) -> EventFiles:
+    made = FileLimits(**limits)
+    return EventFiles(directory, node, worker, made, now_ms=clock.now_ms, monotonic=clock.monotonic)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_file_has_its_name_when_it_is_complete(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock)
+    sink.open()
+    assert names(tmp_path) == []
+    sink.write([b"1\n", b"2\n"])
+    assert names(tmp_path) == ["audit-kdt1-0-20261121T174416Z-0.jsonl.open"]
+    sink.write([b"3\n"])
+    sink.close()
+    assert names(tmp_path) == ["audit-kdt1-0-20261121T174416Z-0.jsonl"]
+    (path,) = tmp_path.iterdir()
+    assert path.read_bytes() == b"1\n2\n3\n"
+
+
+def test_files_are_for_their_owner_and_group(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock)
+    sink.write([b"1\n"])
+    (path,) = tmp_path.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) & 0o027 == 0
+    sink.close()
+
+
+def test_a_file_that_would_grow_too_long_is_complete(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock, file_bytes=10)
+    for number in range(5):
+        sink.write([b"line%d\n" % number])
+    sink.write([b"longer than a file may be\n"])
+    sink.close()
+    # In the same second: the number tells them apart.
+    parts = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
+    assert parts == [b"line0\n", b"line1\n", b"line2\n", b"line3\n", b"line4\n", b"longer than a file may be\n"]
+
+
+def test_a_file_that_is_old_is_complete_though_nothing_comes(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock, roll_ms=5000)
+    sink.write([b"1\n"])
+    clock.seconds += SYNC_SECONDS
+    assert sink.tend() == 4.0
+    clock.seconds += 4.0
+    assert sink.tend() is None
+    assert names(tmp_path) == ["audit-kdt1-0-20261121T174416Z-0.jsonl"]
+    sink.write([b"2\n"])
+    sink.close()
+    assert names(tmp_path)[1] == "audit-kdt1-0-20261121T174421Z-0.jsonl"
+
+
+def test_what_was_written_is_due_to_be_synced_soon(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock)
+    sink.write([b"1\n"])
+    assert sink.tend() == SYNC_SECONDS
+    clock.seconds += SYNC_SECONDS
+    assert sink.tend() == 300 - SYNC_SECONDS
+    sink.close()
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let this process write no longer files, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_what_a_full_disk_cuts_off_is_taken_back_and_written_again(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock)
+    sink.write([b"0123\n"])
+    with files_of_at_most(8), pytest.raises(SinkFailed, match="File too large"):
+        sink.write([b"4567\n", b"89\n"])
+    (path,) = tmp_path.iterdir()
+    assert path.read_bytes() == b"0123\n"
+    sink.write([b"4567\n", b"89\n"])
+    sink.close()
+    (path,) = tmp_path.iterdir()
+    assert path.read_bytes() == b"0123\n4567\n89\n"
+
+
+def test_a_folder_that_is_gone_is_told_and_used_when_it_is_back(tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / "audit"
+    sink = files(folder, clock)
+    with pytest.raises(SinkFailed, match="No such file"):
+        sink.open()
+    with pytest.raises(SinkFailed, match="No such file"):
+        sink.write([b"1\n"])
+    folder.mkdir()
+    sink.write([b"1\n"])
+    sink.close()
+    assert len(names(folder)) == 1
+
+
+# After a crash
+
+
+def left_open(directory: Path, content: bytes, node: str = "kdt1", worker: int = 0) -> Path:
+    path = directory / f"audit-{node}-{worker}-20261120T000000Z-0.jsonl{OPEN}"
+    path.write_bytes(content)
+    return path
+
+
+def test_what_a_crash_has_left_is_cut_after_its_last_whole_line(tmp_path: Path, clock: Clock) -> None:
+    left_open(tmp_path, b'{"a":1}\n{"b":2}\n{"c"')
+    files(tmp_path, clock).open()
+    assert names(tmp_path) == ["audit-kdt1-0-20261120T000000Z-0.jsonl"]
+    (path,) = tmp_path.iterdir()
+    assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
+
+
+@pytest.mark.parametrize("content", [b"", b"half a line", b"\0" * 5000])
+def test_a_file_without_a_whole_line_goes(tmp_path: Path, clock: Clock, content: bytes) -> None:
+    left_open(tmp_path, content)
+    files(tmp_path, clock).open()
+    assert names(tmp_path) == []
+
+
+@settings(deadline=None)
+@given(lines=st.lists(st.binary(max_size=70_000), max_size=4), rest=st.binary(max_size=140_000))
+def test_wherever_a_crash_comes_the_whole_lines_stay(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], rest: bytes
+) -> None:
+    whole = b"".join(line.replace(b"\n", b"") + b"\n" for line in lines)
+    path = left_open(tmp_path_factory.mktemp("crash"), whole + rest.replace(b"\n", b""))
+    finish(path)
+    complete = path.with_name(path.name.removesuffix(OPEN))
+    assert not path.exists()
+    assert (complete.read_bytes() if lines else b"") == whole
+
+
+def test_a_node_finishes_the_files_of_all_its_workers_and_no_others(tmp_path: Path, clock: Clock) -> None:
+    left_open(tmp_path, b"1\n", worker=7)
+    others = [left_open(tmp_path, b"1\n", node="kdt2"), left_open(tmp_path, b"1\n", node="kdt1-0")]
+    (tmp_path / "notes.txt").write_text("of somebody")
+    files(tmp_path, clock).open()
+    assert names(tmp_path) == sorted(
+        ["audit-kdt1-7-20261120T000000Z-0.jsonl", "notes.txt", *(path.name for path in others)]
+    )
+
+
+def test_a_file_that_somebody_writes_is_left_alone(tmp_path: Path, clock: Clock) -> None:
+    writing = files(tmp_path, clock)
+    writing.write([b"1\n"])
+    files(tmp_path, clock, worker=1).open()
+    assert names(tmp_path) == ["audit-kdt1-0-20261121T174416Z-0.jsonl.open"]
+    writing.write([b"2\n"])
+    writing.close()
+    (path,) = tmp_path.iterdir()
+    assert path.read_bytes() == b"1\n2\n"
+
+
+def test_two_nodes_of_one_name_do_not_write_to_one_file(tmp_path: Path, clock: Clock) -> None:
+    sinks = [files(tmp_path, clock), files(tmp_path, clock)]
+    for number, sink in enumerate(sinks):
+        sink.write([b"%d\n" % number])
+    for sink in sinks:
+        sink.close()
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"0\n", b"1\n"]
+
+
+def test_a_file_that_somebody_has_just_finished_is_no_error(tmp_path: Path) -> None:
+    finish(tmp_path / f"audit-kdt1-0-20261120T000000Z-0.jsonl{OPEN}")
+    assert names(tmp_path) == []
+
+
+def test_a_locked_file_is_not_finished(tmp_path: Path) -> None:
+    path = left_open(tmp_path, b"1\n")
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        finish(path)
+        assert path.exists()
+    finish(path)
+    assert not path.exists()
+
+
+# How long files stay
+
+
+def aged(directory: Path, name: str, days: float) -> Path:
+    path = directory / name
+    path.write_bytes(b"1\n")
+    when = NOW / 1000 - days * 86_400
+    os.utime(path, (when, when))
+    return path
+
+
+def test_complete_files_of_the_node_are_removed_when_they_are_old(tmp_path: Path, clock: Clock) -> None:
+    aged(tmp_path, "audit-kdt1-0-20261101T000000Z-0.jsonl", days=20)
+    aged(tmp_path, "audit-kdt1-5-20261101T000000Z-0.jsonl", days=20)
+    kept = [
+        aged(tmp_path, "audit-kdt1-0-20261120T000000Z-0.jsonl", days=1),
+        aged(tmp_path, "audit-kdt2-0-20261101T000000Z-0.jsonl", days=20),
+        aged(tmp_path, "another.jsonl", days=20),
+    ]
+    sink = files(tmp_path, clock, retention_ms=10 * DAY_MS)
+    sink.open()
+    assert names(tmp_path) == sorted(path.name for path in kept)
+    clock.seconds += 86_400 * 9.5
+    sink.write([b"1\n"])
+    sink.close()
+    assert kept[0].name not in names(tmp_path)
+
+
+def test_files_stay_unless_a_setting_says_otherwise(tmp_path: Path, clock: Clock) -> None:
+    aged(tmp_path, "audit-kdt1-0-20000101T000000Z-0.jsonl", days=9000)
+    sink = files(tmp_path, clock)
+    sink.open()
+    sink.write([b"1\n"])
+    sink.close()
+    assert len(names(tmp_path)) == 2
