@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from docs.generators import commands, login_picture, login_states, wire_protocol
+from docs.generators import audit_events, commands, login_picture, login_states, wire_protocol
 from kafka_dt.config import manual as configuration
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ DOCS: Final = Path(__file__).parents[1]
 """The folder of the manual."""
 
 _PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "audit.md": audit_events.page,
     "command-line.md": commands.page,
     "configuration.md": configuration.page,
     "login-states.md": login_states.page,
