@@ -1,49 +1,57 @@
-"""All analyses of a table, in order: what is used by several is made once and kept on disk until the end.
+"""All analyses of a table, in order; what they make is written as it is made, and what follows reads it from there.
 
-    with Analysis(events, Settings()) as analysis:
-        contents = analysis.contents(progress)
-        analysis.write("/reports/parquet", progress)
+    contents = Analysis(events, Settings(), Store(spark, "/reports/parquet"), progress).contents(now)
 
-Nothing but small aggregates and the first rows of lists is brought to the driver; the Parquet output is written where
-the data are. Memory does not grow with the number of events: what is kept is kept on disk.
+Nothing but small aggregates and the first rows of lists is brought to the driver. Neither memory nor the plans of Spark
+grow with the number of events or analyses: each step reads files and writes files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.storagelevel import StorageLevel
 
-from kafka_dt.pipeline.findings import IncidentKind, Severity
-from kafka_dt.pipeline.report import collecting
-from kafka_dt.pipeline.report.activity import activity, by_type, logins_by_mechanism, refusals_by_reason
-from kafka_dt.pipeline.report.alive import Role, alive_over_time
-from kafka_dt.pipeline.report.attention import expiring_in_use, never_used, past_half
+from kafka_dt.pipeline.report.activity import activity
+from kafka_dt.pipeline.report.alive import alive_over_time
+from kafka_dt.pipeline.report.attention import TokenList, attention
 from kafka_dt.pipeline.report.blast import DEFAULT_STEPS, Start, blast_radius, reachable_logins
+from kafka_dt.pipeline.report.collecting import Counted, alive_series, blast, listings, rows_of
 from kafka_dt.pipeline.report.conditions import until
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
 from kafka_dt.pipeline.report.errors import NoEvents, NotInTable
 from kafka_dt.pipeline.report.lives import alive_at, token_lives
 from kafka_dt.pipeline.report.signs import Thresholds, signs_of_theft
-from kafka_dt.pipeline.report.signs.rows import collected, most_urgent_first
+from kafka_dt.pipeline.report.signs.rows import collected, counts, most_urgent_first
+from kafka_dt.pipeline.report.store import Output
 from kafka_dt.pipeline.report.timeline import Timeline
 from kafka_dt.pipeline.report.usage import logins_by_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.store import Store
 
     Progress = Callable[[str], None]
     """Hears what is worked on now."""
 
 FINDINGS: Final = 500
 """How many findings are brought to the driver."""
+_DOING: Final[Mapping[Output, str]] = {
+    Output.ACTIVITY: "Counting events",
+    Output.USAGE: "Following logins",
+    Output.TOKENS: "Following tokens",
+    Output.ALIVE: "Counting living tokens",
+    Output.ATTENTION: "Listing tokens",
+    Output.FINDINGS: "Looking for signs of theft",
+    Output.BLAST_RADIUS: "Following the blast radius",
+    Output.REACHABLE_LOGINS: "Finding reachable logins",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,71 +74,27 @@ class Analysis:
     Args:
         events: of the table.
         settings: what is asked for.
+        store: receives what is made.
+        progress: hears what is worked on.
 
     Raises:
         NoEvents: there is none up to the instant of the report.
     """
 
-    def __init__(self, events: DataFrame, settings: Settings) -> None:
+    def __init__(self, events: DataFrame, settings: Settings, store: Store, progress: Progress) -> None:
         self._settings = settings
-        self._kept: list[DataFrame] = []
+        self._store = store
+        self._progress = progress
         first, last = _span(events, settings.at)
-        self.since = first
-        self.at = settings.at or last
-        self.timeline = Timeline.over(first, self.at)
-        self._events = until(events, self.at)
+        self._since = first
+        self._at = settings.at or last
+        self._timeline = Timeline.over(first, self._at)
+        self._events = until(events, self._at)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for frame in self._kept:
-            frame.unpersist()
-
-    @cached_property
-    def usage(self) -> DataFrame:
-        """Logins by token, address and client."""
-        return self._keep(logins_by_place(self._events))
-
-    @cached_property
-    def lives(self) -> DataFrame:
-        """One row a token."""
-        return self._keep(token_lives(self._events, self.usage))
-
-    @cached_property
-    def counted(self) -> DataFrame:
-        """Events by step, type, outcome, mechanism and reason."""
-        return self._keep(activity(self._events, self.timeline))
-
-    @cached_property
-    def findings(self) -> DataFrame:
-        """The signs of theft."""
-        return self._keep(signs_of_theft(self._events, self.usage, self.lives, self._settings.thresholds))
-
-    @cached_property
-    def radius(self) -> DataFrame | None:
-        """The blast radius, if one is asked for."""
-        if self._settings.start is None:
-            return None
-        return self._keep(blast_radius(self.lives, self.usage, self._settings.start, self._settings.steps, self._keep))
-
-    @cached_property
-    def lists(self) -> Mapping[str, DataFrame]:
-        """Tokens that somebody should look at, by name."""
-        lines = self._settings.lines
-        return {
-            "expiring_in_use": expiring_in_use(self.lives, self.at, lines.expiring_within, lines.used_within),
-            "never_used": never_used(self.lives, self.at, lines.unused_for),
-            "past_half": past_half(self.lives, self.at),
-        }
-
-    def contents(self, progress: Progress, now: datetime, *, quarantined: int = 0, table: str = "") -> Contents:
-        """Bring to the driver what the page says.
+    def contents(self, now: datetime, *, quarantined: int = 0, table: str = "") -> Contents:
+        """Do all of them, and bring to the driver what the page says.
 
         Args:
-            progress: hears what is worked on.
             now: when the report is made.
             quarantined: how many lines are no events.
             table: where the events are.
@@ -138,89 +102,57 @@ class Analysis:
         Raises:
             NotInTable: nothing is about the start of the blast radius.
         """
-        progress("Counting events")
-        activities = collecting.activities(by_type(self.counted))
-        logins = collecting.activity_series(logins_by_mechanism(self.counted), self.timeline)
-        refusals = collecting.activity_series(refusals_by_reason(self.counted), self.timeline)
-        progress("Following logins and tokens")
-        tokens = self.lives.count()
-        alive_now = self.lives.where(alive_at(self.at)).count()
-        progress("Counting living tokens")
-        alive = {
-            role.value: collecting.alive_series(alive_over_time(self.lives, role, self.timeline), self.timeline)
-            for role in Role
-        }
-        lists = self.lists
-        expiring = collecting.listing(lists["expiring_in_use"], F.asc("ended_at"))
-        unused = collecting.listing(lists["never_used"], F.asc("created_at"))
-        old = collecting.listing(lists["past_half"], F.desc("lived"))
-        progress("Looking for signs of theft")
-        findings = collected(most_urgent_first(self.findings, FINDINGS))
-        counts = self.findings.groupBy("kind", "severity").agg(F.count("*").alias("count"))
-        finding_counts = {
-            (IncidentKind(row["kind"]), Severity(row["severity"])): row["count"] for row in collecting.rows_of(counts)
-        }
+        settings, timeline = self._settings, self._timeline
+        self._store.begin()
+        counted = Counted(self._keep(Output.ACTIVITY, activity(self._events, timeline)), timeline)
+        usage = self._keep(Output.USAGE, logins_by_place(self._events))
+        lives = self._keep(Output.TOKENS, token_lives(self._events, usage))
+        # Early, so that a start that nobody knows costs the least.
+        reached = self._blast(lives, usage, settings.start) if settings.start is not None else None
+        alive = self._keep(Output.ALIVE, alive_over_time(lives, timeline))
+        lists = listings(self._keep(Output.ATTENTION, attention(lives, self._at, settings.lines)))
+        signs = signs_of_theft(self._events, usage, lives, self._store.work, settings.thresholds)
+        findings = self._keep(Output.FINDINGS, signs)
+        (numbers,) = rows_of(
+            lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
+        )
+        types = counted.by_type()
         return Contents(
-            at=self.at,
-            since=self.since,
-            events=sum(each.events for each in activities),
-            activity=activities,
+            at=self._at,
+            since=self._since,
+            events=sum(each.events for each in types),
+            activity=types,
             quarantined=quarantined,
-            tokens=tokens,
-            alive_now=alive_now,
-            alive=alive,
-            logins=logins,
-            refusals=refusals,
-            expiring=expiring,
-            never_used=unused,
-            past_half=old,
-            findings=findings,
-            finding_counts=finding_counts,
-            lines=self._settings.lines,
-            thresholds={name: str(value) for name, value in asdict(self._settings.thresholds).items()},
-            blast=self._blast(progress),
+            tokens=numbers["tokens"],
+            alive_now=numbers["alive"],
+            alive=alive_series(alive, timeline),
+            logins=counted.logins_by_mechanism(),
+            refusals=counted.refusals_by_reason(),
+            expiring=lists[TokenList.EXPIRING_IN_USE],
+            never_used=lists[TokenList.NEVER_USED],
+            past_half=lists[TokenList.PAST_HALF],
+            findings=collected(most_urgent_first(findings, FINDINGS)),
+            finding_counts=counts(findings),
+            lines=settings.lines,
+            thresholds={name: str(value) for name, value in asdict(settings.thresholds).items()},
+            blast=reached,
             table=table,
             generated_at=now,
         )
 
-    def write(self, path: str, progress: Progress) -> None:
-        """Write every analysis, whole, as Parquet: a folder each below `path`; what was there before is replaced."""
-        for name, frame in self._frames().items():
-            progress(f"Writing {name}")
-            frame.write.mode("overwrite").parquet(f"{path}/{name}")
-
-    def _frames(self) -> Mapping[str, DataFrame]:
-        frames = {
-            "tokens": self.lives,
-            "usage": self.usage,
-            **{f"alive_by_{role}": self._dated(alive_over_time(self.lives, role, self.timeline)) for role in Role},
-            "logins_by_mechanism": self._dated(logins_by_mechanism(self.counted)),
-            "refusals_by_reason": self._dated(refusals_by_reason(self.counted)),
-            **self.lists,
-            "findings": self.findings,
-        }
-        if self.radius is not None:
-            frames |= {"blast_radius": self.radius, "reachable_logins": reachable_logins(self.usage, self.radius)}
-        return frames
-
-    def _dated(self, frame: DataFrame) -> DataFrame:
-        """Say instants instead of their numbers."""
-        number = "instant" if "instant" in frame.columns else "step"
-        return frame.withColumn("instant", self.timeline.instant_of(F.col(number))).drop("step")
-
-    def _blast(self, progress: Progress) -> Blast | None:
-        start = self._settings.start
-        if start is None or self.radius is None:
-            return None
-        progress("Following the blast radius")
-        found = collecting.blast(self.radius, reachable_logins(self.usage, self.radius), start, self._settings.steps)
+    def _blast(self, lives: DataFrame, usage: DataFrame, start: Start) -> Blast:
+        self._progress("Following the blast radius")
+        steps = self._settings.steps
+        radius = self._keep(Output.BLAST_RADIUS, blast_radius(lives, usage, start, steps, self._store.work))
+        logins = self._keep(Output.REACHABLE_LOGINS, reachable_logins(usage, radius))
+        found = blast(radius, logins, start, steps)
         if not found.counts:
             raise NotInTable(start.node)
         return found
 
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        self._kept.append(frame.persist(StorageLevel.DISK_ONLY))
-        return frame
+    def _keep(self, output: Output, frame: DataFrame) -> DataFrame:
+        self._progress(_DOING[output])
+        return self._store.keep(output, frame)
 
 
 def _span(events: DataFrame, at: datetime | None) -> tuple[datetime, datetime]:

@@ -1,65 +1,76 @@
 """Tokens that somebody should look at: about to end and in use, never used, past half of their longest life.
 
-Each function gives the rows of `lives` that it is about, with what it adds; who shows them sorts and cuts them.
+    attention(lives, at, lines)     # the columns of lives, and what the lists add
+
+A token may be in several lists, and has a row in each.
 
 Source: KIP-48, "Token Expiry and Renewal"
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.lives import alive_at, known_end
+from kafka_dt.pipeline.report.lives import alive_at
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
+    from kafka_dt.pipeline.report.contents import Lines
 
-def expiring_in_use(lives: DataFrame, at: datetime, within: timedelta, used_within: timedelta) -> DataFrame:
-    """Find living tokens that end soon though somebody still logs in with them.
-
-    Args:
-        lives: as `lives.token_lives` makes them.
-        at: the instant of the report.
-        within: what "soon" is.
-        used_within: how long ago the last login may be.
-
-    Returns:
-        their rows with `renewable`: whether a renewal could help; else a new token has to be made.
-    """
-    instant = F.lit(at)
-    soon = known_end() <= instant + F.lit(within)
-    in_use = F.col("last_login") > instant - F.lit(used_within)
-    renewable = F.coalesce(F.col("max_time") > F.col("ended_at"), F.lit(True))
-    told = F.col("ended_at").isNotNull()
-    return lives.where(alive_at(at) & told & soon & in_use).withColumn("renewable", renewable)
+HALF = 0.5
 
 
-def never_used(lives: DataFrame, at: datetime, older_than: timedelta) -> DataFrame:
-    """Find living tokens with which nobody ever logged in; of tokens older than the table nobody knows.
+class TokenList(StrEnum):
+    """The lists."""
+
+    EXPIRING_IN_USE = "expiring_in_use"
+    """They end soon though somebody still logs in with them; the first to end come first."""
+    NEVER_USED = "never_used"
+    """Nobody ever logged in with them; the oldest first. Of tokens older than the table nobody knows."""
+    PAST_HALF = "past_half"
+    """Closer to the end that no renewal moves than to their beginning; the closest first."""
+
+
+def attention(lives: DataFrame, at: datetime, lines: Lines) -> DataFrame:
+    """Find the living tokens of all lists.
 
     Args:
         lives: as `lives.token_lives` makes them.
         at: the instant of the report.
-        older_than: how long a token may wait for its first login.
-    """
-    waited = F.col("created_at") <= F.lit(at) - F.lit(older_than)
-    return lives.where(alive_at(at) & F.col("created_known") & (F.col("logins") == 0) & waited)
-
-
-def past_half(lives: DataFrame, at: datetime) -> DataFrame:
-    """Find living tokens that are closer to the end that no renewal moves than to their beginning.
+        lines: what "soon" and "long" mean.
 
     Returns:
-        their rows with `lived`: the share of the longest life that is over, 0.5 to 1.
+        their rows with `list`, `urgency` (in a list the smallest comes first), `renewable` (whether a renewal could
+        help; else a new token has to be made) and `lived` (the share of the longest life that is over).
     """
     instant = F.lit(at)
+    soon = F.col("ended_at") <= instant + F.lit(lines.expiring_within)
+    in_use = F.col("last_login") > instant - F.lit(lines.used_within)
+    waited = F.col("created_at") <= instant - F.lit(lines.unused_for)
+    unused = F.col("created_known") & (F.col("logins") == 0) & waited
     whole = F.unix_micros("max_time") - F.unix_micros("created_at")
     lived = (F.unix_micros(instant) - F.unix_micros("created_at")) / whole
-    # Of a token older than the table it is not known when it began.
-    rows = lives.where(alive_at(at) & F.col("created_known")).withColumn("lived", lived)
-    return rows.where(F.col("lived") >= F.lit(0.5))
+    rows = lives.where(alive_at(at)).withColumns(
+        {
+            "renewable": F.coalesce(F.col("max_time") > F.col("ended_at"), F.lit(True)),
+            # Of a token older than the table it is not known when it began.
+            "lived": F.when(F.col("created_known") & (whole > 0), lived),
+        }
+    )
+    entries = F.array(
+        _entry(soon & in_use, TokenList.EXPIRING_IN_USE, F.unix_micros("ended_at")),
+        _entry(unused, TokenList.NEVER_USED, F.unix_micros("created_at")),
+        _entry(F.col("lived") >= HALF, TokenList.PAST_HALF, -F.col("lived")),
+    )
+    listed = F.explode(F.filter(entries, lambda entry: entry.isNotNull())).alias("entry")
+    return rows.select(*rows.columns, listed).select("entry.list", "entry.urgency", *rows.columns)
+
+
+def _entry(condition: Column, name: TokenList, urgency: Column) -> Column:
+    return F.when(condition, F.struct(F.lit(name.value).alias("list"), urgency.cast("double").alias("urgency")))

@@ -1,6 +1,6 @@
 """The blast radius: what somebody could reach who has an owner's credentials, or a machine.
 
-    radius = blast_radius(lives, usage, Start.owner("User:alice"), steps=4)
+    radius = blast_radius(lives, usage, Start.owner("User:alice"), steps=4, work=store.work)
     logins = reachable_logins(usage, radius)
 
 It goes from the start along the edges of `edges.py`, step by step, and keeps of each thing the shortest way there. A
@@ -8,9 +8,9 @@ thing is `exposed` if there is a way on which each step gives a secret: a thief 
 are where exposed secrets were used, and what else was there: they are to be looked at, for if the thief is there, too,
 they are next.
 
-At the end of each step the way is written down (`path`), so that every row says why it is there. The number of steps
-is bounded, because in most clusters everything is connected with everything in the end; four are enough from a machine
-to the machines on which tokens of its owners are used, and to what these hold.
+With each step the way is written down (`path`), so that every row says why it is there. The number of steps is
+bounded, because in most clusters everything is connected with everything in the end; four are enough from a machine to
+the machines on which tokens of its owners are used, and to what these hold.
 
 Limits: what is not in the table has not been used while it was made. ACLs are not looked at: what a principal may read
 is not what this tells.
@@ -23,17 +23,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.edges import NodeType, edges, gives
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.store import Work
 
 DEFAULT_STEPS: Final = 4
-MOST_STEPS: Final = 10
-_HOP: Final = "array<struct<relation: string, type: string, node: string>>"
+_PATH: Final = "array<struct<relation: string, type: string, node: string>>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,7 @@ class Start:
         return cls(NodeType.ADDRESS, address)
 
 
-def blast_radius(
-    lives: DataFrame,
-    usage: DataFrame,
-    start: Start,
-    steps: int = DEFAULT_STEPS,
-    keep: Callable[[DataFrame], DataFrame] = DataFrame.cache,
-) -> DataFrame:
+def blast_radius(lives: DataFrame, usage: DataFrame, start: Start, steps: int, work: Work) -> DataFrame:
     """Follow what leads to what.
 
     Args:
@@ -68,17 +62,26 @@ def blast_radius(
         usage: as `usage.logins_by_place` makes it.
         start: where it begins.
         steps: how far it goes.
-        keep: keeps what is used more than once: without, the plan of each step would contain all others twice.
+        work: keeps what each step finds.
 
     Returns:
-        `type`, `node`, `step`, `exposed`, `path`: a row for each thing that can be reached, the start included. `path`
+        `type`, `node`, `exposed`, `step`, `path`: a row for each thing that can be reached, the start included. `path`
         has what led there: relation, type and node of each step. Empty if the table does not know the start.
     """
-    ways = keep(edges(lives, usage))
-    touched = _reached(ways, start, steps, keep)
-    exposed = _reached(ways.where(gives()), start, steps, keep)
-    others = touched.join(exposed, ["type", "node"], "left_anti")
-    return exposed.withColumn("exposed", F.lit(True)).unionByName(others.withColumn("exposed", F.lit(False)))
+    ways = work("edges", edges(lives, usage))
+    reached = frontier = work("reached-0", _at(ways, start))
+    for step in range(1, steps + 1):
+        frontier = work(f"reached-{step}", _new(_next(ways, frontier, step), reached))
+        if frontier.isEmpty():
+            break
+        reached = reached.unionByName(frontier)
+    # Reached in both ways, it is exposed.
+    best = F.min(F.struct((~F.col("exposed")).alias("hidden"), "step", "path")).alias("best")
+    return (
+        reached.groupBy("type", "node")
+        .agg(best)
+        .select("type", "node", (~F.col("best.hidden")).alias("exposed"), "best.step", "best.path")
+    )
 
 
 def reachable_logins(usage: DataFrame, radius: DataFrame) -> DataFrame:
@@ -104,21 +107,12 @@ def reachable_logins(usage: DataFrame, radius: DataFrame) -> DataFrame:
     )
 
 
-def _reached(ways: DataFrame, start: Start, steps: int, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    at_start = (F.col("from_type") == start.type.value) & (F.col("from_node") == start.node)
-    nothing = F.array().cast(_HOP)
-    reached = frontier = (
-        ways.where(at_start)
-        .select(F.col("from_type").alias("type"), F.col("from_node").alias("node"))
-        .distinct()
-        .select("type", "node", F.lit(0).alias("step"), nothing.alias("path"))
-    )
-    for step in range(1, steps + 1):
-        frontier = keep(_next(ways, frontier, step).join(reached, ["type", "node"], "left_anti"))
-        if frontier.isEmpty():
-            break
-        reached = reached.unionByName(frontier)
-    return reached
+def _at(ways: DataFrame, start: Start) -> DataFrame:
+    """Give the start, if anything leads on from it."""
+    here = (F.col("from_type") == start.type.value) & (F.col("from_node") == start.node)
+    nothing = F.array().cast(_PATH)
+    node = ways.where(here).select(F.col("from_type").alias("type"), F.col("from_node").alias("node")).distinct()
+    return node.withColumns({"exposed": F.lit(True), "step": F.lit(0), "path": nothing})
 
 
 def _next(ways: DataFrame, frontier: DataFrame, step: int) -> DataFrame:
@@ -128,12 +122,22 @@ def _next(ways: DataFrame, frontier: DataFrame, step: int) -> DataFrame:
     way = F.struct("relation", "from_node", F.concat("path", F.array(hop)).alias("path"))
     return (
         frontier.join(ways, from_here)
-        .groupBy("to_type", "to_node")
+        .groupBy("to_type", "to_node", (F.col("exposed") & gives()).alias("exposed"))
         .agg(F.min(way).alias("way"))
         .select(
             F.col("to_type").alias("type"),
             F.col("to_node").alias("node"),
+            "exposed",
             F.lit(step).alias("step"),
             F.col("way.path").alias("path"),
         )
     )
+
+
+def _new(found: DataFrame, reached: DataFrame) -> DataFrame:
+    """Leave out what was reached before, unless it is exposed only now."""
+    before = reached.select(
+        F.col("type").alias("type_before"), F.col("node").alias("node_before"), F.col("exposed").alias("exposed_before")
+    )
+    same = (F.col("type") == F.col("type_before")) & (F.col("node") == F.col("node_before"))
+    return found.join(before, same & (F.col("exposed_before") | ~F.col("exposed")), "left_anti")

@@ -6,13 +6,20 @@ arrive in the time zone of this machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import TimestampType
 
+from kafka_dt.audit import EventType, Outcome
+from kafka_dt.pipeline.report.alive import Role
+from kafka_dt.pipeline.report.attention import TokenList
 from kafka_dt.pipeline.report.contents import (
+    OTHER,
+    TOP,
     Activity,
     Blast,
     Hop,
@@ -23,12 +30,11 @@ from kafka_dt.pipeline.report.contents import (
     Series,
     TokenRow,
 )
-from kafka_dt.pipeline.report.series import OTHER, TOP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.blast import Start
     from kafka_dt.pipeline.report.timeline import Timeline
@@ -36,6 +42,8 @@ if TYPE_CHECKING:
 ROWS: Final = 200
 """How many rows of a list are brought to the driver."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_SAID: Final = "(not said)"
+_BY_TOKEN: Final = " by token"  # noqa: S105 - the end of a name
 _TOKEN_COLUMNS: Final = (
     "token_id",
     "owner",
@@ -47,6 +55,8 @@ _TOKEN_COLUMNS: Final = (
     "last_login",
     "logins",
     "renewals",
+    "renewable",
+    "lived",
 )
 
 
@@ -60,40 +70,81 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def alive_series(counted: DataFrame, timeline: Timeline) -> Series:
-    """Collect `alive.alive_over_time`."""
-    return _series(rows_of(counted), "instant", "tokens", timeline, timeline.steps + 1)
+def alive_series(counted: DataFrame, timeline: Timeline) -> Mapping[str, Series]:
+    """Collect `alive.alive_over_time`: the series of each role."""
+    length = timeline.steps + 1
+    changed: dict[str, dict[str, dict[int, int]]] = {role.value: {} for role in Role}
+    for row in rows_of(counted.select("role", "series", "number", "tokens")):
+        changed[row["role"]].setdefault(row["series"], {})[row["number"]] = row["tokens"]
+    return {
+        role: _series({name: _filled(numbers, length) for name, numbers in by_name.items()}, timeline, length)
+        for role, by_name in changed.items()
+    }
 
 
-def activity_series(counted: DataFrame, timeline: Timeline) -> Series:
-    """Collect `activity.logins_by_mechanism` or `activity.refusals_by_reason`; an instant is the start of its step."""
-    totals = counted.groupBy("series").agg(F.sum("events").alias("all"))
-    top = totals.orderBy(F.desc("all"), "series").limit(TOP).select("series", F.lit(True).alias("top"))
-    named = counted.join(F.broadcast(top), "series", "left").select(
-        F.when(F.col("top"), F.col("series")).otherwise(F.lit(OTHER)).alias("series"), "step", "events"
+class Counted:
+    """What `activity.activity` has counted.
+
+    Args:
+        counted: its rows.
+        timeline: theirs.
+    """
+
+    def __init__(self, counted: DataFrame, timeline: Timeline) -> None:
+        self._rows = rows_of(counted.drop("instant"))
+        self._timeline = timeline
+
+    def by_type(self) -> tuple[Activity, ...]:
+        """Count all events by type and outcome."""
+        totals: Counter[tuple[str, str]] = Counter()
+        for row in self._rows:
+            totals[row["type"], row["outcome"]] += row["events"]
+        return tuple(Activity(type_, outcome, events) for (type_, outcome), events in sorted(totals.items()))
+
+    def logins_by_mechanism(self) -> Series:
+        """Count the successful logins of each step, with a token and without."""
+
+        def name(row: Mapping[str, Any]) -> str:
+            return (row["mechanism"] or _NOT_SAID) + (_BY_TOKEN if row["by_token"] else "")
+
+        logins = [row for row in self._rows if (row["type"], row["outcome"]) == (EventType.LOGIN, Outcome.OK)]
+        return self._over_time(logins, name)
+
+    def refusals_by_reason(self) -> Series:
+        """Count what was refused in each step, logins and requests."""
+        refused = [row for row in self._rows if row["outcome"] == Outcome.REFUSED]
+        return self._over_time(refused, lambda row: row["reason"] or _NOT_SAID)
+
+    def _over_time(self, rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> Series:
+        length = self._timeline.steps
+        values: dict[str, list[int]] = {}
+        for row in rows:
+            # An event in the very instant of the timeline's end belongs to its last step.
+            values.setdefault(name(row), [0] * length)[min(row["number"], length - 1)] += row["events"]
+        rest = sorted(values, key=lambda each: -sum(values[each]))[TOP:]
+        if rest:
+            values[OTHER] = [sum(column) for column in zip(*(values.pop(each) for each in rest), strict=True)]
+        return _series(values, self._timeline, length)
+
+
+def listings(attention: DataFrame) -> Mapping[str, Listing]:
+    """Collect `attention.attention`: of each list the first rows, how many there are, and whose they are."""
+    in_list = Window.partitionBy("list")
+    counts = attention.groupBy("list", "owner").agg(F.count("*").alias("tokens"))
+    owners = rows_of(
+        counts.withColumns(
+            {
+                "total": F.sum("tokens").over(in_list),
+                "rank": F.row_number().over(in_list.orderBy(F.desc("tokens"), "owner")),
+            }
+        ).where(F.col("rank") <= TOP)
     )
-    summed = named.groupBy("series", "step").agg(F.sum("events").alias("events"))
-    return _series(rows_of(summed), "step", "events", timeline, timeline.steps)
-
-
-def activities(counted: DataFrame) -> tuple[Activity, ...]:
-    """Collect `activity.by_type`."""
-    found = [Activity(row["type"], row["outcome"], row["events"]) for row in rows_of(counted)]
-    return tuple(sorted(found, key=lambda each: (each.type, each.outcome)))
-
-
-def listing(tokens: DataFrame, *order: Column) -> Listing:
-    """Collect the first rows of a list of tokens, how many there are, and whose they are."""
-    more = [name for name in ("renewable", "lived") if name in tokens.columns]
-    first = rows_of(tokens.select(*_TOKEN_COLUMNS, *more).orderBy(*order, "token_id").limit(ROWS))
-    counted = tokens.groupBy("owner").agg(F.count("*").alias("tokens"))
-    owners = rows_of(counted.orderBy(F.desc("tokens"), "owner").limit(TOP))
-    total = tokens.count()
-    return Listing(
-        total,
-        tuple(TokenRow(**{**row, "renewers": tuple(row["renewers"])}) for row in first),
-        tuple((row["owner"] or "", row["tokens"]) for row in owners),
+    first = rows_of(
+        attention.withColumn("rank", F.row_number().over(in_list.orderBy("urgency", "token_id")))
+        .where(F.col("rank") <= ROWS)
+        .select("list", "rank", *_TOKEN_COLUMNS)
     )
+    return {name.value: _listing(name.value, first, owners) for name in TokenList}
 
 
 def blast(radius: DataFrame, logins: DataFrame, start: Start, steps: int) -> Blast:
@@ -119,11 +170,27 @@ def _reached(row: dict[str, Any]) -> Reached:
     return Reached(**{**row, "path": tuple(Hop(**hop) for hop in row["path"])})
 
 
-def _series(rows: Sequence[dict[str, Any]], at: str, number: str, timeline: Timeline, length: int) -> Series:
-    values: dict[str, list[int]] = {}
-    for row in rows:
-        # An event in the very instant of the timeline's end belongs to its last step.
-        values.setdefault(row["series"], [0] * length)[min(row[at], length - 1)] += row[number]
+def _listing(name: str, first: Sequence[dict[str, Any]], owners: Sequence[dict[str, Any]]) -> Listing:
+    rows = sorted((row for row in first if row["list"] == name), key=lambda row: row["rank"])
+    counts = sorted((row for row in owners if row["list"] == name), key=lambda row: row["rank"])
+    tokens = [{column: row[column] for column in _TOKEN_COLUMNS} for row in rows]
+    return Listing(
+        counts[0]["total"] if counts else 0,
+        tuple(TokenRow(**{**token, "renewers": tuple(token["renewers"])}) for token in tokens),
+        tuple((row["owner"] or "", row["tokens"]) for row in counts),
+    )
+
+
+def _filled(numbers: Mapping[int, int], length: int) -> list[int]:
+    """Repeat each number until the next one."""
+    filled, last = [], 0
+    for place in range(length):
+        last = numbers.get(place, last)
+        filled.append(last)
+    return filled
+
+
+def _series(values: Mapping[str, Sequence[int]], timeline: Timeline, length: int) -> Series:
     by_size = sorted(values, key=lambda name: (name == OTHER, -sum(values[name]), name))
     return Series(tuple(timeline.instants[:length]), {name: tuple(values[name]) for name in by_size})
 

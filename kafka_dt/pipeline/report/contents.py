@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from kafka_dt.pipeline.findings import Finding, IncidentKind, Severity
+
+
+TOP: Final = 7
+"""How many names have a series of their own: as many colours can be told apart."""
+OTHER: Final = "other"
+"""The series of all others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from kafka_dt.files import replace_file
@@ -21,6 +22,7 @@ from kafka_dt.pipeline.report.analysis import Analysis, Settings
 from kafka_dt.pipeline.report.documents import as_json
 from kafka_dt.pipeline.report.errors import ReportFailed
 from kafka_dt.pipeline.report.page import html
+from kafka_dt.pipeline.report.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +46,7 @@ class Made:
     page: Path
     document: Path
     parquet: str
-    """A path or a URI."""
+    """A URI."""
 
 
 def report(
@@ -77,18 +79,26 @@ def report(
     """
     to = to.resolve()
     to.mkdir(parents=True, exist_ok=True)
-    target = parquet or f"file://{to / PARQUET}"
+    events, quarantined = table.events(spark), _quarantined(spark, table)
+    store = Store(spark, parquet or f"file://{to / PARQUET}")
     try:
-        with Analysis(table.events(spark), settings) as analysis:
-            contents = analysis.contents(progress, now, quarantined=_quarantined(spark, table), table=table.path)
-            analysis.write(target, progress)
-    except PySparkException as error:
-        raise ReportFailed(str(error).partition("\n")[0]) from error
+        contents = Analysis(events, settings, store, progress).contents(now, quarantined=quarantined, table=table.path)
+    except (PySparkException, Py4JJavaError) as error:
+        raise ReportFailed(_reason(error)) from error
+    finally:
+        store.clear_work()
     progress("Writing the page")
     document, page = to / DOCUMENT, to / PAGE
     replace_file(document, as_json(contents))
     replace_file(page, html(contents))
-    return Made(contents, page, document, target)
+    return Made(contents, page, document, store.root)
+
+
+def _reason(error: PySparkException | Py4JJavaError) -> str:
+    """Give Spark's reason in one line."""
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.toString()).partition("\n")[0]
+    return str(error).partition("\n")[0]
 
 
 def _quarantined(spark: SparkSession, table: Table) -> int:

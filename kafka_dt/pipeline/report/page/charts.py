@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import plotly.graph_objects as go  # type: ignore[import-untyped]
 
 from kafka_dt.pipeline.findings import IncidentKind
+from kafka_dt.pipeline.report.contents import OTHER
 from kafka_dt.pipeline.report.page.words import KINDS
-from kafka_dt.pipeline.report.series import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -78,7 +78,7 @@ def _bursts(guesses: DataFrame, place: Column, thresholds: Thresholds) -> DataFr
         F.sum("tries").alias("tries"),
         F.min("first_seen").alias("first_seen"),
         F.max("last_seen").alias("last_seen"),
-        F.min("token_id").alias("example"),
+        F.array(F.min("token_id"), F.max("token_id")).alias("examples"),
         F.min("software").alias("software"),
         F.min("address").alias("address"),
     )
@@ -104,7 +104,7 @@ def _joined(windows: DataFrame, seconds: int) -> DataFrame:
             F.sum("tries").alias("events"),
             F.max("ids").alias("most_ids"),
             F.min("usual").alias("usual"),
-            F.array_sort(F.collect_set("example")).alias("examples"),
+            F.array_distinct(F.flatten(F.collect_set("examples"))).alias("examples"),
             F.array_sort(F.collect_set("software")).alias("clients"),
             F.min("address").alias("address"),
         )
@@ -125,6 +125,6 @@ def _findings(bursts: DataFrame) -> DataFrame:
             ("usual in an hour", F.round("usual", 2)),
             ("attempts", F.col("events")),
             ("clients", some(F.col("clients"))),
-            ("ids, for example", some(F.slice("examples", 1, EXAMPLES))),
+            ("ids, for example", F.array_join(F.slice("examples", 1, EXAMPLES), ", ")),
         ],
     )

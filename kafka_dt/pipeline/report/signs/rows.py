@@ -73,6 +73,12 @@ def collected(findings: DataFrame) -> tuple[Finding, ...]:
     return tuple(_finding(row) for row in findings.select(*kept, *millis).collect())
 
 
+def counts(findings: DataFrame) -> dict[tuple[IncidentKind, Severity], int]:
+    """Count findings by kind and severity."""
+    rows = findings.groupBy("kind", "severity").agg(F.count("*")).collect()
+    return {(IncidentKind(kind), Severity(severity)): count for kind, severity, count in rows}
+
+
 def _finding(row: Row) -> Finding:
     return Finding(
         kind=IncidentKind(row["kind"]),

@@ -39,22 +39,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+    from kafka_dt.pipeline.report.store import Work
 
 
-def stolen_tokens(usage: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
+def stolen_tokens(usage: DataFrame, lives: DataFrame, thresholds: Thresholds, work: Work) -> DataFrame:
     """Find tokens that somebody else seems to have; one finding a token.
 
     Args:
         usage: as `usage.logins_by_place` makes it.
         lives: as `lives.token_lives` makes them.
         thresholds: where the lines are.
+        work: keeps what is used more than once.
     """
-    judged = _judged(_with_history(usage, lives, thresholds), usage, thresholds)
-    return _findings(judged.where(F.col("case").isNotNull()), _habits(judged))
+    rows = work("history", _with_history(usage, lives, thresholds))
+    odd = work("odd", _judged(rows, usage, thresholds).where(F.col("case").isNotNull()))
+    return _findings(odd, _habits(rows, odd))
 
 
 def _with_history(usage: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Add to each use by a token when the token's history ends, and since when each part of the use is known of it."""
+    """Add to each use by a token when its history ends, since when each part of it is known, and until when usual."""
     share = (F.col("max_time") - F.col("created_at")) * F.lit(thresholds.history_of_life)
     length = F.least(F.lit(thresholds.history), F.greatest(F.lit(thresholds.shortest_history), share))
     tokens = lives.where(F.col("logins") > thresholds.history_logins).select(
@@ -70,20 +73,18 @@ def _with_history(usage: DataFrame, lives: DataFrame, thresholds: Thresholds) ->
     rows = usage.join(tokens, "token_id")
     for name, columns in since.items():
         rows = rows.withColumn(name, F.min("first_seen").over(Window.partitionBy("token_id", *columns)))
-    return rows
-
-
-def _judged(rows: DataFrame, usage: DataFrame, thresholds: Thresholds) -> DataFrame:
-    token = Window.partitionBy("token_id")
     usual = {
         "history_logins": F.sum(F.when(_usual("first_seen"), F.col("logins"))),
         "usual_subnet_until": F.max(F.when(_usual("subnet_since"), F.col("last_seen"))),
         "usual_client_until": F.max(F.when(_usual("software_since") & _usual("client_since"), F.col("last_seen"))),
         "token_since": F.min("first_seen"),
     }
-    for name, value in usual.items():
-        rows = rows.withColumn(name, value.over(token))
-    rows = rows.where(F.col("history_logins") >= thresholds.history_logins)
+    token = Window.partitionBy("token_id")
+    rows = rows.withColumns({name: value.over(token) for name, value in usual.items()})
+    return rows.where(F.col("history_logins") >= thresholds.history_logins)
+
+
+def _judged(rows: DataFrame, usage: DataFrame, thresholds: Thresholds) -> DataFrame:
     known = _known_of_owners(rows, usage)
     for name in ("subnet", "software"):
         since = F.min("since").alias(f"owner_{name}_since")
@@ -136,11 +137,12 @@ def _unknown_before(owner_since: str, since: str) -> Column:
     return F.col(owner_since).isNull() | (F.col(owner_since) >= F.col(since))
 
 
-def _habits(judged: DataFrame) -> DataFrame:
+def _habits(rows: DataFrame, odd: DataFrame) -> DataFrame:
     """Tell the usual places of each token of which anything is unusual."""
-    odd = judged.where(F.col("case").isNotNull()).select("token_id").distinct()
+    place = ["token_id", "address", "software", "software_version", "client"]
+    usual = rows.join(odd.select("token_id").distinct(), "token_id", "left_semi")
+    usual = usual.join(odd.select(*place), place, "left_anti")
     newest = Window.partitionBy("token_id").orderBy(F.desc("logins"), "address", "software", "client")
-    usual = judged.where(F.col("case").isNull()).join(odd, "token_id", "left_semi")
     return (
         usual.withColumn("rank", F.row_number().over(newest))
         .where(F.col("rank") <= SHOWN)

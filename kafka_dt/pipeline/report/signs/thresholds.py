@@ -29,8 +29,9 @@ class Thresholds:
     allows as much."""
     guess_window: timedelta = timedelta(hours=1)
     """In which unknown ids are counted."""
-    guessed_ids: int = 10
-    """How many different unknown ids of an address in a window are no typing errors."""
+    guessed_ids: int = 5
+    """How many different unknown ids of an address in a window are no typing errors: who has copied an id wrongly
+    notices at the second or third try."""
     guess_factor: float = 5.0
     """How many times what is usual for that address they have to be: a proxy with stale clients behind it always has
     some."""

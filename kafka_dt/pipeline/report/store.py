@@ -1,0 +1,82 @@
+"""Where an analysis leaves what it made: the Parquet output, from which all that follows is read again.
+
+    store = Store(spark, "/reports/parquet")
+    store.begin()
+    usage = store.keep(Output.USAGE, logins_by_place(events))
+    ...
+    store.clear_work()
+
+A frame that was kept is a plain read of files: it is computed once, takes no memory, and the plan of what is made of
+it does not contain its own. (Spark's cache does the first only: plans of a dozen steps grow beyond any memory.)
+
+Source: Spark SQL, "Parquet files"
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.pipeline.parquet import write_parquet
+from kafka_dt.pipeline.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Work = Callable[[str, DataFrame], DataFrame]
+    """`Store.work`."""
+
+_WORK: Final = "_work"
+"""What is needed for a while only; readers of Parquet pass over names that begin with `_`."""
+
+
+class Output(StrEnum):
+    """What a report leaves for machines, a folder each."""
+
+    ACTIVITY = "activity"
+    USAGE = "usage"
+    TOKENS = "tokens"
+    ALIVE = "alive"
+    ATTENTION = "attention"
+    FINDINGS = "findings"
+    BLAST_RADIUS = "blast_radius"
+    REACHABLE_LOGINS = "reachable_logins"
+
+
+class Store:
+    """The output of one report.
+
+    Args:
+        spark: writes and reads.
+        root: path or URI of a directory.
+    """
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark = spark
+        self._storage = Storage(spark, root)
+        self.root = self._storage.root
+        """The URI of the directory."""
+
+    def begin(self) -> None:
+        """Delete what an earlier report has left; other things in the directory stay."""
+        for name in (_WORK, *Output):
+            self._storage.delete(name)
+
+    def keep(self, output: Output, frame: DataFrame) -> DataFrame:
+        """Write an output, and give it as it was written."""
+        return self._written(output, frame)
+
+    def work(self, name: str, frame: DataFrame) -> DataFrame:
+        """Write something that is needed until `clear_work`, and give it as it was written."""
+        return self._written(f"{_WORK}/{name}", frame)
+
+    def clear_work(self) -> None:
+        """Delete what is no output."""
+        self._storage.delete(_WORK)
+
+    def _written(self, name: str, frame: DataFrame) -> DataFrame:
+        uri = self._storage.uri(name)
+        write_parquet(frame, uri)
+        return self._spark.read.schema(frame.schema).parquet(uri)

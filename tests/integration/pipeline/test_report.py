@@ -1,0 +1,232 @@
+"""`kafka-dt pipeline report` on a real Spark: one run over the stories of `tests/support/stories_of_theft.py`.
+
+The command runs once, with everything that it can say, and each test looks at another part of what it left.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_dt.cli.pipeline_report import report
+from kafka_dt.pipeline.findings import IncidentKind
+from kafka_dt.pipeline.report.blast import Start, blast_radius, reachable_logins
+from kafka_dt.pipeline.report.collecting import rows_of
+from tests.support import stories_of_theft as stories
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Py4J leaves its sockets to the garbage collector."""
+STEALERS = (stories.ELSEWHERE, stories.OTHER_CLIENT, stories.FIRST_DAY, stories.MOVED_AND_CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the command has left."""
+
+    table: Path
+    to: Path
+    printed: Mapping[str, Any]
+    document: Mapping[str, Any]
+
+    def parquet(self, spark: SparkSession, name: str) -> DataFrame:
+        return spark.read.parquet(str(self.to / "parquet" / name))
+
+    def finding(self, subject: str) -> Mapping[str, Any]:
+        (found,) = (each for each in self.document["findings"] if each["subject"] == subject)
+        return found
+
+    def evidence(self, subject: str) -> Mapping[str, str]:
+        return {each["label"]: each["text"] for each in self.finding(subject)["evidence"]}
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("report")
+    table, to = folder / "table", folder / "to"
+    stories.whole_story().write(spark, table)
+    result = run(table, to, "--at", "2026-03-06T00:00:00Z", "--owner", stories.YARN, "--output", "json")
+    assert result.exit_code == 0, result.output
+    return Made(table, to, json.loads(result.stdout), json.loads((to / "report.json").read_text()))
+
+
+def run(table: Path, to: Path, *more: str) -> Result:
+    return CliRunner().invoke(report, ["--table", str(table), "--to", str(to), *more])
+
+
+def test_every_theft_is_found_and_nothing_that_only_looks_like_one(made: Made) -> None:
+    found = {(IncidentKind(each["kind"]), each["subject"]) for each in made.document["findings"]}
+    assert found == stories.FOUND
+
+
+def test_findings_say_what_was_unusual_and_what_is_usual(made: Made) -> None:
+    cases = {subject: made.evidence(subject)["what is unusual"] for subject in STEALERS}
+    assert cases == {
+        stories.ELSEWHERE: "elsewhere",
+        stories.OTHER_CLIENT: "another client",
+        stories.FIRST_DAY: "stranger on the first day",
+        stories.MOVED_AND_CHANGED: "moved and changed",
+    }
+    evidence = made.evidence(stories.ELSEWHERE)
+    assert evidence["unusual addresses"] == "203.0.113.9"
+    assert evidence["in networks"] == "203.0.113.0/24"
+    assert evidence["usual networks"] == "10.0.2.0/24"
+    assert evidence["usual clients"] == "apache-kafka-java 3.9.1 as etl-#"
+    assert evidence["usual use last seen"] == "2026-03-05 23:00:00 UTC"
+
+
+def test_a_finding_says_when_and_how_often(made: Made) -> None:
+    finding = made.finding(stories.ELSEWHERE)
+    assert finding["first_seen"] == "2026-03-04T13:00:00+00:00"
+    assert finding["last_seen"] == "2026-03-04T14:40:00+00:00"
+    assert finding["events"] == 6
+    assert (finding["owner"], finding["address"]) == ("User:bob", "203.0.113.9")
+
+
+def test_use_after_revocation_is_graver_from_a_place_where_the_token_never_was(made: Made) -> None:
+    assert made.finding(stories.TRIED_ELSEWHERE)["severity"] == "high"
+    assert made.finding(stories.TRIED_ELSEWHERE)["events"] == 2
+    assert made.finding(stories.TRIED_AT_HOME)["severity"] == "medium"
+    assert made.evidence(stories.TRIED_AT_HOME)["in a network new to the token"].startswith("no")
+
+
+def test_guesses_are_counted_by_different_ids_and_by_network_where_no_address_stands_out(made: Made) -> None:
+    assert made.evidence(stories.GUESSER)["different unknown ids in an hour"] == "15"
+    assert made.finding(stories.GUESSER)["address"] == stories.GUESSER
+    assert made.evidence(stories.GUESSING_NETWORK)["different unknown ids in an hour"] == "15"
+
+
+def test_a_renewal_by_who_may_not_proves_that_he_has_the_hmac(made: Made) -> None:
+    assert made.finding(stories.STRANGER)["severity"] == "high"
+    assert made.evidence(stories.STRANGER)["renewed or tried by"] == "User:trent"
+    assert made.evidence(stories.STRANGER)["refused, the HMAC was right"] == "1"
+    assert made.evidence(stories.NEW_RENEWER)["renewed or tried by"] == "User:mallory"
+    assert made.evidence(stories.NEW_RENEWER)["usually renewed by"] == stories.YARN
+
+
+def test_findings_come_with_the_commands_to_run_next(made: Made) -> None:
+    commands = "\n".join(each.get("command", "") for each in made.finding(stories.ELSEWHERE)["responses"])
+    assert "kafka-dt token expire --command-config admin.properties" in commands
+    assert f"--table={made.table}" in commands
+
+
+def test_lists_have_the_tokens_that_somebody_should_look_at(made: Made) -> None:
+    expiring = {row["token_id"]: row["renewable"] for row in made.document["expiring"]["rows"]}
+    assert expiring == {"ends-soon": True, "ends-for-good": False}
+    assert [row["token_id"] for row in made.document["never_used"]["rows"]] == ["unused"]
+    old = {row["token_id"]: row["lived"] for row in made.document["past_half"]["rows"]}
+    assert old["ends-for-good"] == pytest.approx(22.5 / 24)
+    assert "usual" in old
+    assert "unused" not in old
+
+
+def test_living_tokens_are_counted_by_owner_requester_and_renewer(made: Made) -> None:
+    alive = made.document["alive"]
+    last = {role: {name: values[-1] for name, values in alive[role]["values"].items()} for role in alive}
+    assert last["renewer"][stories.YARN] == 4
+    assert last["renewer"]["User:mallory"] == 3
+    assert last["requester"]["User:portal"] == 2
+    assert sum(last["owner"].values()) == made.document["alive_now"]
+
+
+def test_logins_are_counted_by_mechanism_and_refusals_by_reason(made: Made) -> None:
+    logins = {name: sum(values) for name, values in made.document["logins"]["values"].items()}
+    refusals = {name: sum(values) for name, values in made.document["refusals"]["values"].items()}
+    events = stories.whole_story().events
+    logged_in = [event for event in events if (event.type, event.outcome) == ("login", "ok")]
+    assert logins == {
+        "SCRAM-SHA-512 by token": sum(bool(event.by_token) for event in logged_in),
+        "GSSAPI": sum(not event.by_token for event in logged_in),
+    }
+    assert refusals["DELEGATION_TOKEN_OWNER_MISMATCH"] == 1
+    assert refusals["unsupported_mechanism"] == 1
+    assert sum(refusals.values()) == sum(event.outcome == "refused" for event in events)
+    assert made.document["events"] == len(events)
+
+
+def test_a_token_from_before_the_table_is_known_by_its_use(made: Made, spark: SparkSession) -> None:
+    tokens = made.parquet(spark, "tokens")
+    ((owner, known),) = tokens.where("token_id = 'older'").select("owner", "created_known").collect()
+    assert (owner, known) == ("User:lee", False)
+    assert tokens.where("token_id like 'guess%' or token_id = 'stale'").count() == 0
+
+
+def test_a_renewer_exposes_the_tokens_that_it_may_renew(made: Made) -> None:
+    blast = made.document["blast"]
+    exposed = {each["node"] for each in blast["reached"] if each["exposed"] and each["step"]}
+    assert exposed == {"usual", stories.NEW_RENEWER, stories.STRANGER, "renewed-in-turn"}
+    (home,) = (each for each in blast["reached"] if each["node"] == "10.0.10.7")
+    assert not home["exposed"]
+    assert [hop["relation"] for hop in home["path"]] == ["may renew", "logged in from"]
+    assert made.printed["exposed"] == {"token": 4}
+
+
+def test_a_machine_exposes_who_logs_in_there_and_all_tokens_of_them(made: Made, spark: SparkSession) -> None:
+    lives, usage = made.parquet(spark, "tokens"), made.parquet(spark, "usage")
+    radius = blast_radius(lives, usage, Start.address("10.0.1.5"), 2, lambda _name, frame: frame.cache())
+    reached = {row["node"]: row for row in rows_of(radius)}
+    assert [hop["node"] for hop in reached["usual"]["path"]] == ["User:alice", "usual"]
+    assert reached["usual"]["exposed"]
+    assert reached["usual"]["step"] == 2
+    assert {row["address"] for row in rows_of(reachable_logins(usage, radius))} >= {"10.0.1.5", "10.0.1.10"}
+
+
+def test_the_parquet_output_has_everything(made: Made, spark: SparkSession) -> None:
+    names = {path.name for path in (made.to / "parquet").iterdir()}
+    assert names == {
+        "activity", "alive", "attention", "blast_radius", "findings", "reachable_logins", "tokens", "usage",
+    }  # fmt: skip
+    assert made.parquet(spark, "findings").count() == len(stories.FOUND)
+    assert made.parquet(spark, "activity").groupBy().sum("events").first()[0] == made.document["events"]
+
+
+def test_the_page_is_one_file_for_its_owner_that_names_nothing_as_markup(made: Made) -> None:
+    page = made.to / "report.html"
+    text = page.read_text(encoding="utf-8")
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert "<img src=x" not in text
+    assert "\u202e" not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;\\u202e&lt;/script&gt;" in text
+
+
+def test_an_owner_that_nobody_knows_is_one_line(made: Made, tmp_path: Path) -> None:
+    result = run(made.table, tmp_path, "--at", "2026-03-02T02:00:00Z", "--owner", "User:nobody")
+    assert result.exit_code == 1
+    assert "nothing in the table is about 'User:nobody'" in result.output
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_an_instant_before_the_first_event_is_one_line(made: Made, tmp_path: Path) -> None:
+    result = run(made.table, tmp_path, "--at", "2026-03-01")
+    assert result.exit_code == 1
+    assert "the table has no event until 2026-03-01T00:00:00+00:00" in result.output
+
+
+def test_no_table_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    assert spark
+    result = run(tmp_path / "nothing", tmp_path / "to")
+    assert result.exit_code == 1
+    assert "is no table of audit events" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--owner", "User:a", "--address", "10.0.0.1"], "not both"),
+        (["--owner", "alice"], "write User:alice"),
+        (["--at", "yesterday"], "is not ISO 8601"),
+    ],
+)
+def test_wrong_usage_is_told_before_spark_starts(options: list[str], says: str, tmp_path: Path) -> None:
+    result = run(tmp_path, tmp_path, *options)
+    assert result.exit_code == 2
+    assert says in result.output

@@ -1,0 +1,103 @@
+"""The parts of the report that have an oracle in Python: networks, client ids, living tokens over time."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.alive import Role, alive_over_time
+from kafka_dt.pipeline.report.collecting import alive_series
+from kafka_dt.pipeline.report.contents import OTHER
+from kafka_dt.pipeline.report.places import client_shape, subnet
+from kafka_dt.pipeline.report.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Py4J leaves its sockets to the garbage collector."""
+BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+SHAPES = {
+    "etl-7f9c4b-x2k9q": "etl-#",
+    "etl-5d8c7d-bcdfg": "etl-#",
+    "consumer-orders-12": "consumer-orders-#",
+    "spark-executor-3f2a9c1e-aa01-4c44-9b1e-0123456789ab-17": "spark-executor-#",
+    "Console": "console",
+    "": "",
+}
+
+
+def test_addresses_are_compared_by_the_networks_that_ipaddress_knows(spark: SparkSession) -> None:
+    chance = random.Random(7)  # noqa: S311 - test data
+    texts = [str(ipaddress.IPv4Address(chance.getrandbits(32))) for _ in range(100)]
+    for _ in range(150):
+        # Runs of zeros, so that :: stands anywhere.
+        groups = [0 if chance.random() < 0.5 else chance.getrandbits(16) for _ in range(8)]
+        texts.append(str(ipaddress.IPv6Address(sum(group << 16 * place for place, group in enumerate(groups)))))
+    texts += ["::", "::1", "fe80::1", "1::"]
+    networks = _of(spark, texts)
+    for text in texts:
+        address = ipaddress.ip_address(text)
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        prefix = 24 if (mapped or address).version == 4 else 64
+        expected = ipaddress.ip_network(f"{mapped or text}/{prefix}", strict=False)
+        found = networks[text]
+        assert found is not None
+        assert ipaddress.ip_network(found) == expected, text
+
+
+def test_what_is_no_plain_address_is_a_place_all_the_same(spark: SparkSession) -> None:
+    odd = ["::ffff:10.1.2.3", "fe80::1%eth0", "unknown", "host.example", None]
+    assert list(_of(spark, odd).values()) == ["10.1.2.0/24", "fe80:0:0:0::/64", "unknown", "host.example", "unknown"]
+
+
+def _of(spark: SparkSession, texts: list[str] | list[str | None]) -> dict[str | None, str]:
+    rows = spark.createDataFrame([(text,) for text in texts], "address string")
+    return {row[0]: row[1] for row in rows.select("address", subnet(F.col("address"))).collect()}
+
+
+def test_client_ids_are_compared_without_what_each_start_changes(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(text,) for text in SHAPES], "client string")
+    found = {row[0]: row[1] for row in rows.select("client", client_shape(F.col("client"))).collect()}
+    assert found == SHAPES
+
+
+def test_living_tokens_are_those_that_began_and_did_not_end(spark: SparkSession) -> None:
+    chance = random.Random(11)  # noqa: S311 - test data
+    timeline = Timeline.over(BEGIN + timedelta(hours=5), BEGIN + timedelta(days=20))
+    tokens = []
+    for _ in range(300):
+        begin = BEGIN + timedelta(minutes=chance.randrange(-5_000, 25_000))
+        end = begin + timedelta(minutes=chance.randrange(12_000)) if chance.random() < 0.8 else None
+        login = begin + timedelta(hours=1) if chance.random() < 0.5 else None
+        renewers = chance.sample(["User:a", "User:b", "User:c", "User:d"], chance.randrange(3))
+        tokens.append((renewers, begin, end, login))
+    lives = spark.createDataFrame(
+        [(renewers, *instants, "User:o", None) for renewers, *instants in tokens],
+        "renewers array<string>, created_at timestamp, ended_at timestamp, last_login timestamp, owner string, "
+        "requester string",
+    )
+    by_role = alive_series(alive_over_time(lives, timeline, top=2), timeline)
+    found = by_role[Role.RENEWER.value]
+
+    top = [name for name, _ in sorted(_named(tokens).items(), key=lambda each: (-each[1], each[0]))[:2]]
+    expected = {name: [0] * len(found.instants) for name in [*top, OTHER]}
+    for renewers, begin, end, login in tokens:
+        until = end or (login or begin) + timedelta(days=1)
+        for name in renewers or ["(nobody)"]:
+            for place, instant in enumerate(found.instants):
+                expected[name if name in top else OTHER][place] += begin <= instant < until
+    assert {name: list(values) for name, values in found.values.items()} == expected
+    assert list(found.values)[-1] == OTHER
+    assert list(by_role[Role.OWNER.value].values) == ["User:o"]
+    assert list(by_role[Role.REQUESTER.value].values) == ["(nobody)"]
+
+
+def _named(tokens: list[tuple[list[str], datetime, datetime | None, datetime | None]]) -> Counter[str]:
+    return Counter(name for renewers, *_ in tokens for name in renewers or ["(nobody)"])

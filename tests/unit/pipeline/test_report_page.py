@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from kafka_dt.pipeline.report.documents import as_json
+from kafka_dt.pipeline.report.page import html
+from kafka_dt.pipeline.report.page.charts import COLOURS, label
+from tests.support.report_contents import HOSTILE, contents, empty
+
+BESIDES_TEXT = {"script", "style"}
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page, as far as a test asks."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open = [tag] if tag in BESIDES_TEXT else []
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in BESIDES_TEXT:
+            self._open = []
+
+    def handle_data(self, data: str) -> None:
+        if not self._open:
+            self.words.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return Page(html(contents()))
+
+
+def test_names_are_text_wherever_they_stand(page: Page) -> None:
+    assert len(page.of("script")) == 3
+    assert not page.of("img")
+    assert HOSTILE in "".join(page.words)
+
+
+def test_what_does_not_print_is_shown_as_an_escape(page: Page) -> None:
+    text = "".join(page.words)
+    assert "etl\\u202egnp.exe\\x1b[2J" in text
+    assert text.replace("\n", "").isprintable()
+
+
+def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
+    sources = [
+        value
+        for _, attributes in page.elements
+        for name, value in attributes.items()
+        if name in {"src", "href", "srcset", "data", "action"} and value
+    ]
+    assert all(source.startswith(("#", "data:")) for source in sources)
+
+
+def test_only_the_scripts_of_the_page_may_run(page: Page) -> None:
+    (policy,) = (each["content"] for each in page.of("meta") if each.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "script-src 'unsafe-inline'" not in policy
+
+
+def test_plots_and_headings_have_names_for_who_does_not_see_them(page: Page) -> None:
+    plots = [each for each in page.of("div") if each.get("role") == "img"]
+    assert plots
+    assert all(each.get("aria-label") for each in plots)
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    assert all(each["aria-labelledby"] in ids for each in page.of("section"))
+    assert all(each["href"] and each["href"].removeprefix("#") in ids for each in page.of("a"))
+
+
+def test_every_plot_has_its_place(page: Page) -> None:
+    text = html(contents())
+    (figures,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', text)
+    places = {each.get("id") for each in page.of("div")}
+    assert {f"plot-{name}" for name in json.loads(figures)} <= places
+
+
+def test_a_list_that_is_cut_says_so(page: Page) -> None:
+    assert "the first 25 of 1,200, the Parquet output has all" in "".join(page.words)
+
+
+def test_a_report_of_nothing_has_a_page(page: Page) -> None:
+    text = "".join(Page(html(empty())).words)
+    assert "None was found." in text
+    assert "Blast radius" not in text
+    assert page
+
+
+def test_a_name_in_a_plot_is_short_and_no_markup() -> None:
+    assert label("<b>bold</b>") == "&lt;b&gt;bold&lt;/b&gt;"
+    assert label("x" * 100) == "x" * 39 + "…"
+    assert label("a\u202eb") == "a\\u202eb"
+    assert len(set(COLOURS)) == len(COLOURS)
+
+
+def test_the_document_has_what_the_page_has_and_the_commands() -> None:
+    document = json.loads(as_json(contents()))
+    assert document["version"] == 1
+    assert document["expiring"]["total"] == 1200
+    assert document["alive"]["owner"]["values"]["User:alice"] == [5] * 30
+    assert document["lines"]["expiring_within"] == 7200
+    assert document["findings"][0]["responses"]
+    assert document["blast"]["reached"][1]["path"][0]["relation"] == "owns"
+    assert {"kind": "stolen_token", "severity": "high", "count": 1} in document["finding_counts"]
