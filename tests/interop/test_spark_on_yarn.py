@@ -1,4 +1,4 @@
-"""An unmodified Spark 4.0 job on a YARN with Kerberos: its own token provider gets its token from kafka-dt.
+"""An unmodified Spark 4.0 job on a YARN with Kerberos, as docs/spark.md starts it: Spark gets its token from kafka-dt.
 
 The driver has a keytab; the executor has none and logs in by the token, with SCRAM-SHA-512, to a real broker that
 shares ZooKeeper and the key with kafka-dt. That broker takes no Kerberos, so nothing but a token gets in.
@@ -16,10 +16,12 @@ from tests.interop.conftest import unavailable
 from tests.interop.test_kerberos import SERVICE, kerberos_properties
 from tests.support.broker import USERS, Broker
 from tests.support.client_config import plain
+from tests.support.documents import blocks
 from tests.support.java import Java
 from tests.support.kdc import REALM, Kdc, missing
 from tests.support.maven import SPARK_KAFKA, YARN, Bundle, Classpath
 from tests.support.server import KafkaDt
+from tests.support.spark_submit import documented
 from tests.support.yarn import Yarn
 
 JOB = Path(__file__).parent.parent / "support" / "spark_job.py"
@@ -64,14 +66,14 @@ async def test_a_spark_job_gets_its_token_by_kerberos_and_its_executor_logs_in_w
     broker: Broker,
     classpath_of: Callable[[Bundle], Classpath],
 ) -> None:
+    command = next(documented(block) for block in blocks("docs/spark.md", "sh") if "--master yarn" in block.text)
+    assert command.configuration.keys() >= {"spark.kerberos.principal", "spark.kerberos.keytab"}
     before = await tokens_of_alice(broker)
     configuration = {
+        **command.configuration,
         "spark.kerberos.principal": f"alice@{REALM}",
         "spark.kerberos.keytab": str(kdc.keytab("alice")),
         "spark.kafka.clusters.here.auth.bootstrap.servers": kerberos_server.sasl,
-        "spark.kafka.clusters.here.target.bootstrap.servers.regex": ".*",
-        "spark.kafka.clusters.here.security.protocol": "SASL_PLAINTEXT",
-        "spark.kafka.clusters.here.sasl.kerberos.service.name": "kafka",
         # There is neither here.
         "spark.security.credentials.hive.enabled": "false",
         "spark.security.credentials.hbase.enabled": "false",

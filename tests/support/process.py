@@ -42,15 +42,22 @@ class ChildProcess:
         command: program and arguments; the program is looked up in PATH.
         log: the file that receives standard output and standard error, appended to.
         environment: variables to set over those of this process.
+        folder: where it runs; as this process without it.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.log = log
         self._command = list(command)
         self._environment = dict(environment or {})
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._log_offset = 0
         self.pid: int | None = None
@@ -79,6 +86,7 @@ class ChildProcess:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 env={**os.environ, **self._environment},
+                cwd=self._folder,
                 start_new_session=True,
             )
         assert self._process.stdout is not None
@@ -105,6 +113,11 @@ class ChildProcess:
             if time.monotonic() > deadline:
                 raise self.failure(f"did not write {pattern!r} within {timeout_s:g} s")
             time.sleep(POLL_S)
+
+    def wait(self, timeout_s: float) -> int:
+        """Wait until it ends by itself and give its exit status; raises subprocess.TimeoutExpired."""
+        assert self._process is not None
+        return self._process.wait(timeout_s)
 
     def failure(self, reason: str) -> ProcessFailed:
         """An error that shows the last lines of the output."""

@@ -1,31 +1,29 @@
-"""A structured-streaming job: copies what is in one topic to another and ends.
+"""A structured-streaming job that knows nothing of tokens: copies what comes into one topic to another, for ever.
 
-Arguments: a file with the options of source and sink as JSON, the topic to read, the topic to write, a folder for
-checkpoints.
+Arguments: the brokers, the topic to read, the topic to write, a folder for checkpoints. Everything about logins comes
+from the configuration that `spark-submit` is given, and from whoever has started Spark before.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 
-def main(options: Path, source: str, sink: str, checkpoints: str) -> None:
-    """Copy once and stop."""
+def main(brokers: str, source: str, sink: str, checkpoints: str) -> None:
+    """Copy until somebody stops it."""
     spark = SparkSession.builder.appName("copy").getOrCreate()
-    kafka = json.loads(options.read_text())
+    kafka = {"kafka.bootstrap.servers": brokers}
     records = (
         spark.readStream.format("kafka")
         .options(**kafka, subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="300")
         .load()
     )
     copied = records.select("key", "value", "partition").writeStream.format("kafka").options(**kafka, topic=sink)
-    copied.option("checkpointLocation", checkpoints).trigger(availableNow=True).start().awaitTermination()
-    spark.stop()
+    copied.option("checkpointLocation", checkpoints).trigger(processingTime="300 milliseconds").start()
+    spark.streams.awaitAnyTermination()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    main(*sys.argv[1:])

@@ -5,7 +5,6 @@ transactional ids that begin with `alice-`; nobody else may do anything until a 
 topics, and leaves all brokers running.
 
     KAFKA_DT_TEST_UPSTREAM     the release of the cluster: 4.x (default) or 3.9
-    KAFKA_DT_TEST_SOAK         anything: what takes most of a minute is run as well
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from tests.support.tls_material import Identity, authority, leaf
 from tests.support.zookeeper import make_chroot
 
 RELEASE: Final = os.environ.get("KAFKA_DT_TEST_UPSTREAM", "4.x")
-collect_ignore = [] if os.environ.get("KAFKA_DT_TEST_SOAK") else ["test_gateway_spark.py"]
 ALICES: Final = "alice-"
 HOST_NAME: Final = "broker-{id}.gateway.test"
 """How the listener with TLS names the brokers."""

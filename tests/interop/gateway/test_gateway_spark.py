@@ -1,79 +1,137 @@
-"""An unmodified structured-streaming job of Spark 4.0 reads and writes through the gateway with a token."""
+"""Spark 4.0 reads and writes through the gateway with tokens: the programs and commands of docs/spark.md."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import asyncio
+import re
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import javaproperties
 import pytest
 
-from kafka_dt.client import DelegationToken
+from kafka_dt.client import DelegationToken, Renewal, settings
+from kafka_dt.files import replace_file
+from tests.support.broker import USERS
+from tests.support.client_config import plain
+from tests.support.documents import blocks
 from tests.support.gateway import Gateway
 from tests.support.java import Java
 from tests.support.maven import SPARK_KAFKA, Bundle, Classpath
+from tests.support.properties import write_properties
+from tests.support.raw import LoginRefused
 from tests.support.records_client import ReadBack, RecordsClient
+from tests.support.spark_submit import CLUSTER, SparkSubmit, Submitted, documented, program_of
 
+PAGE: Final = "docs/spark.md"
 JOB: Final = Path(__file__).parents[2] / "support" / "spark_stream_job.py"
-JOB_TIMEOUT_S: Final = 200.0
-COUNT: Final = 1_000
+COUNT: Final = 200
+SESSION_MS: Final = 6_000
+"""How long a token lives, and so a session with it, unless it is renewed."""
+START_S: Final = 120.0
+SEEN_S: Final = 30.0
+HMAC: Final = re.compile(rb"[A-Za-z0-9+/]{86}==")
+QUERY_STARTED: Final = re.compile(r"Starting \[id = [0-9a-f-]+, runId = ")
 
 
-class Spark:
-    """Runs the job with `spark-submit` on one thread."""
+class Topics:
+    """One topic that Spark copies to another."""
 
-    def __init__(self, java: Java, jars: Classpath, folder: Path) -> None:
-        self._java_home = str(java.executable.resolve().parent.parent)
-        self._jars = jars
-        self._folder = folder
+    def __init__(self, records: RecordsClient, java: dict[str, str], source: str, sink: str) -> None:
+        self._records = records
+        self._java = java
+        self.source = source
+        self.sink = sink
+        self._sent = 0
 
-    def copy(self, source: str, sink: str, options: dict[str, str]) -> None:
-        """Copy what is in a topic to another."""
-        file = self._folder / "options.json"
-        file.touch(mode=0o600)
-        file.write_text(json.dumps(options))
-        configuration = {
-            "spark.jars": ",".join(map(str, self._jars)),
-            "spark.ui.enabled": "false",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "512m",
-        }
-        command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
-        command += [part for name, text in configuration.items() for part in ("--conf", f"{name}={text}")]
-        command += [str(JOB), str(file), source, sink, str(self._folder / "checkpoints")]
-        log = self._folder / "spark.log"
-        with log.open("w") as output:
-            done = subprocess.run(
-                command,
-                cwd=self._folder,
-                env={**os.environ, "JAVA_HOME": self._java_home, "PYSPARK_PYTHON": sys.executable},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=JOB_TIMEOUT_S,
-                check=False,
-            )
-        assert done.returncode == 0, log.read_text()[-4000:]
+    def send(self) -> None:
+        """Send some more records."""
+        assert self._records.send(self._java, self.source, COUNT, first=self._sent) == COUNT
+        self._sent += COUNT
+
+    def check(self) -> None:
+        """See that all of them, and no others, are copied once each and in order."""
+        found = self._records.read(self._java, self.sink, self._sent)
+        assert found == ReadBack.of(self._sent, partitions=2)
+
+    async def pass_through(self) -> None:
+        """Both, while the event loop runs."""
+        await asyncio.to_thread(self.send)
+        await asyncio.to_thread(self.check)
 
 
 @pytest.fixture
-def spark(java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path: Path) -> Spark:
-    return Spark(java, classpath_of(SPARK_KAFKA), tmp_path)
+def topics(gateway: Gateway, alice: DelegationToken, make_topic: Callable[..., str], records: RecordsClient) -> Topics:
+    return Topics(records, gateway.settings(alice, "java"), make_topic(1, 2), make_topic(2, 1))
 
 
-def test_a_streaming_job_copies_a_topic(
-    gateway: Gateway,
-    alice: DelegationToken,
-    make_topic: Callable[..., str],
-    records: RecordsClient,
-    spark: Spark,
+@pytest.fixture
+def spark(java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path: Path) -> SparkSubmit:
+    return SparkSubmit(java, classpath_of(SPARK_KAFKA), tmp_path / "spark")
+
+
+def command_of(program: str, brokers: str) -> Submitted:
+    """The manual's command that starts a program, for other brokers."""
+    text = next(block for block in blocks(PAGE, "sh") if program in block.text)
+    here = text.text.replace("kafka.example.com:9092", brokers).replace(r"kafka\.example\.com:9092", re.escape(brokers))
+    return documented(replace(text, text=here))
+
+
+def hand(token: DelegationToken, file: Path) -> None:
+    replace_file(file, javaproperties.dumps(settings(token, "java")))
+
+
+def check_secrets(spark: SparkSubmit) -> None:
+    """See that no HMAC is in a log, an event log or a checkpoint."""
+    files = dict(spark.written())
+    assert any(b"SparkListenerApplicationStart" in content for content in files.values())
+    assert [path for path, content in files.items() if HMAC.search(content)] == []
+
+
+async def test_a_running_query_goes_on_with_its_token_renewed_and_with_the_next_token(
+    gateway: Gateway, topics: Topics, spark: SparkSubmit, tmp_path: Path
 ) -> None:
-    source, sink = make_topic(1, 2), make_topic(2, 1)
-    client = gateway.settings(alice, "java")
-    records.send(client, source, COUNT)
-    spark.copy(source, sink, gateway.settings(alice, "spark"))
-    assert records.read(client, sink, COUNT) == ReadBack.of(COUNT, partitions=2)
+    command = command_of("with_token.py", gateway.sasl)
+    program = spark.write(program_of(PAGE, command.program), command.program)
+    file = tmp_path / "token.properties"
+    arguments = [str(file), str(JOB), gateway.sasl, topics.source, topics.sink, str(spark.folder / "checkpoints")]
+    async with gateway.client("alice") as client:
+        first = await client.create()
+        hand(first, file)
+        expiry = await client.renew(first.hmac, SESSION_MS)
+        renewal = Renewal(replace(first, expiry_timestamp_ms=expiry), client.renew, period_ms=SESSION_MS)
+        with spark.running(program, arguments, command.configuration, master=CLUSTER) as job:
+            async with renewal:
+                await asyncio.to_thread(job.wait_for, "Streaming query made progress", START_S)
+                await topics.pass_through()
+                # The sessions that there are now end before the token would have, had it not been renewed again.
+                await asyncio.sleep(renewal.token.expiry_timestamp_ms / 1000 - time.time())
+                await topics.pass_through()
+                second = await client.create()
+                hand(second, file)
+                await asyncio.to_thread(job.wait_for, f"Spark has the token {second.token_id}", SEEN_S)
+                # What was under way with the first token has ended when these are through.
+                await topics.pass_through()
+            await client.expire(first.hmac)
+            with pytest.raises(LoginRefused):
+                gateway.connect_by_token(first)
+            await topics.pass_through()
+            await topics.pass_through()
+            assert job.running
+            assert len(QUERY_STARTED.findall(job.output())) == 1
+    check_secrets(spark)
+
+
+def test_a_batch_has_its_token_in_the_options_and_spark_shows_it_nowhere(
+    gateway: Gateway, topics: Topics, spark: SparkSubmit, tmp_path: Path
+) -> None:
+    topics.send()
+    alice = {**plain("alice", USERS["alice"]), "bootstrap.servers": gateway.sasl}
+    config = write_properties(tmp_path / "client.properties", alice)
+    program = spark.write(program_of(PAGE, "copy_once.py"), "copy_once.py")
+    spark.run(program, [str(config), topics.source, topics.sink])
+    topics.check()
+    check_secrets(spark)
