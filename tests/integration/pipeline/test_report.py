@@ -73,7 +73,7 @@ def test_findings_say_what_was_unusual_and_what_is_usual(made: Made) -> None:
     assert cases == {
         stories.ELSEWHERE: "elsewhere",
         stories.OTHER_CLIENT: "another client",
-        stories.FIRST_DAY: "stranger on the first day",
+        stories.FIRST_DAY: "strange to its owner",
         stories.MOVED_AND_CHANGED: "moved and changed",
     }
     evidence = made.evidence(stories.ELSEWHERE)

@@ -47,6 +47,8 @@ THRESHOLDS: Final[Mapping[str, str]] = {
     "shortest_history": "... at least",
     "history_logins": "Logins that make a history",
     "overlap": "How long usual use goes on beside unusual",
+    "known_tokens": "Tokens of an owner that is known well",
+    "networks_a_token": "Networks for each of its tokens of an owner that stays, at most",
     "clock_skew": "Clock skew, and time to hear of a revocation",
     "guess_window": "Unknown ids are counted in",
     "guessed_ids": "Different unknown ids that are no typing errors",

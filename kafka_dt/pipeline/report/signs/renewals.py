@@ -6,8 +6,9 @@ stranger
     Somebody asked who may not (DELEGATION_TOKEN_OWNER_MISMATCH): a node says so only to who has the token's HMAC. One
     request is enough.
 new renewer
-    Others have renewed the token several times (`Thresholds.earlier_renewals`) when somebody does for the first time,
-    who never renewed another token of this owner before. It is graver when the others go on.
+    Somebody renews the token for the first time, who never renewed another token of this owner before, when it is clear
+    who does: others have renewed this token several times (`Thresholds.earlier_renewals`), or once and the owner's
+    tokens for more than a day. It is graver when the others go on.
 
 A renewer that is new with the token, or takes its turn from the beginning, is usual. So is who renewed other tokens of
 the owner before: a second resource manager that takes over.
@@ -15,7 +16,7 @@ the owner before: a second resource manager that takes over.
 Not seen: a thief who renews as the principal that always does, and the first renewal of a token that nobody renewed
 yet. Somebody who takes over for good looks like a new renewer once for each owner.
 
-The work is on renewals; each window is over one token or one owner and principal.
+The work is on renewals; each window is over one token.
 """
 
 from __future__ import annotations
@@ -46,15 +47,24 @@ def foreign_renewals(events: DataFrame, lives: DataFrame, thresholds: Thresholds
         lives: as `lives.token_lives` makes them.
         thresholds: where the lines are.
     """
-    renewers = _renewers(_renewals(events, lives))
-    late = F.col("renewals_before") >= thresholds.earlier_renewals
-    took_turn = F.when((F.col("renewals") > 0) & ~late, F.col("first_seen"))
-    owners = Window.partitionBy("owner", "principal")
-    renewers = renewers.withColumn("usual_since", F.min(took_turn).over(owners))
+    renewers = _with_owners(_renewers(_renewals(events, lives)), thresholds)
+    # Whose turn it was before anybody could say who renews the token is usual for the owner.
+    in_turn = renewers.where((F.col("renewals") > 0) & ~F.col("late"))
+    habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
     never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
-    new = late & never_before & (F.col("renewals") > 0)
+    new = F.col("late") & never_before & (F.col("renewals") > 0)
     case = F.when(F.col("mismatches") > 0, F.lit("stranger")).when(new, F.lit("new renewer"))
-    return _findings(renewers.withColumn("case", case))
+    return _findings(renewers.join(habits, ["owner", "principal"], "left").withColumn("case", case))
+
+
+def _with_owners(renewers: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Say whether it was clear who renews a token, or the tokens of its owner, when a principal first did."""
+    renewed = renewers.where(F.col("renewals") > 0)
+    owners = renewed.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
+    by_others = F.col("renewals_before")
+    owner_is_known = F.col("owner_since") + F.lit(thresholds.history) < F.col("first_seen")
+    late = (by_others >= thresholds.earlier_renewals) | ((by_others > 0) & owner_is_known)
+    return renewers.join(owners, "owner", "left").withColumn("late", F.coalesce(late, F.lit(False)))
 
 
 def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:

@@ -1,27 +1,26 @@
 """A token that is used from more places, or by more clients, than its history says.
 
-What a token did in the time after its first login (`Thresholds.history`) is usual for it, and what its owner did with
-other tokens in theirs, or without a token, is usual for the owner. Whatever comes later is compared by network,
-library and client id, never by address alone, and is a sign in one of these cases:
+What is usual for a token and for its owner is found by `history.py`. What is not is compared by network, library and
+client id, never by address alone, and is a sign in one of these cases:
 
 elsewhere
-    It comes from a network that is new to the token and to its owner, and the usual use goes on beside it.
+    It comes from a network that is new to the token and to its owner, and the usual use goes on beside it. Of an owner
+    who is in another network all the time, as with a laptop, that is no sign unless the client is another one, too.
 another client
     It is a library, or a version of it with another kind of client id, that is new to the token, at an address that
     is new to it as well, and the usual clients go on.
 moved and changed
-    Network and library are both new, and the network is new to the owner. Whether the usual use goes on does not
-    matter: who moves a job takes its program along.
-stranger on the first day
-    The same within the token's history, where it cannot be usual because the owner is known for longer: a network and
-    a library that the owner never had, beside others that it had.
+    The network is new to the token and its owner, and the library or the kind of client id to the token. Whether the
+    usual use goes on does not matter: who moves a job takes its program along.
+strange to its owner
+    The owner is known for longer than a token's history, so even a token's first day is no excuse: after it was used
+    elsewhere, it comes from a network in which the owner never was. The library or the kind of client id is new to the
+    owner, too, or it is a single address and the owner is known well (`Thresholds.known_tokens`) as one who stays.
 
 Not seen: a thief in the victim's own network with the victim's own program; one behind the same proxy or address
 translation; one who takes over a token that is not used any more, from a network of its owner; one who does without a
 login, on a connection that is open already. Networks that a job grows into after its first day look like a theft, if
 nobody of the same owner began there.
-
-The work is on one row for each token, address and client, not on events, and each window is over one token.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report.conditions import as_text, some
+from kafka_dt.pipeline.report.signs.history import new_to_owner, usual, with_history, with_owners
 from kafka_dt.pipeline.report.signs.rows import SHOWN, finding
 
 if TYPE_CHECKING:
@@ -51,90 +51,36 @@ def stolen_tokens(usage: DataFrame, lives: DataFrame, thresholds: Thresholds, wo
         thresholds: where the lines are.
         work: keeps what is used more than once.
     """
-    rows = work("history", _with_history(usage, lives, thresholds))
-    odd = work("odd", _judged(rows, usage, thresholds).where(F.col("case").isNotNull()))
+    rows = work("history", with_history(usage, lives, thresholds))
+    judged = with_owners(rows, usage).withColumn("case", _case(thresholds))
+    odd = work("odd", judged.where(F.col("case").isNotNull()))
     return _findings(odd, _habits(rows, odd))
-
-
-def _with_history(usage: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Add to each use by a token when its history ends, since when each part of it is known, and until when usual."""
-    share = (F.col("max_time") - F.col("created_at")) * F.lit(thresholds.history_of_life)
-    length = F.least(F.lit(thresholds.history), F.greatest(F.lit(thresholds.shortest_history), share))
-    tokens = lives.where(F.col("logins") > thresholds.history_logins).select(
-        "token_id", (F.col("first_login") + length).alias("history_end")
-    )
-    since = {
-        "subnet_since": ("subnet",),
-        "software_since": ("software",),
-        "release_since": ("software", "software_version"),
-        "client_since": ("client",),
-        "address_since": ("address",),
-    }
-    rows = usage.join(tokens, "token_id")
-    for name, columns in since.items():
-        rows = rows.withColumn(name, F.min("first_seen").over(Window.partitionBy("token_id", *columns)))
-    usual = {
-        "history_logins": F.sum(F.when(_usual("first_seen"), F.col("logins"))),
-        "usual_subnet_until": F.max(F.when(_usual("subnet_since"), F.col("last_seen"))),
-        "usual_client_until": F.max(F.when(_usual("software_since") & _usual("client_since"), F.col("last_seen"))),
-        "token_since": F.min("first_seen"),
-    }
-    token = Window.partitionBy("token_id")
-    rows = rows.withColumns({name: value.over(token) for name, value in usual.items()})
-    return rows.where(F.col("history_logins") >= thresholds.history_logins)
-
-
-def _judged(rows: DataFrame, usage: DataFrame, thresholds: Thresholds) -> DataFrame:
-    known = _known_of_owners(rows, usage)
-    for name in ("subnet", "software"):
-        since = F.min("since").alias(f"owner_{name}_since")
-        rows = rows.join(known.groupBy("who", name).agg(since), ["who", name], "left")
-    owners = known.groupBy("who").agg(F.min("since").alias("owner_since"))
-    return rows.join(owners, "who", "left").withColumn("case", _case(thresholds))
-
-
-def _known_of_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:
-    """Say since when an owner is known in each network with each library: in its tokens' histories, or without one."""
-    columns = ("who", "subnet", "software", "first_seen")
-    without_token = usage.where(F.col("token_id").isNull()).select(*columns)
-    in_history = rows.where(_usual("first_seen")).select(*columns)
-    known = without_token.unionByName(in_history)
-    return known.groupBy("who", "subnet", "software").agg(F.min("first_seen").alias("since"))
 
 
 def _case(thresholds: Thresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
-    subnet_new, software_new = ~_usual("subnet_since"), ~_usual("software_since")
-    owner_was_not_there = _unknown_before("owner_subnet_since", "subnet_since")
+    subnet_new, software_new, client_new = (~usual(f"{part}_since") for part in ("subnet", "software", "client"))
+    strange_network = new_to_owner("subnet")
+    strange_client = new_to_owner("software") | new_to_owner("client")
+    known_well = F.col("owner_tokens") >= thresholds.known_tokens
+    many_networks = F.col("owner_networks") > F.col("owner_tokens") * F.lit(thresholds.networks_a_token)
+    roams, stays = known_well & many_networks, known_well & ~many_networks
+
     subnet_goes_on = F.col("usual_subnet_until") >= F.col("subnet_since") + overlap
     client_goes_on = F.col("usual_client_until") >= F.greatest("release_since", "address_since") + overlap
-    other_release = ~_usual("release_since") & ~_usual("client_since")
-    at_new_address = ~_usual("address_since")
-    elsewhere = subnet_new & owner_was_not_there & subnet_goes_on
-    moved_and_changed = subnet_new & owner_was_not_there & software_new
-    another_client = at_new_address & (software_new | other_release) & client_goes_on
-    stranger = (
-        _usual("subnet_since")
-        & owner_was_not_there
-        & _unknown_before("owner_software_since", "software_since")
-        & (F.col("subnet_since") > F.col("token_since"))
-        & (F.col("owner_since") + F.lit(thresholds.history) < F.col("subnet_since"))
-    )
+    other_release = ~usual("release_since") & client_new
+
+    elsewhere = subnet_new & strange_network & subnet_goes_on & (~roams | software_new | client_new)
+    another_client = ~usual("address_since") & (software_new | other_release) & client_goes_on
+    moved_and_changed = subnet_new & strange_network & (software_new | client_new)
+    owner_is_known = F.col("owner_since") + F.lit(thresholds.history) < F.col("subnet_since")
+    strange = owner_is_known & strange_network & (strange_client | (F.col("alone") & stays))
     return (
         F.when(elsewhere, F.lit("elsewhere"))
         .when(another_client, F.lit("another client"))
         .when(moved_and_changed, F.lit("moved and changed"))
-        .when(stranger, F.lit("stranger on the first day"))
+        .when(strange, F.lit("strange to its owner"))
     )
-
-
-def _usual(since: str) -> Column:
-    return F.col(since) <= F.col("history_end")
-
-
-def _unknown_before(owner_since: str, since: str) -> Column:
-    """Whether the owner was not known for something before the token brought it."""
-    return F.col(owner_since).isNull() | (F.col(owner_since) >= F.col(since))
 
 
 def _habits(rows: DataFrame, odd: DataFrame) -> DataFrame:

@@ -24,6 +24,10 @@ class Thresholds:
     """A token with fewer logins in its history has none that could be compared with."""
     overlap: timedelta = timedelta(hours=1)
     """How long the usual use goes on beside the new one: a roll-out or a move is over by then, a theft is not."""
+    known_tokens: int = 5
+    """An owner with fewer tokens is not known well enough to say how it lives."""
+    networks_a_token: float = 0.25
+    """An owner that is in more networks than this, for each of its tokens, is one who moves about."""
     clock_skew: timedelta = timedelta(minutes=5)
     """How far apart the clocks of two nodes may be, and how long a client may take to hear of a revocation. Kerberos
     allows as much."""
@@ -38,4 +42,5 @@ class Thresholds:
     guess_history: timedelta = timedelta(days=7)
     """The time before in which that is counted."""
     earlier_renewals: int = 2
-    """How many renewals by others make it clear who renews a token."""
+    """How many renewals by others make it clear who renews a token; of an owner whose tokens were renewed for longer
+    than a `history`, one is enough."""
