@@ -86,6 +86,8 @@ _REASONS: Final = {
 _MIDDLE: Final = """
 
 The client of a refused login is told what it always was: as little as possible. The reason is for the event alone.
+Java's clients say what they are just after the login; its event waits for that, up to a second, and has the time of the
+login.
 
 A login that just stops, because the client goes away, is no event; nor is anybody on a PLAINTEXT listener, or without a
 certificate on an SSL listener, for there is no login. Of requests only those above are events. The bulk commands

@@ -29,7 +29,7 @@ from typing import Final, Protocol
 _LOG = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
-"""How long lines are gathered before they are written together."""
+"""How long lines are gathered before they are written together, unless they fill half of the queue."""
 RETRY_SECONDS: Final = 1.0
 """How long a sink that fails is left alone."""
 REPORT_SECONDS: Final = 30.0
@@ -101,6 +101,7 @@ class Delivery:
         self._retry_seconds = retry_seconds
         self._lines: deque[bytes] = deque()
         self._wake = threading.Event()
+        self._hurry = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"audit to {sink.name}", daemon=True)
         # Of the thread that puts:
@@ -124,7 +125,8 @@ class Delivery:
 
     def put(self, line: bytes) -> None:
         """Queue a line, or count it as lost where there is no room."""
-        if self._put_bytes - self._done_bytes + len(line) > self._buffer_bytes:
+        waiting = self._put_bytes - self._done_bytes + len(line)
+        if waiting > self._buffer_bytes:
             self._overflowed += 1
             return
         self._put_lines += 1
@@ -132,6 +134,8 @@ class Delivery:
         self._lines.append(line)
         if not self._wake.is_set():
             self._wake.set()
+        if 2 * waiting > self._buffer_bytes and not self._hurry.is_set():
+            self._hurry.set()
 
     def close(self, timeout_seconds: float) -> None:
         """Deliver what is queued, and end; blocks. Nothing may be put any more.
@@ -141,6 +145,7 @@ class Delivery:
         """
         self._closing.set()
         self._wake.set()
+        self._hurry.set()
         if self._thread.ident is None:
             return
         self._thread.join(timeout_seconds)
@@ -155,8 +160,9 @@ class Delivery:
         due: float | None = 0.0
         while not self._closing.is_set():
             if self._wake.wait(due):
-                self._closing.wait(self._linger_seconds)
+                self._hurry.wait(self._linger_seconds)
                 self._wake.clear()
+                self._hurry.clear()
                 self._deliver(len(self._lines))
             due = self._tend()
         self._deliver(len(self._lines))

@@ -78,12 +78,24 @@ class Recorder:
         """Name a new connection."""
         return f"{self._instance}-c{next(self._connections)}"
 
-    def record(self, kind: EventType, outcome: Outcome, origin: Origin = NOBODY, **facts: Unpack[Facts]) -> None:
-        """Write down that something has happened now."""
+    def now_ms(self) -> int:
+        """Give the time of an event that is written down later."""
+        return self._now_ms()
+
+    def record(
+        self,
+        kind: EventType,
+        outcome: Outcome,
+        origin: Origin = NOBODY,
+        *,
+        time_ms: int | None = None,
+        **facts: Unpack[Facts],
+    ) -> None:
+        """Write down that something has happened, now unless a time is given."""
         self._log.record(
             AuditEvent(
                 id=f"{self._instance}-{next(self._events)}",
-                time=self._now_ms(),
+                time=self._now_ms() if time_ms is None else time_ms,
                 node=self._node,
                 type=kind,
                 outcome=outcome,

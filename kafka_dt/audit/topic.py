@@ -29,6 +29,8 @@ from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.config import AuditTopicSettings, ConfigError
 from kafka_dt.config.audit_options import AUDIT_KAFKA_PREFIX
 
+_LOG = logging.getLogger(__name__)
+
 BATCH_BYTES: Final = 256 * 1024
 """The records of a batch, well below what brokers take (`message.max.bytes`)."""
 STOP_SECONDS: Final = 2.0
@@ -115,6 +117,7 @@ class EventTopic:
         # Its own words about every attempt to connect are for its developers; what fails is said by us, once.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_leave_behind)
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Send lines and wait until they are acknowledged."""
@@ -165,6 +168,11 @@ class EventTopic:
             with suppress(TimeoutError, _aiokafka().errors.KafkaError, OSError):
                 async with asyncio.timeout(STOP_SECONDS):
                     await producer.stop()
+
+
+def _leave_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Hear of what a producer that failed has left behind: futures that nobody waits for any more."""
+    _LOG.debug("%s", context.get("message"), exc_info=context.get("exception"))
 
 
 def _batches(lines: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -146,6 +146,8 @@ class ClientConnection(asyncio.Protocol):
         """Forget the connection; a change that is under way is completed."""
         del exc  # that a client is gone is nothing to report
         self._closing = True
+        if self._audit is not None:
+            self._audit.lost()
         self._leave_session()
         self._services.closed(self)
 
@@ -217,6 +219,8 @@ class ClientConnection(asyncio.Protocol):
         """Do what the events say until one must be waited for; what nobody foresaw ends this connection alone."""
         try:
             self._do_events()
+            if self._audit is not None:
+                self._audit.heard()
         except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
             _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
             self.abort()
@@ -309,7 +313,7 @@ class ClientConnection(asyncio.Protocol):
     def _end(self, event: ConnectionClosed) -> None:
         self._closing = True
         if self._audit is not None:
-            self._audit.ended()
+            self._audit.closing()
         if event.error:
             _LOG.info(
                 "Closing the connection of %s on listener %s: %s",

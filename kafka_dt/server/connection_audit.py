@@ -2,21 +2,27 @@
 
     audit = ConnectionAudit(recorder, "SASL_SSL", machine, peername)
     audit.concluded(outcome)        # a login has ended, one way or the other
-    audit.ended()                   # the connection is being closed
+    audit.heard()                   # something was received
     audit.origin()                  # where its requests come from
+    audit.closing(), audit.lost()   # the connection is being closed; it is no more
 
 There is one for each connection, and none where nothing is written down. A login that just stops, because the client
 goes away, is no event.
+
+Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions). So a
+login of somebody who has not said it waits for that: at most `SOFTWARE_SECONDS`, and not beyond a request that is an
+event.
 
 Source: docs/audit.md.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
-from kafka_dt.audit.recorder import Origin, Recorder
+from kafka_dt.audit.recorder import Facts, Origin, Recorder
 from kafka_dt.security.login import LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.addresses import as_ipv4
 from kafka_dt.tokens import Principal
@@ -24,6 +30,8 @@ from protocol import LoginFault, ServerConnection
 
 CERTIFICATE: Final = "SSL"
 """The mechanism of a login with nothing but a certificate."""
+SOFTWARE_SECONDS: Final = 1.0
+"""How long a login waits for the client to say what it is."""
 LONGEST_MECHANISM: Final = 40
 """How much is written down of what a client takes for a mechanism, in characters; SASL's have 20 at most."""
 
@@ -44,7 +52,10 @@ class ConnectionAudit:
         peer: as a transport tells it: a tuple that begins with host and port.
     """
 
-    __slots__ = ("_address", "_connection", "_listener", "_machine", "_mechanism", "_port", "_recorder", "_token_id")
+    __slots__ = (
+        *("_address", "_connection", "_listener", "_machine", "_mechanism", "_port", "_recorder", "_token_id"),
+        *("_timer", "_waiting"),
+    )
 
     def __init__(self, recorder: Recorder, listener: str, machine: ServerConnection, peer: Any) -> None:
         self._recorder = recorder
@@ -54,11 +65,13 @@ class ConnectionAudit:
         self._connection = recorder.connection()
         self._mechanism: str | None = None
         self._token_id: str | None = None
+        self._waiting: tuple[int, LoggedIn] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def certified(self, principal: Principal) -> None:
         """Write down that a certificate made the client somebody."""
         self._mechanism = CERTIFICATE
-        self._recorder.record(EventType.LOGIN, Outcome.OK, self.origin(principal))
+        self._recorder.record(EventType.LOGIN, Outcome.OK, self._session(principal))
 
     def certificate_refused(self) -> None:
         """Write down that nobody can be made of a certificate."""
@@ -66,6 +79,7 @@ class ConnectionAudit:
 
     def concluded(self, outcome: LoginOutcome) -> None:
         """Write down how a login has ended, if it has."""
+        self._settle()
         match outcome:
             case LoggedIn():
                 self._logged_in(outcome)
@@ -76,8 +90,17 @@ class ConnectionAudit:
         """Write down that a login failed for a reason of our own."""
         self._refuse(self._machine.asked_mechanism, RefusalReason.UNAVAILABLE)
 
-    def ended(self) -> None:
-        """Write down a login that ended with the connection, before its mechanism could."""
+    def heard(self) -> None:
+        """Write down the login that waits, if the client has said what it is."""
+        if self._waiting is not None and self._machine.client_software is not None:
+            self._settle()
+
+    def lost(self) -> None:
+        """Write down the login that waits; nothing more will be heard."""
+        self._settle()
+
+    def closing(self) -> None:
+        """Write down a login that ends with the connection, before its mechanism could end it."""
         fault = self._machine.login_fault
         if fault is not None:
             self._refuse(self._machine.asked_mechanism, _FAULTS[fault])
@@ -88,25 +111,36 @@ class ConnectionAudit:
         Args:
             principal: who the client is, as far as it has shown.
         """
+        self._settle()
+        return self._session(principal)
+
+    def _session(self, principal: Principal) -> Origin:
         return self._origin(
             self._mechanism, str(principal), by_token=self._token_id is not None, session_token_id=self._token_id
         )
 
     def _logged_in(self, outcome: LoggedIn) -> None:
-        identity, token = outcome.identity, outcome.token
-        self._mechanism, self._token_id = identity.mechanism, identity.token_id
-        origin = self.origin(identity.principal)
-        if token is None:
-            self._recorder.record(EventType.LOGIN, Outcome.OK, origin)
+        self._mechanism, self._token_id = outcome.identity.mechanism, outcome.identity.token_id
+        self._waiting = (self._recorder.now_ms(), outcome)
+        if self._machine.client_software is not None:
+            self._settle()
         else:
-            self._recorder.record(
-                EventType.LOGIN,
-                Outcome.OK,
-                origin,
-                token_id=token.token_id,
-                owner=str(token.owner),
-                requester=str(token.requester),
-            )
+            self._timer = asyncio.get_running_loop().call_later(SOFTWARE_SECONDS, self._settle)
+
+    def _settle(self) -> None:
+        """Write down the login that waits, if one does."""
+        if self._waiting is None:
+            return
+        (time_ms, outcome), self._waiting = self._waiting, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        token = outcome.token
+        facts = Facts()
+        if token is not None:
+            facts = Facts(token_id=token.token_id, owner=str(token.owner), requester=str(token.requester))
+        origin = self._session(outcome.identity.principal)
+        self._recorder.record(EventType.LOGIN, Outcome.OK, origin, time_ms=time_ms, **facts)
 
     def _refused(self, refused: Refused) -> None:
         name, token = refused.name, refused.token

@@ -18,7 +18,7 @@ from tests.support.java import Java
 from tests.support.kraft import RELEASES, KraftCluster
 from tests.support.kraft_operator import Operator
 from tests.support.maven import Bundle, Classpath
-from tests.support.nodes import WORKERS, Node, node_properties, secrets_of
+from tests.support.nodes import WORKERS, Node, connected, node_properties, secrets_of
 from tests.support.raw import RawConnection
 from tests.support.scram_changes import upsertion
 from tests.support.tls_listeners import TlsListeners
@@ -30,6 +30,7 @@ ALTER_USERS = 51
 AUDITOR_PASSWORD = "the password of the auditor"
 LOGINS = 300
 WITHIN_S = 60.0
+IDLE_MS = 1500
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
@@ -47,7 +48,13 @@ def kraft(
 ) -> Iterator[KraftCluster]:
     """A broker that a test may end and start again."""
     classpath = tuple(jar for bundle in RELEASES["4.x"] for jar in classpath_of(bundle))
-    with KraftCluster(tmp_path_factory.mktemp("kraft"), java=java, classpath=classpath, brokers=1) as running:
+    with KraftCluster(
+        tmp_path_factory.mktemp("kraft"),
+        java=java,
+        classpath=classpath,
+        brokers=1,
+        overrides={"connections.max.idle.ms": IDLE_MS},
+    ) as running:
         yield running
 
 
@@ -97,11 +104,12 @@ def by_id(events: list[Event]) -> Mapping[str, Event]:
     return found
 
 
-def protocols(
-    broker: Broker, tls: TlsListeners, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def ways(
+    broker: Broker, tls: TlsListeners, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
     """The address and the settings of a client for each way to come to a broker."""
-    key_store, trust_store = folder / "auditor.pem", folder / "trusted.pem"
+    key_store, trust_store = tmp_path / "auditor.pem", tmp_path / "trusted.pem"
     key_store.touch(mode=0o600)
     key_store.write_text(tls.alice.key_pem() + tls.alice.chain_pem)
     trust_store.write_text(tls.root.certificate_pem)
@@ -143,13 +151,12 @@ def auditor(broker: Broker) -> None:
 @pytest.mark.usefixtures("auditor")
 async def test_the_topic_has_what_the_files_have(
     broker: Broker,
-    tls: TlsListeners,
+    ways: Mapping[str, tuple[str, Mapping[str, Any]]],
     connect: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     protocol: str,
 ) -> None:
-    servers, settings = protocols(broker, tls, tmp_path, monkeypatch)[protocol]
+    servers, settings = ways[protocol]
     node, files, topic = audited(tmp_path, connect, servers, **settings)
     with node:
         log_in(node, LOGINS)
@@ -188,11 +195,28 @@ async def test_events_of_the_time_when_the_broker_was_away_come_when_it_is_back(
     node.check_log()
 
 
+async def test_a_connection_that_the_broker_has_closed_for_its_idleness_is_made_anew(
+    kraft: KraftCluster, connect: str, tmp_path: Path
+) -> None:
+    broker = kraft.brokers[1]
+    node, files, topic = audited(tmp_path, connect, broker.plaintext)
+    Operator(kraft).make_topic(topic, 1)
+    port = int(broker.plaintext.rpartition(":")[2])
+    with node:
+        for round_ in range(1, 3):
+            log_in(node, 10)
+            await records(broker.plaintext, topic, 10 * round_)
+            workers = node.workers()
+            eventually(lambda: not any(connected(pid, port) for pid in workers), WITHIN_S)  # noqa: B023 - at once
+    assert len(files.events()) == 20
+    node.check_log()
+
+
 async def test_what_does_not_fit_while_the_broker_is_away_is_lost_and_counted(
     kraft: KraftCluster, connect: str, tmp_path: Path
 ) -> None:
     broker = kraft.brokers[1]
-    node, files, topic = audited(tmp_path, connect, broker.plaintext, request_timeout_ms=1000, buffer_bytes=20_000)
+    node, _, topic = audited(tmp_path, connect, broker.plaintext, request_timeout_ms=1000, buffer_bytes=20_000)
     Operator(kraft).make_topic(topic, 1)
     with node:
         log_in(node, 20)
@@ -202,18 +226,17 @@ async def test_what_does_not_fit_while_the_broker_is_away_is_lost_and_counted(
         eventually(lambda: "did not get and will not" in node.log(), WITHIN_S)
         broker.start()
         eventually(lambda: node.log().count("are written to topic") == WORKERS, WITHIN_S)
-    written = files.events()
-    kept = len(written) - sum(_last_of_each_worker(node.log()))
-    assert 20 < kept < len(written)
-    assert set(await events_of(broker.plaintext, topic, kept)) < set(by_id(written))
+    kept = 20 + LOGINS - sum(_last_of_each_worker(node.log()))
+    assert 20 < kept < 20 + LOGINS
+    assert len(await events_of(broker.plaintext, topic, kept)) == kept
     node.check_log()
 
 
 def _last_of_each_worker(log: str) -> list[int]:
-    """The last count of lost events that each worker has told."""
+    """The last count of events that the topic did not get, of each worker that told one."""
     last: dict[str, int] = {}
     for line in log.splitlines():
-        if "did not get and will not: " in line:
+        if "that topic " in line and "will not: " in line:
             worker = line.partition("[")[2].partition("]")[0]
             last[worker] = int(line.partition("will not: ")[2].split()[0])
     return list(last.values())

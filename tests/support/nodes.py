@@ -229,6 +229,11 @@ def _open_sockets(pid: int) -> set[str]:
     return found
 
 
+def connected(pid: int, port: int) -> bool:
+    """Whether a process has a connection to a local port."""
+    return bool(_sockets_to(port) & _open_sockets(pid))
+
+
 def refuses_connections(address: str) -> bool:
     """Whether nobody listens on host:port."""
     host, _, port = address.rpartition(":")

@@ -92,7 +92,8 @@ async def test_a_login_of_a_user(log: RecordedEvents) -> None:
 async def test_a_login_by_token(log: RecordedEvents, later: bool) -> None:
     connection = shell(log, LoggedIn(b"", BY_TOKEN, 60_000, token()), later=later)
     log_in(connection)
-    await until(lambda: bool(log.events))
+    await turns()
+    connection.connection.connection_lost(None)
     assert log.told() == [
         CLIENT
         | {
@@ -109,14 +110,46 @@ async def test_a_login_by_token(log: RecordedEvents, later: bool) -> None:
     ]
 
 
+async def test_a_login_waits_for_a_client_that_says_only_then_what_it_is(log: RecordedEvents) -> None:
+    connection = shell(log)
+    log_in(connection)
+    assert log.told() == []
+    connection.ask(ApiKey.API_VERSIONS, 3, client_software_name="apache-kafka-java", client_software_version="4.0.0")
+    (event,) = log.told()
+    assert (event["client_software"], event["client_software_version"]) == ("apache-kafka-java", "4.0.0")
+
+
+async def test_a_login_does_not_wait_beyond_a_request_that_is_an_event(log: RecordedEvents) -> None:
+    seen = Seen()
+    connection = shell(log, handler=seen)
+    log_in(connection)
+    connection.send(find(connection, "group"))
+    await turns()
+    (context,) = seen.contexts
+    assert context.audit is not None
+    context.audit.origin(context.principal)
+    (event,) = log.told()
+    assert "client_software" not in event
+
+
+async def test_a_login_does_not_wait_for_long(log: RecordedEvents, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_dt.server.connection_audit.SOFTWARE_SECONDS", 0.01)
+    log_in(shell(log))
+    await until(lambda: bool(log.events))
+    (event,) = log.told()
+    assert event["outcome"] == "ok"
+
+
 async def test_a_login_again_is_of_the_same_connection(log: RecordedEvents) -> None:
     connection = shell(log, LoggedIn(b"", BY_TOKEN, 60_000, token()))
-    log_in(connection)
-    log_in(connection)
+    for _ in range(2):
+        log_in(connection)
+    connection.connection.connection_lost(None)
     first, second = log.told()
     assert first == second
     other = shell(log, LoggedIn(b"", BY_TOKEN, 60_000, token()))
     log_in(other)
+    other.connection.connection_lost(None)
     (third,) = log.told()
     assert third["connection"] == f"{INSTANCE}-c2"
 
@@ -185,11 +218,11 @@ async def test_a_mechanism_that_is_not_offered(log: RecordedEvents) -> None:
 async def test_another_mechanism_at_a_re_authentication(log: RecordedEvents) -> None:
     connection = shell(log, LoggedIn(b"", BY_TOKEN, 60_000, token()))
     log_in(connection)
-    log.told()
     connection.connection._machine._mechanism = "SCRAM-SHA-256"  # as if the first login had been by that
     log_in(connection)
-    (event,) = log.told()
-    assert (event["outcome"], event["reason"]) == ("refused", "not_allowed")
+    connection.connection.connection_lost(None)
+    (event,) = [event for event in log.told() if event["outcome"] == "refused"]
+    assert event["reason"] == "not_allowed"
 
 
 @pytest.mark.parametrize(

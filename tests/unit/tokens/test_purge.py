@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from kafka_dt.tokens import StoreUnavailable
+from kafka_dt.tokens import StoreUnavailable, Token
 from kafka_dt.tokens.purge import REMOVALS_AT_ONCE
 from kafka_dt.tokens.sharing import ITEMS_A_TURN
 from tests.support.token_nodes import ALICE, DAY, HOUR, START, Cluster, Node
@@ -83,3 +83,21 @@ async def test_a_purge_that_is_cut_off_goes_on_next_time(cluster: Cluster, node:
         await node.manager.remove_expired()
     node.store.connected = True
     assert await node.manager.remove_expired() == 3
+
+
+async def test_whoever_removes_a_token_is_told_of_it_and_nobody_else(cluster: Cluster, node: Node) -> None:
+    other = cluster.node()
+    for _ in range(MANY):
+        await node.manager.create(ALICE, ALICE, (), HOUR)
+    usual = await node.manager.create(ALICE, ALICE, (), -1)
+    await other.manager.start()
+    cluster.clock.now_ms += 2 * HOUR
+    removed: list[Token] = []
+
+    counts = await asyncio.gather(
+        node.manager.remove_expired(removed.append), other.manager.remove_expired(removed.append)
+    )
+
+    assert len(removed) == sum(counts) == MANY
+    assert len({token.token_id for token in removed}) == MANY
+    assert usual.token not in removed
