@@ -184,7 +184,7 @@ What has happened to a token, and who used it:
 ```sh
 cat /var/log/kafka-dt/audit/*.jsonl |
   jq -c 'select(.token_id == "W23eVbJOQheJ-v0f6A8uRg") |
-    [(.time / 1000 | todate), .type, .outcome, .principal, .client_address]'
+    [(.time / 1000 | floor | todate), .type, .outcome, .principal, .client_address]'
 ```
 
 For more than that there is `kafka-dt pipeline`: it makes a table of the files or the topic, and finds what deserves a
