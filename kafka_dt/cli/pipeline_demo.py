@@ -18,7 +18,7 @@ import click
 
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.node_options import Output
-from kafka_dt.cli.pipeline_generate import month_before
+from kafka_dt.cli.pipeline_generate import days_before
 from kafka_dt.cli.pipeline_progress import Steps
 from kafka_dt.cli.pipeline_session import session_options, started
 
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.demo import Shown
 
-_DAYS: Final = 30
+_SMALL: Final = {
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+"""Of a month that one core could read: a query is run once, and compiling it well takes longer than running it."""
 
 
 def default_folder() -> Path:
@@ -45,10 +50,13 @@ def default_folder() -> Path:
     help="Where everything goes; an earlier demo there is replaced.  [default: in the user's data directory]",
 )
 @click.option("--events", type=click.IntRange(1), default=150_000, show_default=True, help="How many, about.")
+@click.option("--days", type=click.IntRange(2, 366), default=30, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True, help="Another one makes another month.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @session_options
-def demo(*, folder: Path, events: int, seed: int, output: str, master: str | None, conf: Mapping[str, str]) -> None:
+def demo(
+    *, folder: Path, events: int, days: int, seed: int, output: str, master: str | None, conf: Mapping[str, str]
+) -> None:
     """Show the pipeline: a month of events with incidents in it, ingested and reported on.
 
     Nothing else is needed, no cluster and no server. It takes a minute or two and ends with the path of a page for
@@ -59,8 +67,8 @@ def demo(*, folder: Path, events: int, seed: int, output: str, master: str | Non
 
     now = datetime.now(UTC)
     with one_line(ScenarioError):
-        scenario = Scenario.of_size(events, start=month_before(now, _DAYS), days=_DAYS, seed=seed)
-    with started("demo", master, conf) as spark, one_line(OSError):
+        scenario = Scenario.of_size(events, start=days_before(now, days), days=days, seed=seed)
+    with started("demo", master, {**_SMALL, **conf}) as spark, one_line(OSError):
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
         shown = run_demo(spark, scenario, folder, Steps(), now=now)

@@ -74,7 +74,7 @@ def generate(
     from kafka_dt.pipeline.generator import generate as make  # noqa: PLC0415
 
     begun_s = time.monotonic()
-    first_day = start.replace(tzinfo=UTC) if start else month_before(datetime.now(UTC), days)
+    first_day = start.replace(tzinfo=UTC) if start else days_before(datetime.now(UTC), days)
     with one_line(PipelineError, OSError):
         scenario = Scenario.of_size(events, start=first_day, days=days, seed=seed)
         scenario = replace(
@@ -88,7 +88,7 @@ def generate(
     _tell(scenario, made, output, time.monotonic() - begun_s)
 
 
-def month_before(now: datetime, days: int) -> datetime:
+def days_before(now: datetime, days: int) -> datetime:
     """Give the midnight at which so many days begin that end before today."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days)
 

@@ -38,7 +38,7 @@ def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     """What the command says after a small demo."""
     assert spark.version  # which runs already, so the command uses it
     folder = tmp_path_factory.mktemp("demo") / "demo"
-    command = ["pipeline", "demo", "--to", str(folder), "--events", "6000", "--output", "json"]
+    command = ["pipeline", "demo", "--to", str(folder), "--days", "8", "--events", "4000", "--output", "json"]
     result = CliRunner().invoke(main, command, catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
     document: dict[str, object] = json.loads(result.stdout)

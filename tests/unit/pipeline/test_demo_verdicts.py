@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kafka_dt.pipeline.demo import Verdict, judge
+from kafka_dt.pipeline.findings import Finding, IncidentKind, Severity, SubjectType
+from kafka_dt.pipeline.generator import Incident, Strength
+
+AT = datetime(2026, 9, 7, 12, tzinfo=UTC)
+
+
+def _incident(kind: IncidentKind, token_id: str) -> Incident:
+    return Incident(kind=kind, strength=Strength.PLAIN, begin=AT, end=AT, events=1, token_id=token_id)
+
+
+def _finding(kind: IncidentKind, subject: str) -> Finding:
+    return Finding(kind, Severity.HIGH, SubjectType.TOKEN, subject, subject, None, None, AT, AT, 1, ())
+
+
+def test_incidents_and_findings_are_compared_kind_by_kind() -> None:
+    stolen, renewed = IncidentKind.STOLEN_TOKEN, IncidentKind.FOREIGN_RENEWAL
+    verdicts = judge(
+        [_incident(stolen, "a"), _incident(stolen, "b"), _incident(renewed, "c")],
+        [_finding(stolen, "a"), _finding(stolen, "c"), _finding(stolen, "a")],
+    )
+    assert verdicts == (
+        Verdict(stolen, planted=2, found=1, others=1),
+        Verdict(IncidentKind.USE_AFTER_REVOCATION, planted=0, found=0, others=0),
+        Verdict(IncidentKind.UNKNOWN_ID_BURST, planted=0, found=0, others=0),
+        Verdict(renewed, planted=1, found=0, others=0),
+    )
