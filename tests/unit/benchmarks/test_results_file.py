@@ -16,6 +16,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     results = _results(
         "logins",
         Measurement(LOGIN, "broker", 1, {"rate": 10.0}),
+        Measurement(Case("a month", events=1_000), "ingest", 1, {"rate": 2.0}),
         Measurement(Case("steady"), "kafka-dt", 1, {"rate": 1.5}, {"rate": [1.0, 2.0]}),
     )
     results.save(tmp_path / "deep" / "results.json")
@@ -58,4 +59,5 @@ def test_cases_and_subjects_keep_the_order_of_the_turns() -> None:
 def test_a_case_is_named_in_words() -> None:
     assert Case("create", 1).label == "create, 1 connection"
     assert Case("login", 16, 100_000).label == "login, 16 connections, 100,000 tokens"
+    assert Case("a month", events=1_000).label == "a month, 1,000 events"
     assert Case("own").label == "own"

@@ -45,6 +45,13 @@ def test_there_is_a_column_for_each_value_that_was_measured() -> None:
     assert list(headings) == ["", "", "a second", "p50, ms", "a second: times the broker's"]
 
 
+def test_without_a_broker_there_is_nothing_to_divide_by() -> None:
+    alone = ScenarioResults(RUN, [Measurement(Case("a month", events=1_000), "ingest", 1, {"rate": 100.0})])
+    headings, rows = table(SCENARIOS["pipeline"], alone)
+    assert list(headings) == ["", "", "a second"]
+    assert [list(row) for row in rows] == [["a month, 1,000 events", "ingest", "100"]]
+
+
 def test_targets_say_what_was_reached_and_what_was_not_measured() -> None:
     lines = targets_table(RESULTS).splitlines()
     assert "| create at 16 connections | at least 15 | 20.0 (10.0 to 30.0) | yes |" in lines
