@@ -1,57 +1,26 @@
 """`kafka-dt pipeline ingest`: audit events of files or of a topic into a table, once or for as long as it runs.
 
-- table: for people; a count a line.
-- json: for programs, stable: `batches`, `lines`, `events` (new in the table), `quarantined`, `duplicates`,
-  `compactedFiles`, `interrupted`, `seconds`.
-
-Ctrl-C and SIGTERM end it after the batch under way, with status 130; the second one at once. What was done stays, and
-the next run goes on there.
-
 Source: Spark, "Structured Streaming Programming Guide".
 """
 
 from __future__ import annotations
 
-import json
 import re
-import signal
-import sys
 import time
-from contextlib import contextmanager
-from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
 
+from kafka_dt.cli.pipeline_ingest_run import IngestRun, Output
 from kafka_dt.cli.pipeline_session import session_options, started
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from kafka_dt.pipeline.ingest import Ingest
-    from kafka_dt.pipeline.ingest_rules import Counts
     from kafka_dt.pipeline.ingest_sources import Source
 
-INTERRUPTED: Final = 130
-PLAIN_INTERVAL_S: Final = 5.0
-"""How often progress is told where there is no terminal."""
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ROWS: Final = {
-    "lines": "read",
-    "events": "new events",
-    "duplicates": "known events",
-    "quarantined": "to quarantine",
-    "compacted_files": "files merged",
-}
-"""Field of Counts -> its row of the table."""
-
-
-class _Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
 
 
 class _Duration(click.ParamType[int]):
@@ -117,10 +86,10 @@ _DURATION: Final = _Duration()
 )
 @click.option(
     "--output",
-    type=click.Choice([output.value for output in _Output]),
-    default=_Output.TABLE.value,
+    type=click.Choice([output.value for output in Output]),
+    default=Output.TABLE.value,
     show_default=True,
-    callback=lambda _context, _parameter, value: _Output(value),
+    callback=lambda _context, _parameter, value: Output(value),
     help="How to print the result.",
 )
 @session_options
@@ -138,7 +107,7 @@ def ingest(
     future_after: int,
     compact_at: int,
     keep_replaced: int,
-    output: _Output,
+    output: Output,
     master: str | None,
     conf: Mapping[str, str],
 ) -> None:
@@ -148,7 +117,7 @@ def ingest(
     """
     if (directory is None) is (topic is None):
         raise click.UsageError("Give one of '--from' and '--from-topic'.")
-    progress = _Progress()
+    run = IngestRun()
     with started("ingest", master, conf, kafka=topic is not None) as spark:
         # Imported here: pyspark is an extra.
         from kafka_dt.pipeline.ingest import Ingest  # noqa: PLC0415
@@ -168,82 +137,8 @@ def ingest(
             compact_at=compact_at,
             keep_replaced_ms=keep_replaced,
         )
-        work = Ingest(
-            spark, Table(table), source, rules, now_ms=lambda: time.time_ns() // 1_000_000, heard=progress.tell
-        )
-        with progress.shown(), _signals_stop(work, progress):
+        work = Ingest(spark, Table(table), source, rules, now_ms=lambda: time.time_ns() // 1_000_000, heard=run.tell)
+        with run.of(work):
             counts = work.run(interval_ms=None if once else interval)
-    _write(counts, progress, output)
-    sys.exit(INTERRUPTED if progress.interrupted else 0)
-
-
-class _Progress:
-    """Tells people how far it is, on stderr."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._status = self._console.status("Ingesting")
-        self._begun_s = self._told_s = time.monotonic()
-        self.interrupted = False
-
-    @property
-    def seconds(self) -> float:
-        """How long it has taken."""
-        return time.monotonic() - self._begun_s
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Count from here."""
-        self._begun_s = self._told_s = time.monotonic()
-        with self._status:
-            yield
-
-    def tell(self, counts: Counts) -> None:
-        """Say what was done so far."""
-        line = f"Ingesting: {counts.events:,} events{_rate(counts.lines, self.seconds)}"
-        if counts.quarantined:
-            line += f", {counts.quarantined:,} to quarantine"
-        if self._console.is_terminal:
-            self._status.update(line)
-        elif counts.lines and time.monotonic() - self._told_s >= PLAIN_INTERVAL_S:
-            self._told_s = time.monotonic()
-            self._console.print(line, soft_wrap=True, markup=False)
-
-    def interrupt(self) -> None:
-        """Say that it will end."""
-        self.interrupted = True
-        self._console.print("Ending after the batch under way; once more to end at once", markup=False)
-
-
-@contextmanager
-def _signals_stop(work: Ingest, progress: _Progress) -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM end the work in order."""
-
-    def handle(_number: int, _frame: object) -> None:
-        work.stop(at_once=progress.interrupted)
-        if not progress.interrupted:
-            progress.interrupt()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _write(counts: Counts, progress: _Progress, output: _Output) -> None:
-    seconds = progress.seconds
-    if output is _Output.JSON:
-        names = {"compacted_files": "compactedFiles"}
-        document: dict[str, object] = {names.get(name, name): count for name, count in asdict(counts).items()}
-        click.echo(json.dumps({**document, "interrupted": progress.interrupted, "seconds": round(seconds, 3)}))
-        return
-    for name, row in _ROWS.items():
-        click.echo(f"{row:13} {getattr(counts, name)}")
-    lines = f"{counts.lines:,} line{'' if counts.lines == 1 else 's'}"
-    click.echo(f"{lines} in {seconds:.1f} s{_rate(counts.lines, seconds)}")
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f", {count / seconds:,.0f}/s" if count and seconds > 0 else ""
+    run.write(counts, output)
+    run.exit()

@@ -18,6 +18,8 @@ _ENDING: Final = ".parquet"
 
 def write_parquet(rows: DataFrame, uri: str, *partitioned_by: str) -> None:
     """Write rows into a directory of their own."""
+    # Spark's own choice, INT96, is unknown to others, and has no statistics by which files are passed over.
+    rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     writer = rows.write.mode("overwrite").option("compression", _COMPRESSION)
     (writer.partitionBy(*partitioned_by) if partitioned_by else writer).parquet(uri)
 

@@ -1,7 +1,7 @@
 """Files of a table wherever Hadoop has a file system: this machine's, HDFS, an object store.
 
     storage = Storage(spark, "hdfs://namenode/audit")
-    storage.replace("_journal/a.json", text)        # whole or not at all
+    storage.write_document("_journal/a.done", {...})    # whole or not at all
     storage.rename("_staging/part-0", "events/part-0")
 
 All names are relative to the root. The calls go to Hadoop's API in the driver's JVM, a fraction of a millisecond each,

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet
 import pytest
 
 from kafka_dt.audit import AuditEvent
+from kafka_dt.pipeline.compaction import Compaction
 from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse
 from kafka_dt.pipeline.ingest import Ingest
 from kafka_dt.pipeline.ingest_rules import Counts, Rules
 from kafka_dt.pipeline.ingest_sources import FileSource
 from kafka_dt.pipeline.journal import STAGING, Journal
+from kafka_dt.pipeline.schema import EVENT_SCHEMA
 from kafka_dt.pipeline.table import Table
 from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
-from tests.support.ingests import Ingests
+from tests.support.ingests import Crash, Ingests, crashing_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +54,17 @@ def test_new_files_are_read_once_and_by_their_day(ingests: Ingests) -> None:
     assert ingests.stored() == ids([*first, *second, *third])
     days = {path.parent.name: path for path in (ingests.path / "events").rglob("*.parquet")}
     assert set(days) == {"date=2026-01-01", "date=2026-01-02"}
+
+
+def test_instants_are_in_files_as_all_tools_know_them(ingests: Ingests) -> None:
+    ingests.add(events(2))
+    ingests.run()
+    (file,) = (ingests.path / "events").rglob("*.parquet")
+    found = pyarrow.parquet.ParquetFile(file)
+    assert str(found.schema_arrow.field("time").type) == "timestamp[us, tz=UTC]"
+    place = found.schema_arrow.get_field_index("time")
+    statistics = found.metadata.row_group(0).column(place).statistics
+    assert statistics.min.timestamp() * 1000 == NOON_MS
 
 
 def test_open_files_are_left_alone_and_those_of_folders_are_read(ingests: Ingests) -> None:
@@ -124,19 +140,19 @@ def test_the_files_can_be_read_anew_into_the_same_table(ingests: Ingests) -> Non
 
 
 def test_many_small_files_of_a_day_become_one(ingests: Ingests) -> None:
-    ingests.rules = Rules(compact_at=3)
-    made = events(5)
+    ingests.rules = Rules(compact_at=2)
+    made = events(3)
     for each in reversed(made):
         ingests.add(each, b"broken")
     counts = ingests.run()
     assert counts is not None
-    # After the third batch, of three files; then there are that one and two more.
-    assert counts.compacted_files == 12
+    # After the second batch two files of the day, after the third that one and the next; and so in quarantine.
+    assert counts.compacted_files == 8
     assert ingests.stored() == ingests.seen() == ids(made)
-    (file,) = (ingests.path / "events" / "date=2026-01-01").glob("*.parquet")
-    assert [row["id"] for row in stored(ingests.path)] == [each.id for each in made], file
+    assert len(list((ingests.path / "events" / "date=2026-01-01").glob("*.parquet"))) == 1
+    assert [row["id"] for row in stored(ingests.path)] == [each.id for each in made]
     assert len(list((ingests.path / "quarantine").glob("*.parquet"))) == 1
-    assert reasons(ingests) == ["not_json"] * 5
+    assert reasons(ingests) == ["not_json"] * 3
 
 
 def test_merged_files_are_kept_for_those_who_read_them(ingests: Ingests) -> None:
@@ -155,9 +171,9 @@ def test_merged_files_are_kept_for_those_who_read_them(ingests: Ingests) -> None
     assert ingests.seen() == ids([*made, *more, *last])
 
 
-def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(ingests: Ingests) -> None:
-    ingests.rules = Rules(compact_at=2)
-    batches = [events(2, first=10 * number, step_ms=DAY_MS // 2) for number in range(5)]
+def test_a_crash_at_any_step_of_a_batch_loses_nothing_and_doubles_nothing(ingests: Ingests) -> None:
+    ingests.rules = Rules(compact_at=0)
+    batches = [events(2, first=10 * number, step_ms=DAY_MS // 2) for number in range(2)]
     ingests.now_ms += 2 * DAY_MS
     for made in batches:
         ingests.add(made, b"broken")
@@ -170,9 +186,45 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(ingests: Ingests)
         assert [made for made in batches if ids(made) & shown] == [made for made in batches if ids(made) <= shown]
         if counts is not None:
             break
-    assert step > 10
+    assert step > 8
     assert ingests.stored() == shown == {each.id for made in batches for each in made}
-    assert reasons(ingests) == ["not_json"] * 5
+    assert reasons(ingests) == ["not_json"] * 2
+    assert_tidy(ingests)
+
+
+def test_a_crash_at_any_step_of_a_compaction_loses_nothing_and_doubles_nothing(
+    ingests: Ingests, tmp_path: Path
+) -> None:
+    ingests.rules = Rules(compact_at=0)
+    for number in range(3):
+        ingests.add(events(1, first=number))
+    ingests.run()
+    before = tmp_path / "before"
+    shutil.copytree(ingests.path, before)
+    wanted = ingests.stored()
+    for step in count(1):
+        shutil.rmtree(ingests.path)
+        shutil.copytree(before, ingests.path)
+        with crashing_at(step) as crashed, suppress(Crash):
+            compact(ingests)
+        assert ingests.seen() == wanted
+        Journal(ingests.table.storage(ingests.spark)).roll_forward(NOON_MS)
+        assert ingests.stored() == ingests.seen() == wanted
+        assert_tidy(ingests)
+        if not crashed():
+            break
+    assert step > 8
+    assert len(list(ingests.path.rglob("events/*/*.parquet"))) == 1
+
+
+def compact(ingests: Ingests) -> None:
+    storage = ingests.table.storage(ingests.spark)
+    compaction = Compaction(ingests.spark, storage, Journal(storage), at=3, kept_ms=0, now_ms=lambda: NOON_MS)
+    compaction.compact("events/date=2026-01-01", EVENT_SCHEMA, "time")
+
+
+def assert_tidy(ingests: Ingests) -> None:
+    """Nothing is left of what was under way."""
     assert not list((ingests.path / STAGING).glob("*"))
     assert Journal(ingests.table.storage(ingests.spark)).view().hidden == frozenset()
 
@@ -180,21 +232,18 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(ingests: Ingests)
 def test_a_reader_beside_a_running_ingest_sees_whole_batches(ingests: Ingests) -> None:
     ingests.rules = Rules(compact_at=2, keep_replaced_ms=60_000)
     batches = [events(3, first=10 * number) for number in range(4)]
-    for made in batches:
+    ingests.add(batches[0])
+    ingests.run()
+    for made in batches[1:]:
         ingests.add(made)
-    ingests.ingest().run()
-    more = [events(3, first=100 + 10 * number) for number in range(6)]
-    for made in more:
-        ingests.add(made)
-    every = [ids(made) for made in [*batches, *more]]
     with ThreadPoolExecutor(1) as executor:
         running = executor.submit(ingests.ingest().run)
         shown: list[set[str]] = []
         while not running.done() or not shown:
             shown.append(ingests.seen())
-        assert running.result().events == 18
+        assert running.result().events == 9
     for seen in shown:
-        assert seen == {each for made in every if made & seen for each in made}
+        assert seen == {each for made in map(ids, batches) if made & seen for each in made}
     assert [*map(len, shown)] == sorted(map(len, shown))
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import EventType, Outcome
-from kafka_dt.pipeline.ingest_lines import LAST_INSTANT_MS, LINE, Limits, check_lines, good_events, quarantined_lines
+from kafka_dt.pipeline.ingest_checks import LAST_INSTANT_MS
+from kafka_dt.pipeline.ingest_lines import LINE, Limits, check_lines, good_events, quarantined_lines
 from kafka_dt.pipeline.schema import EVENT_SCHEMA, INSTANTS, LINE_SCHEMA, QUARANTINE_SCHEMA, REQUIRED, Reason
 from tests.support.audit_lines import DAY_MS, LOGIN, NOON_MS, events
 
@@ -201,7 +202,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return line[:begin] + put + line[end:]
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(WRITTEN | damaged() | st.binary(max_size=40), min_size=60, max_size=120))
 def test_any_line_is_read_as_python_reads_it(spark: SparkSession, lines: list[bytes]) -> None:
     lines = [line for line in lines if b"\n" not in line and not _names_come_twice(line)]

@@ -1,0 +1,73 @@
+"""How Spark is started where nobody else has said so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_dt.pipeline import session
+from kafka_dt.pipeline.errors import SparkNotStarted
+
+
+@pytest.fixture
+def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    java = home / "bin" / "java"
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    # Set for executors on this machine; put back at the end.
+    monkeypatch.setenv("PYSPARK_PYTHON", "python")
+    return home
+
+
+def settings(tmp_path: Path, master: str | None = None, *, kafka: bool = False, **conf: str) -> dict[str, Any]:
+    given = {key.replace("_", "."): value for key, value in conf.items()}
+    return session._settings("ingest", master, given, tmp_path, kafka=kafka)
+
+
+@pytest.mark.usefixtures("java_home")
+def test_on_one_machine_it_is_reached_from_nowhere_else(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    assert found["spark.master"] == "local[*]"
+    assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "127.0.0.1"
+    assert found["spark.ui.enabled"] == "false"
+    assert found["spark.app.name"] == "kafka-dt ingest"
+
+
+@pytest.mark.usefixtures("java_home")
+def test_executors_elsewhere_reach_the_driver_by_its_own_name(tmp_path: Path) -> None:
+    assert "spark.driver.host" not in settings(tmp_path, "spark://192.0.2.1:7077")
+
+
+@pytest.mark.usefixtures("java_home")
+def test_what_is_given_wins_and_java_options_are_added_to(tmp_path: Path) -> None:
+    found = settings(tmp_path, spark_ui_enabled="true", spark_driver_extraJavaOptions="-Xss4m")
+    assert found["spark.ui.enabled"] == "true"
+    quiet, more = found["spark.driver.extraJavaOptions"].split()
+    assert (quiet.partition("=")[0], more) == ("-Dlog4j2.configurationFile", "-Xss4m")
+
+
+@pytest.mark.usefixtures("java_home")
+def test_the_kafka_source_is_fetched_unless_somebody_has_it(tmp_path: Path) -> None:
+    assert "spark.jars.packages" not in settings(tmp_path)
+    fetched = settings(tmp_path, kafka=True)
+    assert fetched["spark.jars.packages"].startswith("org.apache.spark:spark-sql-kafka-0-10_2.13:4.")
+    assert "ibiblio" in Path(fetched["spark.jars.ivySettings"]).read_text()
+    assert "spark.jars.packages" not in settings(tmp_path, kafka=True, spark_jars="kafka.jar")
+
+
+def test_without_a_java_it_says_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkNotStarted, match=r"^Spark does not start: there is no java; it needs Java 17 or newer"):
+        settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("master", "local"),
+    [("local", True), ("local[4]", True), ("local[*]", True), ("local-cluster[1,1,512]", False), ("yarn", False)],
+)
+def test_executors_are_threads_of_a_local_master_alone(master: str, *, local: bool) -> None:
+    assert session.is_local(master) is local
