@@ -118,6 +118,8 @@ class BulkJobs:
         names = await listed_names(client)
         rate = await self._rate(client)
         self._packs = deque(packs(names, tokens_a_partition or self._fitting(len(names), rate)))
+        # Where there are fewer partitions than could be worked on, those share the rate.
+        self._job = replace(self._job, at_once=max(1, min(self._job.at_once, len(self._packs))))
         return len(names)
 
     async def run(self, client: ZooKeeperClient, *, heard: Heard, stop: asyncio.Event) -> None:
@@ -140,7 +142,7 @@ class BulkJobs:
                 if self._job.kind.announces and not self._job.dry_run and self._packs:
                     purger = await context.enter_async_context(handed_over_changes(client, self._now_ms))
                 async with asyncio.TaskGroup() as lanes:
-                    for _ in range(min(at_once, len(self._packs))):
+                    for _ in range(at_once):
                         lanes.create_task(self._lane(threads, purger, heard, stop))
         finally:
             self._context.cancelJobGroup(self._group)
@@ -153,21 +155,25 @@ class BulkJobs:
     ) -> None:
         # After a failure the other lanes end their partitions, so that what they do is heard.
         while self._packs and not stop.is_set() and self._failure is None:
-            packed = self._packs.popleft()
-            for _ in range(ATTEMPTS):
-                try:
-                    result = await asyncio.get_running_loop().run_in_executor(threads, self._work, packed)
-                except BulkJobFailed as failed:
-                    self._failure = failed
-                    return
-                heard(result)
-                for path in result.changes if purger is not None else ():
+            try:
+                await self._partition(self._packs.popleft(), threads, purger, heard)
+            except BulkJobFailed as failed:
+                self._failure = failed
+
+    async def _partition(
+        self, packed: bytes, threads: ThreadPoolExecutor, purger: ChangePurger | None, heard: Heard
+    ) -> None:
+        error = ""
+        for _ in range(ATTEMPTS):
+            result = await asyncio.get_running_loop().run_in_executor(threads, self._work, packed)
+            heard(result)
+            if purger is not None:
+                for path in result.changes:
                     purger.add(path)
-                if not result.left:
-                    break
-                packed = result.left
-            else:
-                self._failure = BulkJobFailed(result.error)
+            if not result.left:
+                return
+            packed, error = result.left, result.error
+        raise BulkJobFailed(error)
 
     def _work(self, packed: bytes) -> PartitionResult:
         """Have one partition worked on; in a thread, which is one of Spark's, too."""
@@ -212,9 +218,9 @@ def executors_ring(spark: SparkSession, access: ClusterAccess, tasks: int) -> tu
         found = spark.sparkContext.parallelize(range(tasks), tasks).map(partial(_look, access)).collect()
     except (Py4JError, PySparkException) as error:
         raise BulkJobFailed(f"Spark could not ask the executors for their keys ({_cause(error)})") from error
-    for _, error in found:
-        if error is not None:
-            raise ConfigError(*error)
+    for _, trouble in found:
+        if trouble is not None:
+            raise ConfigError(*trouble)
     rings = {ids for ids, _ in found}
     if len(rings) > 1:
         listed = "; ".join(sorted(", ".join(ids) for ids in rings))

@@ -172,6 +172,28 @@ def test_ctrl_c_ends_it_in_order_and_the_next_run_does_the_rest(
     assert counts(rest) == (MANY - done["changed"], done["changed"], 0, 0)
 
 
+@pytest.mark.usefixtures("spark")
+def test_the_second_ctrl_c_ends_it_at_once(cluster: SealedCluster) -> None:
+    cluster.znodes.write([recent(number) for number in range(MANY)])
+
+    def interrupt_twice() -> None:
+        eventually(lambda: cluster.znodes.sealed() > 0, within_s=60)
+        # Two of a kind could become one; either says the same.
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=interrupt_twice)
+    thread.start()
+    try:
+        done = summary(cluster, "seal", "--rate", "10", "--parallelism", "1", status=130)
+    finally:
+        thread.join()
+    # What the partition did until then is not known here.
+    assert (done["interrupted"], done["changed"], done["failed"]) == (True, 0, 0)
+    assert 0 < cluster.znodes.sealed() < MANY // 2
+    assert counts(summary(cluster, "verify")) == (0, MANY, 0, 0)
+
+
 def test_killed_in_the_middle_it_finishes_when_it_is_run_again_and_no_log_has_a_secret(
     cluster: SealedCluster, spark: SparkSession, spark_java: Java
 ) -> None:

@@ -11,9 +11,12 @@ from click.testing import CliRunner
 
 from kafka_dt.audit.encoding import encode
 from kafka_dt.cli import main
-from tests.support import shipped_code_job
+from kafka_dt.zookeeper.sealing import open_sealed
+from tests.support import shipped_code_job, tokens_job
 from tests.support.audit_lines import events, stored_ids, write_file
 from tests.support.java import Java
+from tests.support.sealable import NEW_KEY, OLD_KEY
+from tests.support.sealed_cluster import NEW, OLD, recent, sealed_cluster
 from tests.support.spark_cluster import SparkCluster
 
 
@@ -43,3 +46,22 @@ def test_executors_run_the_code_of_the_driver(cluster: SparkCluster) -> None:
     process, _, file = told.partition(" ")
     assert process != asked
     assert file.endswith("/kafka_dt.zip/kafka_dt/bulk/engine.py")
+
+
+def test_executors_look_up_the_keys_and_work_on_tokens(
+    cluster: SparkCluster, zookeeper_connect: str, tmp_path: Path
+) -> None:
+    with sealed_cluster(zookeeper_connect, tmp_path) as tokens:
+        tokens.znodes.write([recent(number) for number in range(3)], OLD_KEY)
+        tokens.znodes.write([recent(3)], NEW_KEY)
+        (events := tmp_path / "events").mkdir()
+        output = cluster.submit(Path(tokens_job.__file__), str(tokens.configuration), str(events))
+        sealed = tokens.znodes.data()
+    found = json.loads(output)
+    old, new = OLD_KEY.id, NEW_KEY.id
+    assert found["sealed_by"] == {f"token-0000{number}": key for number, key in enumerate((old, old, old, new))}
+    assert found["rotated"] == {"changed": 3, "unchanged": 1}
+    assert all(open_sealed([NEW_KEY], data) for data in sealed.values())
+    logged = "".join(file.read_text() for file in events.rglob("*") if file.is_file())
+    assert "BatchScan delegation_tokens" in logged
+    assert not [secret for secret in (NEW, OLD) if secret in logged]

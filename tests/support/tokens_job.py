@@ -1,0 +1,38 @@
+"""A program for `spark-submit`: reads the tokens of a ZooKeeper, and seals again what an older key has sealed.
+
+Arguments: `server.properties` of a node, a folder for Spark's event log.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from kafka_dt.config import read_properties
+from kafka_dt.pipeline.bulk_jobs import run_bulk
+from kafka_dt.pipeline.bulk_partition import JobKind
+from kafka_dt.pipeline.session import spark_session
+from kafka_dt.pipeline.tokens_source import read_tokens
+
+
+def main(configuration: str, events: str) -> None:
+    """Do it, and say what was found and done."""
+    settings = read_properties(Path(configuration))
+    log = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": Path(events).as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    with spark_session("tokens", conf=log) as spark:
+        rows = read_tokens(spark, settings).select("token_id", "sealed_by").collect()
+        rotated = run_bulk(spark, JobKind.ROTATE, settings)
+    found = {
+        "sealed_by": {row.token_id: row.sealed_by for row in rows},
+        "rotated": {outcome.value: count for outcome, count in rotated.summary.counts.items()},
+    }
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
