@@ -1,12 +1,16 @@
 """A delegation token handed to Spark, for its own Kafka source and sink, while an application runs.
 
-    hand_over(spark, credentials, cluster="here")
+    driver = Driver(spark, cluster="here")
+    driver.give(credentials)
 
 Spark keeps the tokens that it gets by Kerberos beside its queries: in Hadoop's credentials of the user it runs as, on
 the driver and on each executor. Its Kafka source and sink look there whenever they take a consumer or a producer, and
 make another one when the token has changed. Here a token that somebody else has made goes the same way, as the same
-message of the driver to the executors; an executor that starts later is given it, too. So a running query changes its
-token, and the token stands in no option, no configuration, no plan and no event log.
+message of the driver to the executors. So a running query changes its token, and the token stands in no option, no
+configuration, no plan and no event log.
+
+An executor asks for the tokens of the application when it begins to start and is sent new ones once it has registered;
+those that were given in between it misses. `token_file.py` looks for executors that have come, and gives again.
 
 What the token is good for, Spark reads from `spark.kafka.clusters.<cluster>.*`, which has to be set before the
 application starts (docs/spark.md).
@@ -20,12 +24,15 @@ org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend (UpdateDelegati
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from kafka_dt.client import Credentials
@@ -86,22 +93,77 @@ class HandoverFailed(HandoverError):
         self.reason = reason
 
 
-def hand_over(spark: SparkSession, token: Credentials, *, cluster: str) -> None:
-    """Give the driver and all executors a token, in the place of the one they have for this cluster.
+class Driver:
+    """The driver of a running application, who is given tokens for one of its Kafka clusters.
 
-    token: its id and its HMAC in base64; `Credentials.from_properties` reads them
     cluster: the name in `spark.kafka.clusters.<cluster>.*`
-    Returns when the driver has it; the executors have it before the next task that is sent to them.
-    Raises HandoverError.
+    Raises HandoverError when tokens would not be used.
     """
-    context = _context(spark)
-    _check_settings(context, cluster)
-    try:
-        _give(context, token, _SERVICE.format(cluster=cluster))
-    except (Py4JError, OSError) as error:
-        if _ended(context):
-            raise ApplicationEnded from error
-        raise HandoverFailed(type(error).__name__) from error
+
+    def __init__(self, spark: SparkSession, *, cluster: str) -> None:
+        context = _context(spark)
+        _check_settings(context, cluster)
+        self._service = _SERVICE.format(cluster=cluster)
+        self._jvm: Any = context._jvm  # noqa: SLF001 - there is no public way to the JVM
+        self._application: Any = context._jsc.sc()  # noqa: SLF001
+        with self._translated():
+            self._backend = self._distributing_backend()
+
+    def give(self, token: Credentials) -> None:
+        """Give the driver and all executors a token, in the place of the one they have for this cluster.
+
+        token: its id and its HMAC in base64; `Credentials.from_properties` reads them
+        Returns when the driver has it; the executors there are have it before the next task that is sent to them.
+        Raises HandoverError.
+        """
+        with self._translated():
+            hadoop, spark = self._jvm.org.apache.hadoop, self._jvm.org.apache.spark
+            credentials = self._told()
+            kind, service = hadoop.io.Text(_KIND), hadoop.io.Text(self._service)
+            token_id, secret = token.username.encode(), token.password.encode()
+            credentials.addToken(service, hadoop.security.token.Token(token_id, secret, kind, service))
+            # Only told, the driver would take it in its own time; a query may be started at once.
+            hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(credentials)
+            if self._backend is not None:
+                update = getattr(spark.scheduler.cluster, _UPDATE)
+                self._backend.driverEndpoint().send(update(spark.deploy.SparkHadoopUtil.get().serialize(credentials)))
+
+    def executors(self) -> frozenset[str]:
+        """Return the ids of the executors that have registered; none of a local application, which is all driver.
+
+        Raises HandoverError.
+        """
+        if self._backend is None:
+            return frozenset()
+        with self._translated():
+            return frozenset(filter(None, self._backend.getExecutorIds().mkString(",").split(",")))
+
+    def _told(self) -> Any:
+        """Return what executors are given when they start: other tokens that were told stay there."""
+        told = None if self._backend is None else self._backend.currentDelegationTokens()
+        if told is None:
+            return self._jvm.org.apache.hadoop.security.Credentials()
+        return self._jvm.org.apache.spark.deploy.SparkHadoopUtil.get().deserialize(told)
+
+    def _distributing_backend(self) -> Any:
+        """Return what tells executors of tokens; None in a local application."""
+        backend = self._application.schedulerBackend()
+        return backend if self._jvm.java.lang.Class.forName(_DISTRIBUTING_BACKEND).isInstance(backend) else None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (Py4JError, OSError) as error:
+            if self._ended():
+                raise ApplicationEnded from error
+            raise HandoverFailed(type(error).__name__) from error
+
+    def _ended(self) -> bool:
+        try:
+            return bool(self._application.isStopped())
+        except (Py4JError, OSError):  # the JVM has gone
+            return True
 
 
 def _context(spark: SparkSession) -> Any:
@@ -109,14 +171,9 @@ def _context(spark: SparkSession) -> Any:
         context = spark.sparkContext
     except PySparkException:
         raise NoDriver from None
-    if _ended(context):
+    if context._jsc is None:  # noqa: SLF001 - so Python sees that it was stopped
         raise ApplicationEnded
     return context
-
-
-def _ended(context: Any) -> bool:
-    """Say whether a context was stopped here; one that the JVM has stopped by itself is found out by trying."""
-    return context._jsc is None  # noqa: SLF001 - there is no public way to the JVM
 
 
 def _check_settings(context: Any, cluster: str) -> None:
@@ -126,23 +183,3 @@ def _check_settings(context: Any, cluster: str) -> None:
         raise ClusterNotSetUp(servers, "HOST:PORT")
     if settings.get(_ENABLED_KEY, "true").lower() != "true":
         raise ClusterNotSetUp(_ENABLED_KEY, "true")
-
-
-def _give(context: Any, token: Credentials, service: str) -> None:
-    jvm, backend = context._jvm, context._jsc.sc().schedulerBackend()  # noqa: SLF001 - see _ended
-    hadoop, spark = jvm.org.apache.hadoop, jvm.org.apache.spark
-    # Locally tasks run in the driver, and there is nobody to tell.
-    distributing = jvm.java.lang.Class.forName(_DISTRIBUTING_BACKEND).isInstance(backend)
-    told = backend.currentDelegationTokens() if distributing else None
-    # An executor that starts later is given what was told last, so whatever other tokens were told stay in it.
-    credentials = spark.deploy.SparkHadoopUtil.get().deserialize(told) if told else hadoop.security.Credentials()
-    name = hadoop.io.Text(service)
-    secret = token.password.encode()
-    credentials.addToken(
-        name, hadoop.security.token.Token(token.username.encode(), secret, hadoop.io.Text(_KIND), name)
-    )
-    # Told first, the driver would still take the message in its own time; a query may be started at once.
-    hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(credentials)
-    if distributing:
-        update = getattr(spark.scheduler.cluster, _UPDATE)
-        backend.driverEndpoint().send(update(spark.deploy.SparkHadoopUtil.get().serialize(credentials)))

@@ -8,7 +8,8 @@ It is read at the beginning, when it has to hold a token, and whenever it has ch
 driver and the executors (`handed_tokens.py`), whose Kafka source and sink go on with it. A file that cannot be used is
 logged once, and Spark keeps the token it has. A renewal changes nothing in a token, so nothing in the file.
 
-The same token is handed over again each minute: an executor that was about to start would otherwise miss it.
+The token is handed over again when executors have come, since one that was about to start then has missed it. It takes
+an executor longer to get ready for tasks than it takes until this is seen.
 
 Limits: the file is replaced as a whole (rename, a Kubernetes secret) and some time before the old token ends, so that
 what is under way with that one can end.
@@ -20,26 +21,24 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import javaproperties
 
 from kafka_dt.client import ClientConfigError, Credentials
 from kafka_dt.files import Stamp, stamp
-from kafka_dt.pipeline.handed_tokens import ApplicationEnded, HandoverFailed, hand_over
+from kafka_dt.pipeline.handed_tokens import ApplicationEnded, Driver, HandoverFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger(__name__)
 
-LOOK_S: Final = 1.0
-AGAIN_S: Final = 60.0
+LOOK_S: Final = 0.2
 
 
 class TokenFileError(Exception):
@@ -59,10 +58,10 @@ def following(spark: SparkSession, file: str | Path, *, cluster: str, look_s: fl
     """Have Spark use the token that is in a file, now and after each change of it, while a block runs.
 
     cluster: the name in `spark.kafka.clusters.<cluster>.*`
-    look_s: seconds between two looks at the file
+    look_s: seconds between two looks at the file and at the executors
     Raises TokenFileError when it holds no token at the beginning, and HandoverError when Spark cannot be given one.
     """
-    followed = FollowedToken(Path(file), lambda token: hand_over(spark, token, cluster=cluster))
+    followed = FollowedToken(Path(file), Driver(spark, cluster=cluster))
     followed.start()
     over = threading.Event()
     thread = threading.Thread(target=followed.run, args=(lambda: over.wait(look_s),), name="token file", daemon=True)
@@ -74,29 +73,36 @@ def following(spark: SparkSession, file: str | Path, *, cluster: str, look_s: fl
         thread.join()
 
 
+class Receiver(Protocol):
+    """Who is given tokens; a Driver."""
+
+    def give(self, token: Credentials) -> None:
+        """Take a token in the place of the one before."""
+        ...
+
+    def executors(self) -> Set[str]:
+        """Return who is there to be given it."""
+        ...
+
+
 class FollowedToken:
     """The token in a file, and who is to have it.
 
     path: client properties with a token's login
-    give: what is called with it
-    monotonic: seconds of a clock that never goes back
     """
 
-    def __init__(
-        self, path: Path, give: Callable[[Credentials], object], *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, path: Path, receiver: Receiver) -> None:
         self._path = path
-        self._give = give
-        self._monotonic = monotonic
+        self._receiver = receiver
         self._seen: Stamp = None
         self._token: Credentials | None = None
-        self._given_at = 0.0
+        self._served: Set[str] = frozenset()
         self._complaint = ""
 
     def start(self) -> None:
         """Give the token that is there.
 
-        Raises TokenFileError, and what `give` raises.
+        Raises TokenFileError and HandoverError.
         """
         self._seen = stamp(self._path)
         self._hand(read_token(self._path))
@@ -121,16 +127,17 @@ class FollowedToken:
         changed, self._seen = now != self._seen, now
         if changed or self._complaint:
             token = read_token(self._path)
-        if token is not None and (token != self._token or self._monotonic() >= self._given_at + AGAIN_S):
+        if token is not None and (token != self._token or self._receiver.executors() - self._served):
             self._hand(token)
         self._complaint = ""
 
     def _hand(self, token: Credentials) -> None:
-        self._give(token)
-        self._given_at = self._monotonic()
+        # Asked before: who comes meanwhile is given it by the next look.
+        served = self._receiver.executors()
+        self._receiver.give(token)
         if token != self._token:
             _LOG.info("Spark has the token %s", token.username)
-        self._token = token
+        self._token, self._served = token, served
 
     def _complain(self, text: str) -> None:
         if text != self._complaint:

@@ -13,20 +13,23 @@ import pytest
 from kafka_dt.client import Credentials, settings
 from kafka_dt.files import replace_file
 from kafka_dt.pipeline.handed_tokens import ApplicationEnded, HandoverFailed
-from kafka_dt.pipeline.token_file import AGAIN_S, FollowedToken, TokenFileError, read_token
+from kafka_dt.pipeline.token_file import FollowedToken, TokenFileError, read_token
 from tests.unit.client.conftest import TOKEN
 
 NEXT = replace(TOKEN, token_id="ZYTAwbuPTwKVcmdwjVXRGw", hmac=bytes(range(1, 65)))
 
 
 class Spark:
-    """Who is handed tokens; on a clock that only a test moves."""
+    """Who is handed tokens."""
 
     def __init__(self, file: Path) -> None:
-        self.now = 0.0
         self.given: list[Credentials] = []
+        self.there = {"0"}
         self.failures: list[Exception] = []
-        self.followed = FollowedToken(file, self.give, monotonic=lambda: self.now)
+        self.followed = FollowedToken(file, self)
+
+    def executors(self) -> frozenset[str]:
+        return frozenset(self.there)
 
     def give(self, token: Credentials) -> None:
         if self.failures:
@@ -105,12 +108,21 @@ def test_the_same_token_written_again_is_not_handed_over(spark: Spark, file: Pat
     assert spark.ids == [TOKEN.token_id]
 
 
-def test_an_executor_that_was_about_to_start_is_thought_of(spark: Spark) -> None:
-    def later(seconds: float) -> Callable[[], None]:
-        return lambda: setattr(spark, "now", seconds)
+def test_executors_that_come_are_given_the_token_that_they_may_have_missed(spark: Spark, file: Path) -> None:
+    spark.look(nothing, lambda: spark.there.add("1"), nothing, spark.there.clear, nothing)
+    assert spark.ids == [TOKEN.token_id] * 2
+    spark.look(lambda: write(file, NEXT), lambda: spark.there.add("2"), nothing)
+    assert spark.ids == [TOKEN.token_id] * 2 + [NEXT.token_id] * 2
 
-    spark.look(later(AGAIN_S - 1), later(AGAIN_S), later(AGAIN_S + 1), later(2 * AGAIN_S))
-    assert spark.ids == [TOKEN.token_id] * 3
+
+def test_an_executor_that_comes_while_a_token_is_given_is_given_it_by_the_next_look(spark: Spark, file: Path) -> None:
+    def comes_in_between(token: Credentials) -> None:
+        spark.given.append(token)
+        spark.there.add("late")
+
+    spark.give = comes_in_between  # type: ignore[method-assign]
+    spark.look(lambda: write(file, NEXT), nothing, nothing)
+    assert spark.ids == [TOKEN.token_id, NEXT.token_id, NEXT.token_id]
 
 
 @pytest.mark.parametrize(
