@@ -27,7 +27,7 @@ from typing import Final
 import pyspark
 
 from tests.support.documents import Block, blocks
-from tests.support.java import Java
+from tests.support.java import QUICK_START, Java
 from tests.support.maven import Classpath
 from tests.support.process import ChildProcess
 
@@ -89,11 +89,14 @@ class SparkSubmit:
             "JAVA_HOME": str(java.executable.resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_HOME": str(_home(folder / "spark-home")),
+            # Executors too live for seconds.
+            "JDK_JAVA_OPTIONS": " ".join(QUICK_START),
         }
         (folder / "events").mkdir()
         self._configuration = {
             "spark.jars": ",".join(map(str, jars)),
             "spark.ui.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",

@@ -119,7 +119,6 @@ async def test_a_running_query_goes_on_with_its_token_renewed_and_with_the_next_
             with pytest.raises(LoginRefused):
                 gateway.connect_by_token(first)
             await topics.pass_through()
-            await topics.pass_through()
             assert job.running
             assert len(QUERY_STARTED.findall(job.output())) == 1
     check_secrets(spark)
