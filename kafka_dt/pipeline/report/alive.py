@@ -6,8 +6,8 @@ A token counts at each instant of the timeline at which it lives; one that is ma
 at none. Each token adds one where its life begins and takes one away where it ends, and the sums of that are added up:
 the work is one pass over the tokens, not one for each instant.
 
-A token with three renewers counts once for each of them. The names with the most tokens have a series of their own,
-all others are one: a cluster may have a million owners, the result has a few rows for each instant.
+A token with three renewers counts once for each of them. The names with the most living tokens, over all instants, have
+a series of their own, all others are one: a cluster may have a million owners, the result has a few rows an instant.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ def alive_over_time(lives: DataFrame, timeline: Timeline, top: int = TOP) -> Dat
         timeline.instant_from(F.col("created_at")).alias("begin"),
         timeline.instant_from(known_end()).alias("end"),
     ).select("named.role", "named.name", "begin", "end")
-    by_count = Window.partitionBy("role").orderBy(F.desc("count"), "name")
+    counted_at = F.least("end", F.lit(timeline.steps + 1)) - F.col("begin")
+    by_count = Window.partitionBy("role").orderBy(F.desc("all"), "name")
     most = (
         named.groupBy("role", "name")
-        .agg(F.count("*").alias("count"))
+        .agg(F.sum(F.greatest(counted_at, F.lit(0))).alias("all"))
         .withColumn("rank", F.row_number().over(by_count))
         .where(F.col("rank") <= top)
         .select("role", "name", F.col("name").alias("series"))

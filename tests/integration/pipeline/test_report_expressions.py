@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -86,18 +85,17 @@ def test_living_tokens_are_those_that_began_and_did_not_end(spark: SparkSession)
     by_role = alive_series(alive_over_time(lives, timeline, top=2), timeline)
     found = by_role[Role.RENEWER.value]
 
-    top = [name for name, _ in sorted(_named(tokens).items(), key=lambda each: (-each[1], each[0]))[:2]]
-    expected = {name: [0] * len(found.instants) for name in [*top, OTHER]}
+    alive: dict[str, list[int]] = {}
     for renewers, begin, end, login in tokens:
         until = end or (login or begin) + timedelta(days=1)
         for name in renewers or ["(nobody)"]:
+            numbers = alive.setdefault(name, [0] * len(found.instants))
             for place, instant in enumerate(found.instants):
-                expected[name if name in top else OTHER][place] += begin <= instant < until
+                numbers[place] += begin <= instant < until
+    top = sorted(alive, key=lambda name: (-sum(alive[name]), name))[:2]
+    others = [sum(column) for column in zip(*(alive[name] for name in alive if name not in top), strict=True)]
+    expected = {**{name: alive[name] for name in top}, OTHER: others}
     assert {name: list(values) for name, values in found.values.items()} == expected
     assert list(found.values)[-1] == OTHER
     assert list(by_role[Role.OWNER.value].values) == ["User:o"]
     assert list(by_role[Role.REQUESTER.value].values) == ["(nobody)"]
-
-
-def _named(tokens: list[tuple[list[str], datetime, datetime | None, datetime | None]]) -> Counter[str]:
-    return Counter(name for renewers, *_ in tokens for name in renewers or ["(nobody)"])
