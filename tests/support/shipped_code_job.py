@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
 import sys
+from pathlib import Path
 
 from kafka_dt.pipeline.session import spark_session
 
@@ -11,14 +12,14 @@ from kafka_dt.pipeline.session import spark_session
 def main() -> None:
     """Ask one executor."""
 
-    def asked(_number: int) -> tuple[int, str]:
+    def asked(_number: int) -> dict[str, str]:
         import kafka_dt.bulk.engine  # noqa: PLC0415 - looked for where it runs
 
-        return os.getppid(), str(kafka_dt.bulk.engine.__file__)
+        return {"folder": str(Path.cwd()), "file": str(kafka_dt.bulk.engine.__file__)}
 
     with spark_session("asking") as spark:
         (found,) = spark.sparkContext.parallelize([0], 1).map(asked).collect()
-    sys.stdout.write(f"asked {os.getpid()}, told {found[0]} {found[1]}\n")
+    sys.stdout.write(json.dumps(found))
 
 
 if __name__ == "__main__":
