@@ -29,6 +29,7 @@ TRIED_AT_HOME: Final = "revoked-tried-at-home"
 NEW_RENEWER: Final = "renewed-by-new"
 STRANGER: Final = "renewed-by-stranger"
 GUESSER: Final = "198.51.100.50"
+SLOW_GUESSER: Final = "198.51.102.51"
 GUESSING_NETWORK: Final = "198.51.101.0/24"
 
 FOUND: Final = {
@@ -39,6 +40,7 @@ FOUND: Final = {
     (IncidentKind.USE_AFTER_REVOCATION, TRIED_ELSEWHERE),
     (IncidentKind.USE_AFTER_REVOCATION, TRIED_AT_HOME),
     (IncidentKind.UNKNOWN_ID_BURST, GUESSER),
+    (IncidentKind.UNKNOWN_ID_BURST, SLOW_GUESSER),
     (IncidentKind.UNKNOWN_ID_BURST, GUESSING_NETWORK),
     (IncidentKind.FOREIGN_RENEWAL, NEW_RENEWER),
     (IncidentKind.FOREIGN_RENEWAL, STRANGER),
@@ -167,6 +169,8 @@ def _guesses(story: Story) -> None:
     for number in range(15):
         story.guess(f"guess-{number:02}", at(1, 3) + timedelta(minutes=number), GUESSER)
         story.guess(f"shared-{number:02}", at(1, 5) + timedelta(minutes=number), f"198.51.101.{number + 1}")
+    for number in range(9):
+        story.guess(f"slow-{number}", at(2, 6 + number), SLOW_GUESSER)
     for day in range(4):
         story.guess(f"typo-{day}", at(day, 11), "10.0.1.5")
     # The same wrong id again and again is a job, and no guess.

@@ -100,9 +100,10 @@ def test_use_after_revocation_is_graver_from_a_place_where_the_token_never_was(m
 
 
 def test_guesses_are_counted_by_different_ids_and_by_network_where_no_address_stands_out(made: Made) -> None:
-    assert made.evidence(stories.GUESSER)["different unknown ids in an hour"] == "15"
+    assert made.evidence(stories.GUESSER)["different unknown ids"] == "15 in an hour"
     assert made.finding(stories.GUESSER)["address"] == stories.GUESSER
-    assert made.evidence(stories.GUESSING_NETWORK)["different unknown ids in an hour"] == "15"
+    assert made.evidence(stories.GUESSING_NETWORK)["different unknown ids"] == "15 in an hour"
+    assert made.evidence(stories.SLOW_GUESSER)["different unknown ids"] == "9 in a day"
 
 
 def test_a_renewal_by_who_may_not_proves_that_he_has_the_hmac(made: Made) -> None:

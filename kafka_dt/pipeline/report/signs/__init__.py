@@ -47,7 +47,7 @@ def signs_of_theft(
         (
             stolen_tokens(usage, lives, lines, work),
             used_after_revocation(events, usage, lives, lines),
-            guessed_ids(events, lives, lines),
+            guessed_ids(events, lives, lines, work),
             foreign_renewals(events, lives, lines),
         ),
     )

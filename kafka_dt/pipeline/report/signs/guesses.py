@@ -1,14 +1,14 @@
 """An address that tries many token ids that nobody made.
 
 Ids are random: nobody meets one by trying, but who tries has heard of tokens and has none. Counted are the different
-unknown ids of an address in a window (`Thresholds.guess_window`); ids that once were a token's do not count, jobs try
-those for a while. A window is a sign when it has both many of them (`guessed_ids`) and many times more than is usual
-for the address (`guess_factor`): behind a proxy or address translation there may always be a few. Windows that follow
-each other are one finding.
+unknown ids of an address in an hour, and of who takes his time in a day; ids that once were a token's do not count,
+jobs try those for a while. An hour or a day is a sign when it has both many of them (`Thresholds.guessed_in_an_hour`)
+and many times more than is usual for the address (`guess_factor`): behind a proxy or address translation there may
+always be a few. Those that follow each other are one finding.
 
 Where no single address of a network is conspicuous but all of them together are, the network is the finding.
 
-Not seen: who tries fewer than that an hour, and who comes from another network each time. Ids of tokens that were
+Not seen: who tries fewer than that in a day, and who comes from another network each time. Ids of tokens that were
 removed before the table begins count as unknown.
 
 The work is on refused logins with unknown ids; each window is over one address.
@@ -16,7 +16,7 @@ The work is on refused logins with unknown ids; each window is over one address.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -28,45 +28,52 @@ from kafka_dt.pipeline.report.conditions import of_type, some
 from kafka_dt.pipeline.report.signs.rows import finding
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+    from kafka_dt.pipeline.report.store import Work
 
-EXAMPLES = 5
+_EXAMPLES: Final = 5
+_HOUR_S: Final = 3600
+_DAY_S: Final = 24 * _HOUR_S
+_NEIGHBOURS: Final = 2
 
 
-def guessed_ids(events: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
+def guessed_ids(events: DataFrame, lives: DataFrame, thresholds: Thresholds, work: Work) -> DataFrame:
     """Find addresses, and networks, that guess token ids; one finding for each time they do.
 
     Args:
         events: of the table, up to the instant of the report.
         lives: as `lives.token_lives` makes them.
         thresholds: where the lines are.
+        work: keeps what is used more than once.
     """
-    guesses = _guesses(events, thresholds).join(lives.select("token_id"), "token_id", "left_anti")
-    addresses = _bursts(guesses, F.col("address"), thresholds)
-    caught = addresses.select(places.subnet(F.col("place")).alias("subnet")).distinct()
-    rest = guesses.join(caught, "subnet", "left_anti")
-    return _findings(addresses.unionByName(_bursts(rest, F.col("subnet"), thresholds)))
+    guesses = work("guesses", _guesses(events).join(lives.select("token_id"), "token_id", "left_anti"))
+    quick = _bursts(guesses, "address", _HOUR_S, thresholds.guessed_in_an_hour, thresholds)
+    rest = guesses.join(quick.select("address"), "address", "left_anti")
+    slow = _bursts(rest, "address", _DAY_S, thresholds.guessed_in_a_day, thresholds)
+    found = work("guessers", quick.unionByName(slow))
+    rest = guesses.join(found.select(places.subnet(F.col("address")).alias("subnet")), "subnet", "left_anti")
+    together = _bursts(rest, "subnet", _HOUR_S, thresholds.guessed_in_an_hour, thresholds)
+    return _findings(found.unionByName(together))
 
 
-def _guesses(events: DataFrame, thresholds: Thresholds) -> DataFrame:
+def _guesses(events: DataFrame) -> DataFrame:
     unknown = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.UNKNOWN_TOKEN.value)
-    seconds = int(thresholds.guess_window.total_seconds())
-    start = F.floor(F.unix_seconds("time") / seconds) * seconds
     return events.where(unknown & F.col("token_id").isNotNull()).select(
         "token_id",
         "time",
         F.coalesce("client_address", F.lit(places.UNKNOWN)).alias("address"),
         places.subnet(F.col("client_address")).alias("subnet"),
         places.software(F.col("client_software")).alias("software"),
-        start.cast("long").alias("window"),
     )
 
 
-def _bursts(guesses: DataFrame, place: Column, thresholds: Thresholds) -> DataFrame:
-    """Find the windows in which a place tries more ids than others, and more than it does itself."""
-    ids = guesses.groupBy(place.alias("place"), "window", "token_id").agg(
+def _bursts(guesses: DataFrame, by: str, seconds: int, many: int, thresholds: Thresholds) -> DataFrame:
+    """Find the windows in which an address, or a network, tries many ids, and many more than it usually does."""
+    ids = guesses.groupBy(
+        F.col(by).alias("place"), F.floor(F.unix_seconds("time") / seconds).cast("long").alias("window"), "token_id"
+    ).agg(
         F.count("*").alias("tries"),
         F.min("time").alias("first_seen"),
         F.max("time").alias("last_seen"),
@@ -82,22 +89,22 @@ def _bursts(guesses: DataFrame, place: Column, thresholds: Thresholds) -> DataFr
         F.min("software").alias("software"),
         F.min("address").alias("address"),
     )
-    seconds = int(thresholds.guess_window.total_seconds())
-    history = int(thresholds.guess_history.total_seconds())
-    before = Window.partitionBy("place").orderBy("window").rangeBetween(-history, -seconds)
-    usual = F.coalesce(F.sum("ids").over(before), F.lit(0)) / F.lit(history // seconds)
-    many = F.col("ids") >= F.greatest(F.lit(thresholds.guessed_ids), F.col("usual") * F.lit(thresholds.guess_factor))
-    return _joined(windows.withColumn("usual", usual).where(many), seconds)
+    before = int(thresholds.guess_history.total_seconds()) // seconds
+    earlier = Window.partitionBy("place").orderBy("window").rangeBetween(-before, -1)
+    usual = F.coalesce(F.sum("ids").over(earlier), F.lit(0)) / F.lit(before)
+    burst = F.col("ids") >= F.greatest(F.lit(many), F.col("usual") * F.lit(thresholds.guess_factor))
+    found = _joined(windows.withColumn("usual", usual).where(burst))
+    return found.withColumn("within", F.lit("an hour" if seconds == _HOUR_S else "a day"))
 
 
-def _joined(windows: DataFrame, seconds: int) -> DataFrame:
-    """Make one row of windows that follow each other."""
+def _joined(windows: DataFrame) -> DataFrame:
+    """Make one row of windows that follow each other, with one between them at the most."""
     in_order = Window.partitionBy("place").orderBy("window")
-    begins = F.coalesce(F.col("window") - F.lag("window").over(in_order) > 2 * seconds, F.lit(True))
+    begins = F.coalesce(F.col("window") - F.lag("window").over(in_order) > _NEIGHBOURS, F.lit(True))
     return (
         windows.withColumn("begins", begins.cast("int"))
-        .withColumn("time_number", F.sum("begins").over(in_order))
-        .groupBy("place", "time_number")
+        .withColumn("burst", F.sum("begins").over(in_order))
+        .groupBy("place", "burst")
         .agg(
             F.min("first_seen").alias("first_seen"),
             F.max("last_seen").alias("last_seen"),
@@ -121,10 +128,10 @@ def _findings(bursts: DataFrame) -> DataFrame:
         subject_type=SubjectType.ADDRESS,
         subject=F.col("place"),
         evidence=[
-            ("different unknown ids in an hour", F.col("most_ids")),
-            ("usual in an hour", F.round("usual", 2)),
+            ("different unknown ids", F.concat_ws(" in ", F.col("most_ids"), F.col("within"))),
+            ("usual for this address", F.concat_ws(" in ", F.round("usual", 2), F.col("within"))),
             ("attempts", F.col("events")),
             ("clients", some(F.col("clients"))),
-            ("ids, for example", F.array_join(F.slice("examples", 1, EXAMPLES), ", ")),
+            ("ids, for example", F.array_join(F.slice("examples", 1, _EXAMPLES), ", ")),
         ],
     )

@@ -4,8 +4,9 @@
     with_owners(rows, usage)
 
 `with_history` adds to each use by a token when the token's history ends, since when the token is known for each part of
-the use (network, library, release, client, address), and until when its usual use went on. `with_owners` adds since
-when its owner is known for them, and how it lives: how many tokens it has in how many networks.
+the use (network, library, release, client, address), until when its usual use went on, and on how many machines it
+began. `with_owners` adds since when its owner is known for them, and how it lives: how many tokens it has in how many
+networks.
 
 The work is on one row for each token, address and client, not on events. Each window is over one token; what is known
 of an owner, who may have very many, is counted without one.
@@ -53,15 +54,23 @@ def with_history(usage: DataFrame, lives: DataFrame, thresholds: Thresholds) -> 
         rows = rows.withColumn(name, F.min("first_seen").over(Window.partitionBy("token_id", *columns)))
     usual_client = usual("software_since") & usual("client_since")
     in_subnet, of_token = Window.partitionBy("token_id", "subnet"), Window.partitionBy("token_id")
-    return rows.withColumns(
+    by_client = Window.partitionBy("token_id", "software", "client")
+    rows = rows.withColumns(
         {
-            "alone": F.min("address").over(in_subnet) == F.max("address").over(in_subnet),
+            "alone_there": F.min("address").over(in_subnet) == F.max("address").over(in_subnet),
+            "alone_with_client": F.min("address").over(by_client) == F.max("address").over(by_client),
             "history_logins": F.sum(F.when(usual("first_seen"), F.col("logins"))).over(of_token),
             "usual_subnet_until": F.max(F.when(usual("subnet_since"), F.col("last_seen"))).over(of_token),
             "usual_client_until": F.max(F.when(usual_client, F.col("last_seen"))).over(of_token),
             "token_since": F.min("first_seen").over(of_token),
         }
-    ).where(F.col("history_logins") >= thresholds.history_logins)
+    )
+    began = (F.col("first_seen") == F.col("address_since")) & (
+        F.col("first_seen") <= F.col("token_since") + F.lit(thresholds.shortest_history)
+    )
+    return rows.withColumn("parts", F.count(F.when(began, 1)).over(of_token)).where(
+        F.col("history_logins") >= thresholds.history_logins
+    )
 
 
 def with_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:

@@ -13,9 +13,11 @@ moved and changed
     The network is new to the token and its owner, and the library or the kind of client id to the token. Whether the
     usual use goes on does not matter: who moves a job takes its program along.
 strange to its owner
-    The owner is known for longer than a token's history, so even a token's first day is no excuse: after it was used
-    elsewhere, it comes from a network in which the owner never was. The library or the kind of client id is new to the
-    owner, too, or it is a single address and the owner is known well (`Thresholds.known_tokens`) as one who stays.
+    The owner is known for longer than a token's history, so even a token's first day is no excuse. After it was used
+    elsewhere it comes from a network in which the owner never was, and the library or the kind of client id is new to
+    the owner, too. Or it is one machine alone though the job began on several (`Thresholds.parts`), which neither move
+    nor are upgraded as one: in a network that is strange to an owner who stays where it is, or with a library and a
+    kind of client id that both are.
 
 Not seen: a thief in the victim's own network with the victim's own program; one behind the same proxy or address
 translation; one who takes over a token that is not used any more, from a network of its owner; one who does without a
@@ -73,24 +75,33 @@ def _case(thresholds: Thresholds) -> Column:
     elsewhere = subnet_new & strange_network & subnet_goes_on & (~roams | software_new | client_new)
     another_client = ~usual("address_since") & (software_new | other_release) & client_goes_on
     moved_and_changed = subnet_new & strange_network & (software_new | client_new)
-    owner_is_known = F.col("owner_since") + F.lit(thresholds.history) < F.col("subnet_since")
-    strange = owner_is_known & strange_network & (strange_client | (F.col("alone") & stays))
+
+    many_machines = F.col("parts") >= thresholds.parts
+    one_there = many_machines & F.col("alone_there") & stays
+    strange_there = _known_before("subnet_since", thresholds) & strange_network & (strange_client | one_there)
+    one_with_client = many_machines & F.col("alone_with_client") & new_to_owner("software") & new_to_owner("client")
+    strange_program = _known_before("software_since", thresholds) & one_with_client
     return (
         F.when(elsewhere, F.lit("elsewhere"))
         .when(another_client, F.lit("another client"))
         .when(moved_and_changed, F.lit("moved and changed"))
-        .when(strange, F.lit("strange to its owner"))
+        .when(strange_there | strange_program, F.lit("strange to its owner"))
     )
+
+
+def _known_before(since: str, thresholds: Thresholds) -> Column:
+    """Whether the owner was known for long enough when something came."""
+    return F.col("owner_since") + F.lit(thresholds.history) < F.col(since)
 
 
 def _habits(rows: DataFrame, odd: DataFrame) -> DataFrame:
     """Tell the usual places of each token of which anything is unusual."""
     place = ["token_id", "address", "software", "software_version", "client"]
-    usual = rows.join(odd.select("token_id").distinct(), "token_id", "left_semi")
-    usual = usual.join(odd.select(*place), place, "left_anti")
+    habits = rows.join(odd.select("token_id").distinct(), "token_id", "left_semi")
+    habits = habits.join(odd.select(*place), place, "left_anti")
     newest = Window.partitionBy("token_id").orderBy(F.desc("logins"), "address", "software", "client")
     return (
-        usual.withColumn("rank", F.row_number().over(newest))
+        habits.withColumn("rank", F.row_number().over(newest))
         .where(F.col("rank") <= SHOWN)
         .groupBy("token_id")
         .agg(

@@ -28,14 +28,16 @@ class Thresholds:
     """An owner with fewer tokens is not known well enough to say how it lives."""
     networks_a_token: float = 0.25
     """An owner that is in more networks than this, for each of its tokens, is one who moves about."""
+    parts: int = 3
+    """A job of so many machines, that began within a `shortest_history`, does not move as one."""
     clock_skew: timedelta = timedelta(minutes=5)
     """How far apart the clocks of two nodes may be, and how long a client may take to hear of a revocation. Kerberos
     allows as much."""
-    guess_window: timedelta = timedelta(hours=1)
-    """In which unknown ids are counted."""
-    guessed_ids: int = 5
-    """How many different unknown ids of an address in a window are no typing errors: who has copied an id wrongly
-    notices at the second or third try."""
+    guessed_in_an_hour: int = 5
+    """How many different unknown ids of an address are no typing errors: who has copied an id wrongly notices at the
+    second or third try."""
+    guessed_in_a_day: int = 8
+    """... of one that takes its time."""
     guess_factor: float = 5.0
     """How many times what is usual for that address they have to be: a proxy with stale clients behind it always has
     some."""
