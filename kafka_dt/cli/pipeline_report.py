@@ -1,7 +1,7 @@
 """`kafka-dt pipeline report`: what the audit events say about tokens, as a page, JSON and Parquet.
 
 On stdout: where everything is and the numbers that matter; with `--output json` the same for programs, with the
-findings (the document on disk has the rest). While it works, a terminal is told on what.
+findings (the document on disk has the rest). While it works, stderr is told on what.
 
 Exit status: 0, whatever was found; 1 when the report could not be made; 2 for wrong usage.
 
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import Console
 
 from kafka_dt.cli.bulk_run import ascii_name
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.node_options import Output
+from kafka_dt.cli.pipeline_progress import Steps
 from kafka_dt.cli.pipeline_session import session_options, started
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ class _Instant(click.ParamType[datetime]):
     "--unused-for",
     "unused_hours",
     type=click.FloatRange(min=0),
-    default=24.0,
+    default=6.0,
     show_default=True,
     metavar="HOURS",
-    help="Tokens without a login for so long are never used.",
+    help="Living tokens that had no login for so long are never used; ended ones always.",
 )
 @click.option(
     "--output",
@@ -133,14 +133,13 @@ def report(  # noqa: PLR0917 - click gives them by name
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
     settings = _settings(at, owner, address, steps, expiring_hours, unused_hours)
-    console = Console(stderr=True, highlight=False)
-    with started("report", master, conf) as spark, one_line(OSError), console.status("Reading the table") as status:
+    with started("report", master, conf) as spark, one_line(OSError), Steps().step("Reading the table") as step:
         made = make_report(
             spark,
             Table(table),
             to,
             settings,
-            progress=status.update,
+            progress=step.now,
             now=datetime.now(UTC),
             parquet=parquet,
         )

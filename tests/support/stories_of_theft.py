@@ -199,6 +199,7 @@ def _renewals(story: Story) -> None:
 
 def _lists(story: Story) -> None:
     story.token("unused", "User:kim", at(1, 6), requester="User:portal")
+    story.token("unused-and-gone", "User:kim", at(0, 6), requester="User:portal", lives=timedelta(days=1))
     story.token("unused-yet", "User:kim", at(3, 20), requester="User:portal")
     story.token("ends-soon", HOSTILE, at(3, 1), lives=timedelta(hours=24))
     story.logins("ends-soon", HOSTILE, at(3, 2), END, ["2001:db8:0:1::7"])

@@ -56,6 +56,7 @@ _TOKEN_COLUMNS: Final = (
     "logins",
     "renewals",
     "renewable",
+    "alive",
     "lived",
 )
 

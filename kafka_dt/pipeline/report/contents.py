@@ -50,6 +50,7 @@ class TokenRow:
     renewals: int
     renewable: bool | None = None
     """Whether a renewal could move its end; None where the list does not ask."""
+    alive: bool = True
     lived: float | None = None
     """The share of its longest life that is over."""
 
@@ -142,8 +143,8 @@ class Lines:
     """Who renews a day's token at four fifths of it has five hours left, at nine tenths more than two."""
     used_within: timedelta = timedelta(days=1)
     """How long ago the last login of a token in use may be."""
-    unused_for: timedelta = timedelta(days=1)
-    """How long a token may wait for its first login."""
+    unused_for: timedelta = timedelta(hours=6)
+    """How long a living token may wait for its first login."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def test_findings_come_with_the_commands_to_run_next(made: Made) -> None:
 def test_lists_have_the_tokens_that_somebody_should_look_at(made: Made) -> None:
     expiring = {row["token_id"]: row["renewable"] for row in made.document["expiring"]["rows"]}
     assert expiring == {"ends-soon": True, "ends-for-good": False}
-    assert [row["token_id"] for row in made.document["never_used"]["rows"]] == ["unused"]
+    unused = [(row["token_id"], row["alive"]) for row in made.document["never_used"]["rows"]]
+    assert unused == [("unused", True), ("unused-and-gone", False)]
     old = {row["token_id"]: row["lived"] for row in made.document["past_half"]["rows"]}
     assert old["ends-for-good"] == pytest.approx(22.5 / 24)
     assert "usual" in old

@@ -107,7 +107,7 @@ def _owners(listing: Listing) -> go.Figure | None:
     owners = [(label(owner), count) for owner, count in listing.by_owner]
     if rest := listing.total - sum(count for _, count in owners):
         owners.append((OTHER, rest))
-    if not owners:
+    if listing.total == len(owners):  # one bar is as long as the other
         return None
     # Two names may have the same label, so the places have numbers.
     places = list(range(len(owners)))
@@ -121,7 +121,9 @@ def _owners(listing: Listing) -> go.Figure | None:
         hovertemplate="%{customdata}: %{x:,}<extra></extra>",
     )
     axis = {"tickvals": places, "ticktext": [owner for owner, _ in owners], "autorange": "reversed"}
-    return _figure([bars], yaxis=axis, xaxis_title="tokens", height=90 + _BAR_PX * len(owners), bargap=0.3)
+    return _figure(
+        [bars], yaxis=axis, xaxis={"title": "tokens", "tickformat": ",d"}, height=90 + _BAR_PX * len(owners), bargap=0.3
+    )
 
 
 def _theft(findings: Sequence[Finding]) -> go.Figure | None:
@@ -133,8 +135,6 @@ def _theft(findings: Sequence[Finding]) -> go.Figure | None:
             go.Scatter(
                 x=_plain([instant for each in of_kind for instant in (each.first_seen, each.last_seen)]),
                 y=[place] * 2 * len(of_kind),
-                # A gap after each pair, so that two findings are not joined.
-                connectgaps=False,
                 mode="markers",
                 marker={"size": 11, "color": COLOURS[place], "symbol": ["triangle-right", "square"] * len(of_kind)},
                 text=[label(each.subject) for each in of_kind for _ in range(2)],
