@@ -168,11 +168,16 @@ class Story:
         table.mkdir(parents=True, exist_ok=True)
         documents = ({key: value for key, value in asdict(each).items() if value is not None} for each in self.events)
         lines.write_text("".join(f"{json.dumps(document)}\n" for document in documents), encoding="utf-8")
-        rows = spark.read.schema(LINE_SCHEMA).json(str(lines))
-        rows = rows.withColumn(DATE, day(rows["time"]))
-        for name in INSTANTS:
-            rows = rows.withColumn(name, instant(rows[name]))
-        rows.coalesce(1).write.partitionBy(DATE).parquet(str(table / "events"))
+        write_table(spark, str(lines), table)
+
+
+def write_table(spark: SparkSession, lines: str, table: Path) -> None:
+    """Write lines of JSON into a table as they are: what an ingest leaves of them, in a fraction of its time."""
+    rows = spark.read.schema(LINE_SCHEMA).json(lines)
+    rows = rows.withColumn(DATE, day(rows["time"]))
+    for name in INSTANTS:
+        rows = rows.withColumn(name, instant(rows[name]))
+    rows.coalesce(1).write.partitionBy(DATE).parquet(str(table / "events"))
 
 
 def _ms(at: datetime) -> int:
