@@ -64,7 +64,7 @@ class RequestStream:
         max_bytes: the longest content of a frame that is taken.
     """
 
-    __slots__ = ("_chunks", "_left", "_needed", "max_bytes")
+    __slots__ = ("_chunks", "_left", "_needed", "_usual", "max_bytes")
 
     max_bytes: int
     """May be changed at any time; applies to the frames that begin from then on."""
@@ -74,6 +74,7 @@ class RequestStream:
         self._chunks = Chunks()
         self._left = 0
         self._needed = 0
+        self._usual = _Opening(-1, 0, b"", 0)
 
     @property
     def finished(self) -> bool:
@@ -150,13 +151,18 @@ class RequestStream:
     def _acks(self, api_version: int, end: int) -> int | None:
         """Read the acks of the Produce that comes next, whose frame has `end` bytes; None if they are still to come.
 
-        What is missing is remembered, so that bytes that come one by one are not read again for each.
+        What is missing is remembered, so that bytes that come one by one are not read again for each. So is how the
+        last one began, for a producer's all begin alike.
         """
         chunks = self._chunks
+        usual = self._usual
+        if api_version == usual.api_version and usual.end <= end and chunks.peek(usual.end)[_HEAD.size :] == usual.head:
+            return usual.acks
         asked = max(self._needed, _USUAL_HEAD_BYTES)
         while chunks.size >= self._needed:
             try:
-                acks = _read_acks(chunks.peek(min(asked, end)), api_version)
+                head = chunks.peek(min(asked, end))
+                acks, behind = _read_acks(head, api_version)
             except _Incomplete as incomplete:
                 self._needed = asked = incomplete.needed
                 if asked > end:
@@ -165,8 +171,21 @@ class RequestStream:
                     raise MalformedMessage("too much before acks") from None
             else:
                 self._needed = 0
+                if behind <= _USUAL_HEAD_BYTES:
+                    self._usual = _Opening(api_version, behind, head[_HEAD.size : behind], acks)
                 return acks
         return None
+
+
+class _Opening(NamedTuple):
+    """How a Produce begins."""
+
+    api_version: int
+    end: int
+    """Behind its acks."""
+    head: bytes
+    """From behind its correlation id to there."""
+    acks: int
 
 
 class _Incomplete(Exception):
@@ -177,15 +196,15 @@ class _Incomplete(Exception):
         self.needed = needed
 
 
-def _read_acks(head: bytes, api_version: int) -> int:
-    """Read acks out of the first bytes of a Produce, its length in front included."""
+def _read_acks(head: bytes, api_version: int) -> tuple[int, int]:
+    """Read acks out of the first bytes of a Produce, its length in front included; gives what is behind as well."""
     flexible = api_version >= _FIRST_FLEXIBLE_PRODUCE
     offset = _skip_text(head, _HEAD.size)
     if flexible:
         offset = _skip_tagged_fields(head, offset)
     if api_version >= _FIRST_TRANSACTIONAL_PRODUCE:
         offset = _skip_compact_text(head, offset) if flexible else _skip_text(head, offset)
-    return _read_short(head, offset)
+    return _read_short(head, offset), offset + _SHORT.size
 
 
 def _read_short(head: bytes, offset: int) -> int:
