@@ -124,10 +124,15 @@ class Upstream(asyncio.Protocol):
             raise
         return upstream
 
-    def write(self, data: bytes) -> None:
-        """Send bytes; they are kept while the broker takes none (`upstream_full`)."""
-        if not self._transport.is_closing():
-            self._transport.write(data)
+    def write(self, *pieces: bytes) -> None:
+        """Send bytes, all at once; they are kept while the broker takes none (`upstream_full`)."""
+        transport = self._transport
+        if transport.is_closing():
+            return
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        else:
+            transport.writelines(pieces)
 
     def pause_reading(self) -> None:
         """Take nothing from the broker until `resume_reading`."""

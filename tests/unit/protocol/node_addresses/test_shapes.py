@@ -31,7 +31,8 @@ def produced(*, nodes: bool = False, partitions: int = 1, **values: Any) -> byte
     partition = replace(topic.partition_responses[0], **usual)
     partition = replace(partition, current_leader=type(partition.current_leader)())
     topic = replace(topic, partition_responses=(partition,) * partitions)
-    return content_of(replace(answer, responses=(topic,), node_endpoints=answer.node_endpoints if nodes else ()))
+    node = replace(answer.node_endpoints[0], host="broker", rack=None)
+    return content_of(replace(answer, responses=(topic,), node_endpoints=(node,) if nodes else ()))
 
 
 def taught(*contents: bytes) -> Shapes:
