@@ -240,20 +240,21 @@ class GatewayConnection(ClientConnection):
             self._routing = False
 
     def _take_requests(self) -> None:
+        if self._closing:
+            return
+        turn = self._turn()
         for _ in range(STEPS_IN_A_ROW):
             if self._closing:
                 return
-            match self._turn():
-                case _Turn.PASS_ON:
-                    self._pass_on()
-                case _Turn.READ:
-                    self._resume_reading()
-                    self._end_if_answered()
-                    return
-                case _Turn.WAIT:
-                    self._pause_reading()
-                    self._finish_if_answered()
-                    return
+            if turn is _Turn.READ:
+                self._resume_reading()
+                self._end_if_answered()
+                return
+            if turn is _Turn.WAIT:
+                self._pause_reading()
+                self._finish_if_answered()
+                return
+            turn = self._pass_on()
         self._route_scheduled = True
         self._loop.call_soon(self._route_again)
 
@@ -269,7 +270,7 @@ class GatewayConnection(ClientConnection):
             return _Turn.PASS_ON if self._requests.buffered else _Turn.READ
         if self._finishing or self._held_up() or self._log_in_again_if_due():
             return _Turn.WAIT
-        return self._begin_request()
+        return self._begin_request() if self._requests.buffered else _Turn.READ
 
     def _begin_request(self) -> _Turn:
         if self._machine.state is not State.READY:  # in a login a frame may have no header
@@ -296,17 +297,21 @@ class GatewayConnection(ClientConnection):
             return _Side.UPSTREAM
         return None
 
-    def _pass_on(self) -> None:
-        """Pass on a piece of the request under way."""
-        piece = self._requests.take()
-        side = self._side
-        if self._requests.finished:
+    def _pass_on(self) -> _Turn:
+        """Pass on a piece of the request under way, and say what can be done then."""
+        requests, side = self._requests, self._side
+        piece = requests.take()
+        if requests.finished:
             self._side = self._request = None
         if side is _Side.HERE:
             self._machine.receive_data(piece)
             self._pump()
-        else:
-            self._passed_on.append(piece)
+            return _Turn.WAIT if self._closing else self._turn()
+        self._passed_on.append(piece)
+        # Nothing is written before all of it has been taken, so nothing has changed that the next one would wait for.
+        if not requests.buffered:
+            return _Turn.READ
+        return self._begin_request() if self._side is None else _Turn.PASS_ON
 
     def _write_upstream(self) -> None:
         """Write what was passed on: a call of the system costs more than all that is done with a short request."""
@@ -333,7 +338,10 @@ class GatewayConnection(ClientConnection):
         """Take answers."""
         if self._closing:
             return
-        self.last_received = self._loop.time()  # who waits for answers is idle only while none come
+        if self._own_answer is None or self._own_answer.done():
+            # Who waits for answers is idle only while none come. A login of ours, which happens again and again on a
+            # connection that nobody uses, is no sign of life.
+            self.last_received = self._loop.time()
         pieces: list[bytes] = []
         try:
             self._take_answers(data, pieces)
