@@ -154,7 +154,8 @@ class AnswerStream:
                 _judge(_LENGTH.unpack_from(head)[0], due)
             return None
         length, correlation_id = _HEAD.unpack(head)
-        _judge(length, due)
+        if not _MIN_CONTENT_BYTES <= length <= COLLECT_BYTES:  # within all bounds
+            _judge(length, due)
         if correlation_id != due.correlation_id:
             raise UnexpectedAnswer(due.correlation_id)
         if due.treatment is _Treatment.PASS_ON:

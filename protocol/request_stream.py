@@ -74,7 +74,7 @@ class RequestStream:
         self._chunks = Chunks()
         self._left = 0
         self._needed = 0
-        self._usual = _Opening(-1, 0, b"", 0)
+        self._usual = _Opening(-1, _HEAD.size, b"", 0)
 
     @property
     def finished(self) -> bool:
@@ -100,20 +100,25 @@ class RequestStream:
         """
         if self._left:
             raise LocalProtocolError("the frame before has not been taken")
-        head = self._chunks.peek(_HEAD.size)
+        usual = self._usual
+        head = self._chunks.peek(usual.end)
         if len(head) < _HEAD.size:
             if len(head) >= _LENGTH.size:
                 self._judge(_LENGTH.unpack_from(head)[0], _MIN_CONTENT_BYTES)
             return None
-        length, api_key, api_version, correlation_id = _HEAD.unpack(head)
-        self._judge(length, _MIN_CONTENT_BYTES)
+        length, api_key, api_version, correlation_id = _HEAD.unpack_from(head)
+        if not _MIN_CONTENT_BYTES <= length <= self.max_bytes:
+            self._judge(length, _MIN_CONTENT_BYTES)
+        end = _LENGTH.size + length
         answered = True
         if api_key == _PRODUCE:
-            acks = self._acks(api_version, _LENGTH.size + length)
+            # A producer's requests all begin alike.
+            known = usual.end <= end and api_version == usual.api_version and head[_HEAD.size :] == usual.head
+            acks = usual.acks if known else self._acks(api_version, end)
             if acks is None:
                 return None
             answered = acks != 0
-        self._left = _LENGTH.size + length
+        self._left = end
         return RequestStart(api_key, api_version, correlation_id, answered)
 
     def next_length(self) -> int | None:
@@ -151,13 +156,9 @@ class RequestStream:
     def _acks(self, api_version: int, end: int) -> int | None:
         """Read the acks of the Produce that comes next, whose frame has `end` bytes; None if they are still to come.
 
-        What is missing is remembered, so that bytes that come one by one are not read again for each. So is how the
-        last one began, for a producer's all begin alike.
+        What is missing is remembered, so that bytes that come one by one are not read again for each.
         """
         chunks = self._chunks
-        usual = self._usual
-        if api_version == usual.api_version and usual.end <= end and chunks.peek(usual.end)[_HEAD.size :] == usual.head:
-            return usual.acks
         asked = max(self._needed, _USUAL_HEAD_BYTES)
         while chunks.size >= self._needed:
             try:
@@ -178,7 +179,7 @@ class RequestStream:
 
 
 class _Opening(NamedTuple):
-    """How a Produce begins."""
+    """How the last Produce began."""
 
     api_version: int
     end: int

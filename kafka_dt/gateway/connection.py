@@ -240,12 +240,10 @@ class GatewayConnection(ClientConnection):
             self._routing = False
 
     def _take_requests(self) -> None:
-        if self._closing:
-            return
-        turn = self._turn()
         for _ in range(STEPS_IN_A_ROW):
             if self._closing:
                 return
+            turn = self._turn()
             if turn is _Turn.READ:
                 self._resume_reading()
                 self._end_if_answered()
@@ -254,7 +252,7 @@ class GatewayConnection(ClientConnection):
                 self._pause_reading()
                 self._finish_if_answered()
                 return
-            turn = self._pass_on()
+            self._pass_on()
         self._route_scheduled = True
         self._loop.call_soon(self._route_again)
 
@@ -297,21 +295,17 @@ class GatewayConnection(ClientConnection):
             return _Side.UPSTREAM
         return None
 
-    def _pass_on(self) -> _Turn:
-        """Pass on a piece of the request under way, and say what can be done then."""
-        requests, side = self._requests, self._side
-        piece = requests.take()
-        if requests.finished:
+    def _pass_on(self) -> None:
+        """Pass on a piece of the request under way."""
+        piece = self._requests.take()
+        side = self._side
+        if self._requests.finished:
             self._side = self._request = None
         if side is _Side.HERE:
             self._machine.receive_data(piece)
             self._pump()
-            return _Turn.WAIT if self._closing else self._turn()
-        self._passed_on.append(piece)
-        # Nothing is written before all of it has been taken, so nothing has changed that the next one would wait for.
-        if not requests.buffered:
-            return _Turn.READ
-        return self._begin_request() if self._side is None else _Turn.PASS_ON
+        else:
+            self._passed_on.append(piece)
 
     def _write_upstream(self) -> None:
         """Write what was passed on: a call of the system costs more than all that is done with a short request."""
