@@ -73,9 +73,9 @@ class Plan:
     memory_tokens: int = 11_000
     idle_connections: int = 10_000
     steady_s: int = 300
-    produce_mib: int = 768
+    produce_mib: int = 512
     """What a producer sends in a round."""
-    consume_mib: int = 2_048
+    consume_mib: int = 1_536
     """What a consumer reads in a round."""
 
     def with_rounds(self, rounds: int | None) -> Plan:

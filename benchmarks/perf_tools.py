@@ -37,8 +37,8 @@ WARM_SHARE: Final = 1 / 3
 SILENCE_MS: Final = 20_000
 TIMEOUT_S: Final = 600.0
 
-_PRODUCED: Final = re.compile(r"records sent, [\d.]+ records/sec \((?P<mib_s>[\d.]+) MB/sec\), .* ms 99\.9th")
-_CONSUMED: Final = re.compile(r"^\d{4}-.*, (?P<mib_s>[\d.]+), [\d.]+\s*$", re.MULTILINE)
+PRODUCED: Final = re.compile(r"records sent, [\d.]+ records/sec \((?P<mib_s>[\d.]+) MB/sec\), .* ms 99\.9th")
+CONSUMED: Final = re.compile(r"^\d{4}-.*, (?P<mib_s>[\d.]+), [\d.]+\s*$", re.MULTILINE)
 _LOGIN: Final = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
 
 
@@ -69,13 +69,13 @@ class PerfTools:
         arguments = ["--topic", topic, "--num-records", str(records), "--record-size", str(record_bytes)]
         arguments += ["--throughput", "-1", "--warmup-records", str(round(records * WARM_SHARE))]
         arguments += ["--command-property", f"acks={acks}"]
-        return self._run("ProducerPerformance", _PRODUCED, address, arguments)
+        return self._run("ProducerPerformance", PRODUCED, address, arguments)
 
     def consume(self, address: str, topic: str, *, records: int) -> PerfResult:
         """Read records from the beginning, in a group of its own. Raises LoadFailed."""
         arguments = ["--topic", topic, "--num-records", str(records), "--timeout", str(SILENCE_MS)]
         arguments += ["--group", f"perf-{next(self._groups)}"]
-        return self._run("ConsumerPerformance", _CONSUMED, address, arguments)
+        return self._run("ConsumerPerformance", CONSUMED, address, arguments)
 
     def _run(self, tool: str, result: re.Pattern[str], address: str, arguments: list[str]) -> PerfResult:
         self.folder.mkdir(parents=True, exist_ok=True)

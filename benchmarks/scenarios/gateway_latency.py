@@ -21,6 +21,8 @@ TITLE: Final = "Small requests through a gateway"
 COMPARED: Final = "p50_ms"
 AXIS: Final = "median, ms"
 RECORD_BYTES: Final = 100
+WARMER: Final = 3
+"""How many times as long as elsewhere it is warmed: each connection is opened and logs in upstream as well."""
 _TOPIC: Final = "latency"
 _JOB: Final = Job(address="", phases=("PRODUCE",), user=USER, topic=_TOPIC, record_bytes=RECORD_BYTES)
 _METADATA: Final = replace(_JOB, phases=("METADATA",))
@@ -50,7 +52,9 @@ def _measure(bench: Bench, way: Way, round_number: int, job: Job) -> dict[str, f
     def look(_phase: str, mark: str) -> None:
         used[mark] = way.cpu_seconds()
 
-    (result,) = bench.generator.run(bench.timed(replace(job, address=way.address), round_number), look).values()
+    timed = bench.timed(replace(job, address=way.address), round_number)
+    timed = replace(timed, warm_ms=WARMER * timed.warm_ms)
+    (result,) = bench.generator.run(timed, look).values()
     between, broker = (after - before for before, after in zip(used["begin"], used["end"], strict=True))
     values = {
         RATE: result.count / result.seconds,
