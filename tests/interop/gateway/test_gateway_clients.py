@@ -41,7 +41,7 @@ def login(gateway: Gateway, alice: DelegationToken) -> dict[str, str]:
 def test_a_java_producer_and_a_group_of_java_consumers(
     records: RecordsClient, login: dict[str, str], topic: str, group: str, protocol: str
 ) -> None:
-    assert records.send(login, topic, COUNT) == COUNT
+    assert records.send(login, topic, COUNT).acknowledged == COUNT
     member = {**login, "group.id": group, "group.protocol": protocol}
     assert records.read(member, topic, COUNT) == ALL
     # The group has committed what it has read: its next member finds only what came since.

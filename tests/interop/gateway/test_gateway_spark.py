@@ -18,6 +18,8 @@ from tests.support.java import Java
 from tests.support.maven import SPARK_KAFKA, Bundle, Classpath
 from tests.support.records_client import ReadBack, RecordsClient
 
+pytestmark = pytest.mark.soak
+
 JOB: Final = Path(__file__).parents[2] / "support" / "spark_stream_job.py"
 JOB_TIMEOUT_S: Final = 200.0
 COUNT: Final = 1_000
