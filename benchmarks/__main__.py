@@ -11,6 +11,7 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.bench import QUICK, Bench, Plan
+from benchmarks.gateways import kafka_proxy_version
 from benchmarks.generator import LoadFailed, LoadGenerator, compile_load
 from benchmarks.page import write_page
 from benchmarks.results import LATEST, REFERENCE, Results, ScenarioResults
@@ -67,7 +68,8 @@ def run(scenarios: Sequence[Scenario], plan: Plan, directory: Path, console: Con
     java = find_java()
     classes = compile_load(java, directory / "classes")
     kit = Kit(java, resolve(KAFKA_39, java, console.print), write_key_store(directory / "server.pem"), classes)
-    about = machine.describe(directory, java, ROOT) | {"rounds": plan.rounds}
+    about = machine.describe(directory, java, ROOT)
+    about |= {"rounds": plan.rounds, "kafka_proxy": kafka_proxy_version()}
     measured, failures = Results(), []
     with LoadGenerator(java, classes, directory / "jobs") as generator:
         bench = Bench(kit, plan, generator, directory, console)

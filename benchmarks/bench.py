@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -38,6 +38,24 @@ _LOOK_S: Final = 0.4
 Values = dict[str, float]
 
 
+class Turn(Protocol):
+    """Who takes turns: a server, or a way to one."""
+
+    @property
+    def subject(self) -> Subject:
+        """What is measured."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is up."""
+
+    def all_cpu_seconds(self) -> float:
+        """Tell what it has used, with all that serves it alone."""
+
+
+TurnT = TypeVar("TurnT", bound=Turn)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How long and how often, and with how much."""
@@ -55,6 +73,10 @@ class Plan:
     memory_tokens: int = 11_000
     idle_connections: int = 10_000
     steady_s: int = 300
+    produce_mib: int = 512
+    """What a producer sends in a round."""
+    consume_mib: int = 1_536
+    """What a consumer reads in a round."""
 
     def with_rounds(self, rounds: int | None) -> Plan:
         """Give the same plan with another number of rounds, if one is given."""
@@ -82,6 +104,8 @@ QUICK: Final = Plan(
     memory_tokens=500,
     idle_connections=500,
     steady_s=6,
+    produce_mib=64,
+    consume_mib=128,
 )
 """Whether everything works."""
 
@@ -99,7 +123,7 @@ class Bench:
     measurements: list[Measurement] = field(default_factory=list)
     """Of the scenario under way."""
     _servers: dict[tuple[Subject, int], Server] = field(default_factory=dict)
-    _turns: Sequence[Server] = ()
+    _turns: Sequence[Turn] = ()
     """Who takes turns now, on a stage or not."""
     _known: Known = field(default_factory=dict)
 
@@ -122,7 +146,7 @@ class Bench:
             server.stop()
         self._servers.clear()
 
-    def rounds(self, title: str, servers: Sequence[Server], *, warm: bool = True) -> Iterator[tuple[int, Server]]:
+    def rounds(self, title: str, servers: Sequence[TurnT], *, warm: bool = True) -> Iterator[tuple[int, TurnT]]:
         """Walk the rounds, and in each of them the servers in turn.
 
         Args:
@@ -222,8 +246,8 @@ class Bench:
         return server
 
     def _used(self) -> float:
-        everybody = {id(server): server for server in (*self._servers.values(), *self._turns)}.values()
-        return sum(each.cpu_seconds() + each.zookeeper_cpu_seconds() for each in everybody if each.running)
+        everybody: dict[int, Turn] = {id(each): each for each in (*self._servers.values(), *self._turns)}
+        return sum(each.all_cpu_seconds() for each in everybody.values() if each.running)
 
 
 def _values(result: LoadResult, begin: tuple[float, float], end: tuple[float, float]) -> Values:

@@ -17,12 +17,22 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import uvloop
 
-from kafka_dt.config import Endpoint, Listener, Loaded, OAuthBearerSettings, SecretKeyFiles, Settings, listeners
+from kafka_dt.config import (
+    Endpoint,
+    Listener,
+    Loaded,
+    OAuthBearerSettings,
+    SecretKeyFiles,
+    Settings,
+    gateway_settings,
+    listeners,
+)
+from kafka_dt.gateway.gateway import Gateway
+from kafka_dt.gateway.ports import PortListener
 from kafka_dt.membership import Membership
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_manager import AclManager
@@ -118,6 +128,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     Authorizer.from_settings(settings, AclCache())
     zookeeper_settings(settings)
     Admission.from_settings(settings)
+    _gateway(settings, made)
     workers = _workers(settings)
     with tempfile.TemporaryFile() as board, Derivations.memory() as derivations:
         board.truncate(board_bytes(workers))
@@ -128,6 +139,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
                 "board": board.fileno(),
                 "derivations": derivations.fileno(),
                 "log_level": log_level,
+                "node": secrets.token_hex(8),
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
@@ -146,13 +158,22 @@ class Node:
         board: where the workers of the node count revocations.
         derivations: where they share what opens sealed tokens.
         number: which worker this is; the first one does what once a node is enough.
+        node: what the workers of this node have in common, and those of no other node.
     """
 
     def __init__(
-        self, settings: Settings, *, ports: Mapping[str, int], board: Board, derivations: Derivations, number: int
+        self,
+        settings: Settings,
+        *,
+        ports: Mapping[str, int],
+        board: Board,
+        derivations: Derivations,
+        number: int,
+        node: str,
     ) -> None:
         self._settings = settings
         self._number = number
+        self._node = node
         self._listeners = [_bound(listener, ports) for listener in listeners(settings)]
         self._encryption = {listener.name: _encryption(listener) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
@@ -188,7 +209,8 @@ class Node:
         self._acl_store = ZooKeeperAclStore(self._zookeeper, now_ms=now_ms, limits=limits)
         self._acls = AclManager(self._acl_store, acls)
         self._authorizer = Authorizer.from_settings(settings, acls)
-        self._sessions = Sessions(self._token, now_ms)
+        self._gateway = _gateway(settings, self._listeners)
+        self._sessions = Sessions(self._token, now_ms, end_on_expiry=self._gateway is not None)
         self._cache.on_change(self._sessions.token_changed)
         self._revocations = Revocations(board, self._tokens.catch_up)
         self._cache.on_change(self._revocations.token_changed)
@@ -199,6 +221,7 @@ class Node:
             each.name: self._bearer_tokens(each.oauthbearer) for each in self._listeners if each.oauthbearer
         }
         self._open: list[OpenListener] = []
+        self._broker_ports: list[PortListener] = []
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -221,6 +244,8 @@ class Node:
             await self._acls.start()
         for bearer in self._bearer.values():
             await bearer.start()
+        if self._gateway is not None:
+            await self._gateway.start()
         users = ScramUserManager(ZooKeeperScramUserStore(self._zookeeper, self._users))
         handler = dispatcher(
             cluster.handlers(),
@@ -230,6 +255,8 @@ class Node:
         )
         for listener in self._listeners:
             await self._open_listener(listener, handler, subjects)
+        if self._gateway is not None:
+            self._gateway.open_ports(self._broker_ports, node=self._node)
         self._background += [
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
             asyncio.create_task(_repeat(self._refresh_certificates, FILE_CHECK_SECONDS)),
@@ -243,7 +270,11 @@ class Node:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        if self._gateway is not None:
+            self._gateway.close_ports()
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        if self._gateway is not None:
+            await self._gateway.close()
         await asyncio.gather(*(bearer.close() for bearer in self._bearer.values()))
         await self._store.close()
         await self._acl_store.close()
@@ -293,9 +324,16 @@ class Node:
             opened=opened.opened,
             closed=opened.closed,
         )
-        new_connection = partial(ClientConnection, services)
-        await opened.open(lambda: encryption.protocol(new_connection()) if encryption else new_connection())
+
+        def new_connection(broker_id: int | None = None) -> asyncio.Protocol:
+            gateway = self._gateway
+            connection = gateway.new_connection(services, broker_id) if gateway else ClientConnection(services)
+            return encryption.protocol(connection) if encryption else connection
+
+        await opened.open(new_connection)
         self._open.append(opened)
+        if listener.broker_port_base is not None:
+            self._broker_ports.append(PortListener(listener, opened, new_connection))
 
     def _bearer_tokens(self, settings: OAuthBearerSettings) -> BearerTokens:
         keys = Jwks(settings, self._executor, now_ms) if settings.jwks_url else None
@@ -310,6 +348,8 @@ class Node:
     async def _refresh_certificates(self) -> None:
         for encryption in filter(None, self._encryption.values()):
             await encryption.refresh()
+        if self._gateway is not None:
+            await self._gateway.refresh_certificates()
 
     def _token(self, token_id: str) -> Token | None:
         held = self._cache.get(token_id)
@@ -333,6 +373,12 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
 
 def _encryption(listener: Listener) -> ListenerEncryption | None:
     return ListenerEncryption(listener) if listener.tls else None
+
+
+def _gateway(settings: Settings, made: Sequence[Listener]) -> Gateway | None:
+    """Make the gateway of a worker; None where the node is none."""
+    found = gateway_settings(settings, made)
+    return None if found is None else Gateway(found, made)
 
 
 def _certified(listener: Listener, encryption: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from kafka_dt import app
+from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError, from_properties
 from kafka_dt.log import set_up_logging
 from kafka_dt.security.acl_store import AclStoreUnavailable
@@ -31,7 +32,7 @@ async def work(brief: dict[str, Any]) -> None:
 
     Args:
         brief: as the supervisor writes it: `properties`, `ports`, `board` and `derivations` (file descriptors),
-            `log_level` and `number`.
+            `log_level`, `node` (what all workers of this node are told, and nobody else) and `number`.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -48,6 +49,7 @@ async def work(brief: dict[str, Any]) -> None:
         board=Board.shared(brief["board"], brief["number"]),
         derivations=Derivations.shared(brief["derivations"]),
         number=brief["number"],
+        node=brief["node"],
     )
     starting = asyncio.create_task(node.start())
     stopped = asyncio.create_task(stopping.wait())
@@ -70,7 +72,7 @@ def main() -> int:
     load_entities()
     try:
         app.run(work(brief))
-    except (ConfigError, ZooKeeperError, StoreUnavailable, AclStoreUnavailable, OSError) as error:
+    except (ConfigError, ZooKeeperError, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
         _say(str(error).replace("\n", " "))
         return 1
     return 0

@@ -5,6 +5,9 @@ Read `connection.py` first: what the server's side of one connection does with t
 requests and responses), `registry.py` (the table of APIs) and `responses.py` (making answers). `decoding.py` and
 `encoding.py` turn bodies into kio's entities and back, by the layout that `layout.py` reads from them, with times by
 `times.py`. `sasl/` holds the mechanisms, `errors.py` what can go wrong.
+
+A gateway passes on what it does not serve: `request_stream.py` and `answer_stream.py` are its two directions,
+`offered_versions.py` is what it offers, `node_addresses/` leads clients back to it.
 """
 
 from protocol.authentication import Action, Request, State
@@ -23,6 +26,7 @@ from protocol.errors import (
     MalformedMessage,
     ProtocolError,
     RemoteProtocolError,
+    UnexpectedAnswer,
     UnknownApi,
     UnsupportedVersion,
 )
@@ -68,6 +72,7 @@ __all__ = [
     "ServerConnection",
     "State",
     "TokenReceived",
+    "UnexpectedAnswer",
     "UnknownApi",
     "UnsupportedVersion",
     "api_versions_response",

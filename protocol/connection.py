@@ -31,7 +31,7 @@ from protocol.decoding import decode
 from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from protocol.frames import FrameSplitter, frame
 from protocol.headers import RequestHeader, encode_response, parse_request_header
-from protocol.login_answers import encode_api_versions, encode_handshake, encode_token_answer
+from protocol.login_answers import VersionsOffered, encode_api_versions, encode_handshake, encode_token_answer
 from protocol.login_requests import decode_opening, decode_token
 from protocol.registry import APIS, ApiKey
 from protocol.responses import build, refusal, response_type
@@ -110,6 +110,7 @@ class ServerConnection:
     def __init__(self, mechanisms: Sequence[str], limits: Limits) -> None:
         self._mechanisms = tuple(mechanisms)
         self._limits = limits
+        self._versions: VersionsOffered | None = None
         self._state = State.INITIAL if mechanisms else State.READY
         self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
         self._eof = False
@@ -150,10 +151,19 @@ class ServerConnection:
             return self._session_end_ms
         return min(self._session_end_ms, self._cut_ms)
 
+    def session_ended(self, now_ms: int) -> bool:
+        """Say whether the session has an end and is past it, at an instant in milliseconds since the epoch."""
+        end_ms = self.session_end_ms
+        return end_ms is not None and now_ms > end_ms
+
     @property
     def has_more(self) -> bool:
         """Whether the last `next_event` gave None only to let the caller write what has been answered."""
         return self._has_more
+
+    def offer(self, versions: VersionsOffered | None) -> None:
+        """Say what ApiVersions is answered with from now on; None for the APIs that are served here."""
+        self._versions = versions
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the peer; call `next_event` next, unless an answer is owed."""
@@ -275,7 +285,7 @@ class ServerConnection:
         if self._state is State.READY:
             if action is Action.CHOOSE_MECHANISM and not self._may_log_in_again(now_ms):
                 action, following = Action.REFUSE, State.READY
-            if action is not Action.CHOOSE_MECHANISM and self._session_ended(now_ms):
+            if action is not Action.CHOOSE_MECHANISM and self.session_ended(now_ms):
                 return self._close("the session has ended")
         if action is Action.CLOSE:
             return self._close(
@@ -316,7 +326,8 @@ class ServerConnection:
             return
         if header.api_version >= 3:  # noqa: PLR2004
             self.client_software = (body.client_software_name, body.client_software_version)
-        self._out.append(frame(encode_api_versions(header.api_version, header.correlation_id)))
+        answer = encode_api_versions(header.api_version, header.correlation_id, versions=self._versions)
+        self._out.append(frame(answer))
         self._state = following
 
     def _refuse_version(self, header: RequestHeader, action: Action) -> Event | None:
@@ -356,10 +367,6 @@ class ServerConnection:
             return False
         before = self._reauthenticated_ms
         return before is None or now_ms - before >= REAUTHENTICATION_INTERVAL_MS
-
-    def _session_ended(self, now_ms: int) -> bool:
-        end_ms = self.session_end_ms
-        return end_ms is not None and now_ms > end_ms
 
     def _await(self, header: RequestHeader) -> None:
         self._pending = header

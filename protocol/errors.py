@@ -5,6 +5,7 @@
       RemoteProtocolError       the peer broke the protocol: its connection is to be closed
         InvalidFrameLength
         MalformedMessage
+        UnexpectedAnswer
         UnknownApi
         UnsupportedVersion
 
@@ -51,6 +52,18 @@ class MalformedMessage(RemoteProtocolError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"malformed message: {reason}")
         self.reason = reason
+
+
+class UnexpectedAnswer(RemoteProtocolError):
+    """A server answers what was not asked, or not in the order of the requests.
+
+    Args:
+        due: the correlation id of the answer that is due; None if none is.
+    """
+
+    def __init__(self, due: int | None) -> None:
+        super().__init__("an answer to no request" if due is None else f"another answer than that to request {due}")
+        self.due = due
 
 
 class UnknownApi(RemoteProtocolError):

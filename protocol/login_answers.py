@@ -2,7 +2,8 @@
 
 A login is four answers, of which the first two are the same for everybody and the others differ in one field. Making
 them of entities cost as much as the SCRAM arithmetic; that they are what the entities come to is tested for every
-version. All functions give the content of a frame.
+version. All functions give the content of a frame. A server that speaks for others as well, a gateway, says by
+`VersionsOffered` what it offers.
 
 Source: Kafka protocol guide, "SaslHandshake", "SaslAuthenticate"; KIP-368 (session lifetime), KIP-482, KIP-511.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
@@ -30,15 +31,37 @@ _MOST_BODIES: Final = 256
 """Of each kind; more are not there unless somebody makes listeners without end."""
 
 
-def encode_api_versions(api_version: int, correlation_id: int, error: ErrorCode = ErrorCode.none) -> bytes:
+class VersionsOffered(Protocol):
+    """Says what is offered where that is more than the registry's table."""
+
+    def body(self, api_version: int) -> bytes:
+        """Give the body of an ApiVersions answer without error.
+
+        Args:
+            api_version: of the answer, one of the registry's.
+        """
+        ...
+
+
+def encode_api_versions(
+    api_version: int,
+    correlation_id: int,
+    error: ErrorCode = ErrorCode.none,
+    versions: VersionsOffered | None = None,
+) -> bytes:
     """Make the answer to ApiVersions.
 
     Args:
         api_version: of the answer; 0 for a request of an unknown version.
         correlation_id: of the request.
         error: as `api_versions_response` takes it.
+        versions: what is offered; None for the registry's table. Does not matter with an error.
     """
-    return _CORRELATION_ID.pack(correlation_id) + _api_versions_body(api_version, error)
+    if versions is None or error is not ErrorCode.none:
+        body = _api_versions_body(api_version, error)
+    else:
+        body = versions.body(api_version)
+    return _CORRELATION_ID.pack(correlation_id) + body
 
 
 def encode_handshake(api_version: int, correlation_id: int, error: ErrorCode, mechanisms: tuple[str, ...]) -> bytes:

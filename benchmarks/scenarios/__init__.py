@@ -17,6 +17,8 @@ from benchmarks.scenarios import (
     cold_logins,
     connections,
     describe,
+    gateway,
+    gateway_latency,
     generator_limit,
     growth,
     logins,
@@ -63,6 +65,8 @@ SCENARIOS: Final = {
             describe,
             cold_logins,
             steady,
+            gateway,
+            gateway_latency,
             generator_limit,
         ),
     )

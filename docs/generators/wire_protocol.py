@@ -18,6 +18,9 @@ ApiVersions; that answer and this page are made of the same table, `protocol/reg
 or in another version, closes its connection, as at a broker (but a version of ApiVersions that is too new is answered
 in version 0 with error 35, so that the client can ask again).
 
+This is what a node serves by itself. A [gateway](how-to/gateway.md) serves SaslHandshake, ApiVersions, SaslAuthenticate
+and the four token APIs, and passes on every other that the cluster behind it offers.
+
 """
 
 _NOTES: Final = {

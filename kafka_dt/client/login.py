@@ -1,4 +1,4 @@
-"""The SASL login of a client, also for the second time on one connection.
+"""The SASL login of a client, also for the second time on one connection, over whatever carries its requests.
 
 Source: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate), KIP-368 (re-authentication), KIP-48 (`tokenauth`);
 org.apache.kafka.common.security.authenticator.SaslClientAuthenticator.
@@ -8,28 +8,54 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.errors import LoginFailed, MechanismNotEnabled
 from protocol.errors import LocalProtocolError
 from protocol.registry import ApiKey
-from protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, plain_message
+from protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, derive_keys, plain_message
 from protocol.times import from_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_dt.client.config import Credentials
-    from kafka_dt.client.connection import Connection
+    from protocol.sasl.scram_client import DeriveKeys
 
 _NONCE_BYTES: Final = 24
+_SOONEST_LOGIN_S: Final = 1.1
+"""Servers refuse a second login within a second of the last."""
 
 
-async def log_in(connection: Connection, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> int:
+class Channel(Protocol):
+    """What carries requests to a server and brings their answers: a Connection, or somebody else's connection."""
+
+    @property
+    def server(self) -> str:
+        """Its name, for errors."""
+        ...
+
+    def version(self, api: ApiKey) -> int:
+        """Return the version of an API that both sides know; raises UnsupportedByServer."""
+        ...
+
+    async def request(self, api: ApiKey, **values: Any) -> Any:
+        """Send a request and return the answer's entity."""
+        ...
+
+
+async def log_in(
+    connection: Channel,
+    credentials: Credentials,
+    random_bytes: Callable[[int], bytes],
+    derive: DeriveKeys = derive_keys,
+) -> int:
     """Log in, or log in again on a connection whose session ends.
 
+    random_bytes: unguessable bytes, for SCRAM
+    derive: what makes SCRAM's keys of a password, called in a thread; one that remembers them saves the hashing
     Returns the session's lifetime in milliseconds, 0 for one without end.
     Raises LoginFailed, ConnectionLost or UnsupportedByServer; after each the connection is of no more use.
     """
@@ -39,14 +65,24 @@ async def log_in(connection: Connection, credentials: Credentials, random_bytes:
             message = plain_message(credentials.username, credentials.password)
             answer = await _authenticate(connection, credentials.mechanism, message)
         else:
-            answer = await _scram(connection, credentials, random_bytes)
+            answer = await _scram(connection, credentials, random_bytes, derive)
     except (SaslError, LocalProtocolError) as error:
         raise LoginFailed(connection.server, credentials.mechanism, str(error)) from error
     # Version 0 has no lifetime.
     return max(0, from_duration(answer.session_lifetime)) if hasattr(answer, "session_lifetime") else 0
 
 
-async def _handshake(connection: Connection, mechanism: str) -> None:
+def login_due_s(lifetime_ms: int, jitter: float) -> float:
+    """Return after how many seconds to log in again; infinite for a session without end.
+
+    lifetime_ms: as `log_in` returned it
+    jitter: a number from 0 up to 1
+    """
+    # As Java's clients: between 85 and 95 % of the session.
+    return max((0.85 + 0.1 * jitter) * lifetime_ms / 1000, _SOONEST_LOGIN_S) if lifetime_ms else float("inf")
+
+
+async def _handshake(connection: Channel, mechanism: str) -> None:
     # Without SaslAuthenticate a handshake of version 1 would leave both sides speechless: find out before.
     connection.version(ApiKey.SASL_AUTHENTICATE)
     answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
@@ -57,10 +93,14 @@ async def _handshake(connection: Connection, mechanism: str) -> None:
         raise LoginFailed(connection.server, mechanism, f"{reason} ({answer.error_code.name})", answer.error_code)
 
 
-async def _scram(connection: Connection, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> Any:
+async def _scram(
+    connection: Channel, credentials: Credentials, random_bytes: Callable[[int], bytes], derive: DeriveKeys
+) -> Any:
     mechanism = ScramMechanism(credentials.mechanism)
     nonce = base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode("ascii")
-    client = ScramClient(mechanism, credentials.username, credentials.password, nonce, token=credentials.token_auth)
+    client = ScramClient(
+        mechanism, credentials.username, credentials.password, nonce, token=credentials.token_auth, derive=derive
+    )
     server_first = await _authenticate(connection, mechanism, client.first())
     # Thousands of rounds of hashing: other tasks go on meanwhile.
     client_final = await asyncio.to_thread(client.challenge, server_first.auth_bytes)
@@ -69,7 +109,7 @@ async def _scram(connection: Connection, credentials: Credentials, random_bytes:
     return answer
 
 
-async def _authenticate(connection: Connection, mechanism: str, message: bytes) -> Any:
+async def _authenticate(connection: Channel, mechanism: str, message: bytes) -> Any:
     answer = await connection.request(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
     if answer.error_code is not ErrorCode.none:
         reason = answer.error_message or answer.error_code.name

@@ -9,25 +9,23 @@ Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.errors import ConnectionLost, NoServerReached
-from kafka_dt.client.login import log_in
+from kafka_dt.client.login import log_in, login_due_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from kafka_dt.client.config import ClientConfig
-
-_SOONEST_LOGIN_S: Final = 1.1
-"""Servers refuse a second login within a second of the last."""
+    from kafka_dt.client.config import Address, ClientConfig
 
 
 class Session:
     """One connection at a time to one of the bootstrap servers; not for several tasks at once.
 
     config: where the servers are and who logs in
+    servers: who knows better where they are, asked for each connection
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM
     jitter: a number from 0 up to 1
@@ -37,11 +35,13 @@ class Session:
         self,
         config: ClientConfig,
         *,
+        servers: Callable[[], Sequence[Address]] | None = None,
         monotonic: Callable[[], float],
         random_bytes: Callable[[int], bytes],
         jitter: Callable[[], float],
     ) -> None:
         self._config = config
+        self._servers = servers or (lambda: config.bootstrap_servers)
         self._monotonic = monotonic
         self._random_bytes = random_bytes
         self._jitter = jitter
@@ -88,11 +88,11 @@ class Session:
     async def _connect(self) -> Connection:
         config = self._config
         reasons = []
-        for address in config.bootstrap_servers:
+        for address in self._servers():
             try:
                 connection = await Connection.open(
                     address,
-                    ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
+                    ssl_context=config.tls,
                     client_id=config.client_id,
                     setup_timeout_ms=config.setup_timeout_ms,
                     request_timeout_ms=config.request_timeout_ms,
@@ -114,7 +114,4 @@ class Session:
         except BaseException:
             connection.abort()
             raise
-        # As Java's clients: between 85 and 95 % of the session.
-        share = 0.85 + 0.1 * self._jitter()
-        due_s = max(share * lifetime_ms / 1000, _SOONEST_LOGIN_S) if lifetime_ms else float("inf")
-        self._login_due = asked + due_s
+        self._login_due = asked + login_due_s(lifetime_ms, self._jitter())

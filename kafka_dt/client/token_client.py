@@ -31,9 +31,10 @@ from protocol.registry import ApiKey
 from protocol.times import from_timestamp, to_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from kafka_dt.client.config import Address
     from kafka_dt.client.connection import Connection
     from kafka_dt.client.renewal import OnEnd, OnRenewed
 
@@ -51,6 +52,7 @@ class TokenClient:
     """An async context manager with a method for each request about tokens.
 
     config: where the servers are and who logs in; `from_config` makes it of Kafka's properties
+    servers: who knows better where they are, asked for each connection
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM
     jitter: a number from 0 up to 1, new each time, so that many clients do not act at the same moment
@@ -60,11 +62,12 @@ class TokenClient:
         self,
         config: ClientConfig,
         *,
+        servers: Callable[[], Sequence[Address]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         random_bytes: Callable[[int], bytes] = os.urandom,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._session = Session(config, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter)
+        self._session = Session(config, servers=servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter)
         self._jitter = jitter
         self._turn = asyncio.Lock()
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.gateway_options import GATEWAY_PREFIX, NO_PORT_BASE
 from kafka_dt.config.kerberos import KerberosSettings, kerberos_settings
 from kafka_dt.config.listener_tls import ListenerTls, listener_tls
 from kafka_dt.config.load import LISTENER_PREFIX
@@ -33,6 +34,8 @@ from kafka_dt.jaas import (
 )
 
 JAAS_KEY: Final = "sasl.jaas.config"
+PORT_BASE_KEY: Final = f"{GATEWAY_PREFIX}broker.port.base"
+HOST_PATTERN_KEY: Final = f"{GATEWAY_PREFIX}broker.host.pattern"
 _ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
 _ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
@@ -114,6 +117,10 @@ class Listener:
     """How tokens are checked, if OAUTHBEARER is among the mechanisms."""
     kerberos: KerberosSettings | None = None
     """Our keys and the rules for names, if GSSAPI is among the mechanisms."""
+    broker_port_base: int | None = None
+    """In a gateway: each broker behind it has the port of this number plus its id."""
+    broker_host_pattern: str = ""
+    """In a gateway: each broker behind it has the host name that this becomes with its id for `{id}`."""
 
     @property
     def name(self) -> str:
@@ -182,18 +189,25 @@ def _listener(
         advertised = Endpoint(bind.name, "", bind.port) if bind.host in _ANY_HOST else bind
     elif advertised.host in _ANY_HOST:
         raise ConfigError("advertised.listeners", f"{advertised} is no address that a client can connect to")
-    tls = listener_tls(scope.value, scope.spelling, sasl=protocol.sasl) if protocol.tls else None
-    if not protocol.sasl:
-        return Listener(bind=bind, advertised=advertised, security_protocol=protocol, tls=tls)
+    plain = Listener(
+        bind=bind,
+        advertised=advertised,
+        security_protocol=protocol,
+        tls=listener_tls(scope.value, scope.spelling, sasl=protocol.sasl) if protocol.tls else None,
+        broker_port_base=None if (base := scope.value(PORT_BASE_KEY)) == NO_PORT_BASE else base,
+        broker_host_pattern=scope.value(HOST_PATTERN_KEY),
+    )
+    return _with_logins(scope, plain) if protocol.sasl else plain
+
+
+def _with_logins(scope: _Scope, listener: Listener) -> Listener:
     mechanisms = _mechanisms(scope)
     for mechanism in mechanisms:
         _login_module(scope, mechanism)
     if Mechanism.DIGEST_MD5 in mechanisms:
         _refuse_digest_users(scope)
-    return Listener(
-        bind=bind,
-        advertised=advertised,
-        security_protocol=protocol,
+    return replace(
+        listener,
         mechanisms=mechanisms,
         plain_users=_plain_users(scope) if Mechanism.PLAIN in mechanisms else MappingProxyType({}),
         max_reauth_ms=MappingProxyType(
@@ -202,7 +216,6 @@ def _listener(
                 for mechanism in mechanisms
             }
         ),
-        tls=tls,
         oauthbearer=_oauthbearer(scope) if Mechanism.OAUTHBEARER in mechanisms else None,
         kerberos=_kerberos(scope) if Mechanism.GSSAPI in mechanisms else None,
     )

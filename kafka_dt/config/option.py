@@ -66,6 +66,7 @@ class Section(StrEnum):
     AUTHORIZATION = "Authorization"
     TOKENS = "Delegation tokens"
     ZOOKEEPER = "ZooKeeper"
+    GATEWAY = "Gateway"
     PROCESS = "Processes"
 
 

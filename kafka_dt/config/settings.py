@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
+from kafka_dt.config.gateway_options import GatewayOptions
 from kafka_dt.config.option import INT_MAX, OPTION, Kind, Option, Secret, Section, Source, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of one node."""
+class Settings(GatewayOptions):
+    """The settings of one node; those of a gateway are in `gateway_options.py`."""
 
     broker_id: int = option(
         "broker.id",

@@ -151,7 +151,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection: its token is no more."""
         if not self._closing:
             self._session_token = None
-            _LOG.info("Closing the connection of %s: its token was revoked", self._client())
+            _LOG.info("Closing the connection of %s: its token was revoked or has expired", self._client())
             self.close()
 
     def end_session_at(self, when_ms: int) -> None:
@@ -165,13 +165,24 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being served."""
+        """Whether a request is being served here, so that a client that is silent is not idle."""
         return self._machine.awaits_answer
 
+    @property
+    def owes_answers(self) -> bool:
+        """Whether something was asked for that is still to be answered, by whomever."""
+        return self.busy
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client is, as far as it has shown."""
+        identity = self._login.identity
+        return identity.principal if identity else self._certified
+
     def finish(self) -> None:
-        """Close as soon as the request that is under way has been answered."""
+        """Close as soon as what is under way has been answered."""
         self._finishing = True
-        if not self.busy:
+        if not self.owes_answers:
             self.close()
 
     def abort(self) -> None:
@@ -202,7 +213,8 @@ class ClientConnection(asyncio.Protocol):
             if self._closing or self._held_up():
                 return
             if self._finishing:
-                self.close()
+                if not self.owes_answers:
+                    self.close()
                 return
             event = self._machine.next_event(self._services.now_ms())
             if not (isinstance(event, ConnectionClosed) and event.delayed):
@@ -212,11 +224,13 @@ class ClientConnection(asyncio.Protocol):
                 break
             if event is None:
                 self._resume_reading()
+                self._settled()
                 return
             self._on_event(event)
             if self._machine.drained:
                 self._flush()
                 self._resume_reading()
+                self._settled()
                 return
         self._pump_later()
 
@@ -230,6 +244,9 @@ class ClientConnection(asyncio.Protocol):
                 self._login.begin(event.mechanism)
             case ConnectionClosed():
                 self._end(event)
+
+    def _settled(self) -> None:
+        """Hear that everything received so far has been served; for those who stand in front of others."""
 
     async def _serve(self, request: RequestReceived) -> None:
         try:
@@ -300,7 +317,7 @@ class ClientConnection(asyncio.Protocol):
         identity = self._login.identity
         return RequestContext(
             header=request.header,
-            principal=identity.principal if identity else self._certified,
+            principal=self.principal,
             client_host=self._client_host,
             token_login=identity is not None and identity.token_id is not None,
             security_protocol=self._services.listener.security_protocol,

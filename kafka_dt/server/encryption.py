@@ -39,7 +39,11 @@ class ListenerEncryption:
         except TlsError as error:
             raise ConfigError(self._tls.key(error.key), error.reason) from error
         self.principals = CertificatePrincipals(_rules(self._tls))
-        self._services = TlsServices(context=lambda: self._context.current, failed=self._log_failure)
+        self._services = TlsServices(
+            context=lambda: self._context.current,
+            failed=self._log_failure,
+            server_names=bool(listener.broker_host_pattern),
+        )
 
     def protocol(self, inner: asyncio.Protocol) -> TlsConnection:
         """Make the protocol of a new socket, for a connection inside."""

@@ -1,6 +1,7 @@
 """The open ports of one worker: accepts connections, closes idle ones, drains them at the end.
 
-Workers share a port by SO_REUSEPORT; the kernel spreads the connections over them.
+Workers share a port by SO_REUSEPORT; the kernel spreads the connections over them. A listener has the port of its
+endpoint, which its node holds for all workers, and may have others beside it that come and go.
 
 Source: Kafka's SocketServer.Acceptor, IdleExpiryManager (`connections.max.idle.ms`).
 """
@@ -17,6 +18,7 @@ from typing import Final
 from kafka_dt.config import Endpoint
 from kafka_dt.server.admission import Admission, AdmittedConnection
 from kafka_dt.server.connection import ClientConnection
+from kafka_dt.server.port_lock import hold_port
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ def bind(endpoint: Endpoint, *, shared: bool = True) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # for the sockets that it accepts
         if shared:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
@@ -74,9 +77,10 @@ class OpenListener:
         self._max_idle_seconds = max_idle_ms / 1000
         self._admission = admission
         self._connections: set[ClientConnection] = set()
-        self._server: asyncio.Server | None = None
+        self._ports: dict[int, _OpenPort] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_closed = asyncio.Event()
+        self._draining = False
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -97,13 +101,38 @@ class OpenListener:
         Raises:
             OSError: the port cannot be had.
         """
-        loop = asyncio.get_running_loop()
-        sock = bind(self._endpoint)
-        self._server = await loop.create_server(
-            lambda: AdmittedConnection(self._admission, new_connection), sock=sock, backlog=self._backlog
-        )
+        await self._listen(bind(self._endpoint), new_connection).accepting
         if self._max_idle_seconds >= 0:
             self._sweep_later()
+
+    def open_port(self, port: int, new_connection: Callable[[], asyncio.Protocol], *, node: str) -> None:
+        """Accept connections on one more port of the same host; clients can connect as soon as this returns.
+
+        A listener that drains opens no port any more.
+
+        Args:
+            port: which; one that is open already stays as it is.
+            new_connection: makes the connections of that port.
+            node: says whose port it is: all workers of that node can have it, those of others cannot.
+
+        Raises:
+            OSError: the port cannot be had.
+        """
+        if self._draining or port in self._ports:
+            return
+        sock = bind(Endpoint(self._endpoint.name, self._endpoint.host, port))
+        try:
+            held = hold_port(sock, node=node)
+        except OSError:
+            sock.close()
+            raise
+        self._listen(sock, new_connection, held)
+
+    def close_port(self, port: int) -> None:
+        """Accept no more on a port that `open_port` has opened; connections that have come by it stay."""
+        opened = self._ports.pop(port, None)
+        if opened is not None:
+            opened.close()
 
     async def drain(self, grace_seconds: float) -> None:
         """Accept no more, let what is under way be answered, then close every connection.
@@ -111,8 +140,9 @@ class OpenListener:
         Args:
             grace_seconds: how long requests may take to be answered, and answers to be read.
         """
-        if self._server is not None:
-            self._server.close()
+        self._draining = True
+        for port in tuple(self._ports):
+            self.close_port(port)
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._all_closed.clear()
@@ -123,6 +153,13 @@ class OpenListener:
                 await asyncio.wait_for(self._all_closed.wait(), grace_seconds)
         for connection in tuple(self._connections):
             connection.abort()
+
+    def _listen(
+        self, sock: socket.socket, new_connection: Callable[[], asyncio.Protocol], held: socket.socket | None = None
+    ) -> _OpenPort:
+        opened = _OpenPort(sock, held, lambda: AdmittedConnection(self._admission, new_connection), self._backlog)
+        self._ports[sock.getsockname()[1]] = opened
+        return opened
 
     def _sweep_later(self) -> None:
         every = min(MAX_SWEEP_SECONDS, max(self._max_idle_seconds / 2, 0.01))
@@ -136,6 +173,48 @@ class OpenListener:
                     _close_idle(connection)
         finally:
             self._sweep_later()
+
+
+class _OpenPort:
+    """A port that is listened on from the start, and accepted from as soon as the loop gets to it.
+
+    Args:
+        sock: bound.
+        held: what keeps other nodes from the port, if anything does.
+        new_protocol: makes what serves a socket.
+        backlog: `socket.listen.backlog.size`.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        held: socket.socket | None,
+        new_protocol: Callable[[], asyncio.Protocol],
+        backlog: int,
+    ) -> None:
+        try:
+            sock.listen(backlog)
+        except OSError:
+            sock.close()
+            if held is not None:
+                held.close()
+            raise
+        self._sock = sock
+        self._held = held
+        self._server: asyncio.Server | None = None
+        self.accepting = asyncio.get_running_loop().create_task(self._accept(new_protocol, backlog))
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.accepting.cancel()
+        if self._server is not None:
+            self._server.close()
+        self._sock.close()
+        if self._held is not None:
+            self._held.close()
+
+    async def _accept(self, new_protocol: Callable[[], asyncio.Protocol], backlog: int) -> None:
+        self._server = await asyncio.get_running_loop().create_server(new_protocol, sock=self._sock, backlog=backlog)
 
 
 def _close_idle(connection: ClientConnection) -> None:

@@ -2,7 +2,8 @@
 
 A token that is deleted, or expired by a request, ends the sessions that logged in with it; one whose expiry was moved
 earlier ends them then, unless it is renewed in between. A token that just reaches its expiry does not: as at a broker
-an idle connection stays, and its next request closes it, unless it logs in again.
+an idle connection stays, and its next request closes it, unless it logs in again. A gateway asks for more
+(`end_on_expiry`): what hangs on its sessions is a connection of somebody else's, too.
 
 Source: DESIGN.md, "Revocation is bounded".
 """
@@ -32,16 +33,23 @@ class Sessions:
     Args:
         find: gives a token as it is known now, None if it is gone.
         now_ms: the clock, milliseconds since the epoch.
+        end_on_expiry: whether a token that just reaches its end ends its sessions, too.
     """
 
-    def __init__(self, find: Callable[[str], Token | None], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, find: Callable[[str], Token | None], now_ms: Callable[[], int], *, end_on_expiry: bool = False
+    ) -> None:
         self._find = find
         self._now_ms = now_ms
+        self._end_on_expiry = end_on_expiry
         self._by_token: dict[str, set[Session]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def add(self, token_id: str, session: Session) -> None:
         """Note that a session logged in with a token."""
         self._by_token.setdefault(token_id, set()).add(session)
+        if self._end_on_expiry and token_id not in self._timers and (token := self._find(token_id)) is not None:
+            self._end_later(token_id, token.end_timestamp_ms)
 
     def remove(self, token_id: str, session: Session) -> None:
         """Note that a session ended or logged in with another token."""
@@ -50,6 +58,7 @@ class Sessions:
             sessions.discard(session)
             if not sessions:
                 del self._by_token[token_id]
+                self._stop_timer(token_id)
 
     def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
         """Do to the sessions what a change of their token says; the cache calls this."""
@@ -61,24 +70,32 @@ class Sessions:
         end_ms = after.end_timestamp_ms
         for session in self._by_token[token_id]:
             session.end_session_at(end_ms)
-        if not ends_sooner(before, after):
-            return
-        self._end_later(token_id, end_ms)
+        if self._end_on_expiry or ends_sooner(before, after):
+            self._end_later(token_id, end_ms)
 
     def _end_later(self, token_id: str, end_ms: int) -> None:
+        self._stop_timer(token_id)
         # A millisecond later, for in that of its end a token has not ended.
         delay = max(1, end_ms + 1 - self._now_ms()) / 1000
-        asyncio.get_running_loop().call_later(delay, self._end_if_due, token_id, end_ms)
+        timer = asyncio.get_running_loop().call_later(delay, self._end_if_due, token_id, end_ms)
+        self._timers[token_id] = timer
 
     def _end_if_due(self, token_id: str, end_ms: int) -> None:
         """End the sessions, unless the token was renewed in the meantime."""
+        del self._timers[token_id]
         token = self._find(token_id)
         if token is None or token.is_expired(self._now_ms()):
             self._revoke(token_id)
-        elif token_id in self._by_token and token.end_timestamp_ms == end_ms:
+        elif token.end_timestamp_ms == end_ms:
             # The loop's clock and the wall's do not run alike.
             self._end_later(token_id, end_ms)
 
+    def _stop_timer(self, token_id: str) -> None:
+        timer = self._timers.pop(token_id, None)
+        if timer is not None:
+            timer.cancel()
+
     def _revoke(self, token_id: str) -> None:
+        self._stop_timer(token_id)
         for session in self._by_token.pop(token_id, set()):
             session.revoke()

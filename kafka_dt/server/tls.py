@@ -1,15 +1,18 @@
 """TLS between a socket and a connection: asyncio's transport and protocol, with OpenSSL in memory between them.
 
 `TlsConnection` is the protocol of the socket. When the handshake is complete the protocol inside gets a `TlsTransport`
-as if it were a socket's, with `ssl_object` among its extra info.
+as if it were a socket's, with `ssl_object` among its extra info, and `server_name` where `TlsServices` asks for it: the
+name that the client wants to reach (SNI), None if it does not say one.
 
 asyncio's own TLS is not used, because there a failed handshake ends in a reset without the alert that tells the client
 why, and without a word to us; a client that has said all it will say would lose the answers that it waits for; and the
 certificate could not change while the port is open. Here every connection takes the context of its moment.
 
-Limit: a context must refuse renegotiation (`kafka_dt.tls` does), so that writing never has to wait for reading.
+Limits: a context must refuse renegotiation (`kafka_dt.tls` does), so that writing never has to wait for reading. A
+server name that is not ASCII, which no client may send, fails the handshake, and Python itself writes that to standard
+error.
 
-Source: RFC 8446, RFC 5246 (alerts, close_notify); Kafka's SslTransportLayer.
+Source: RFC 8446, RFC 5246 (alerts, close_notify), RFC 6066, 3 (server names); Kafka's SslTransportLayer.
 """
 
 from __future__ import annotations
@@ -37,12 +40,20 @@ class TlsServices:
     """Gives the context of a new connection."""
     failed: Callable[[Any, str], None]
     """Told the address and the reason of a failed handshake, one line."""
+    server_names: bool = False
+    """Whether connections are to know by which name the client came."""
 
 
 class _State(Enum):
     HANDSHAKE = auto()
     OPEN = auto()
     ENDED = auto()
+
+
+class _NamedSSLObject(ssl.SSLObject):
+    """One end of a TLS connection that remembers the name in the client's hello."""
+
+    server_name: str | None = None
 
 
 class TlsConnection(asyncio.Protocol):
@@ -58,7 +69,10 @@ class TlsConnection(asyncio.Protocol):
         self._inner = inner
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = services.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        context = services.context()
+        if services.server_names:
+            _remember_server_names(context)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = _State.HANDSHAKE
         self._silent = True
         self._transport: asyncio.Transport | None = None
@@ -197,11 +211,11 @@ class TlsTransport(asyncio.Transport):
     Args:
         connection: encrypts.
         transport: the socket's.
-        ssl_object: of the connection; tells the client's certificate.
+        ssl_object: of the connection; tells the client's certificate, and its server name if that is remembered.
     """
 
     def __init__(self, connection: TlsConnection, transport: asyncio.Transport, ssl_object: ssl.SSLObject) -> None:
-        super().__init__({"ssl_object": ssl_object})
+        super().__init__({"ssl_object": ssl_object, "server_name": getattr(ssl_object, "server_name", None)})
         self._connection = connection
         self._transport = transport
 
@@ -234,6 +248,18 @@ class TlsTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         """Take from the socket again."""
         self._transport.resume_reading()
+
+
+def _remember_server_names(context: ssl.SSLContext) -> None:
+    """Let each connection of a context keep the name of its own hello; no work where that is so already."""
+    if context.sslobject_class is not _NamedSSLObject:
+        context.sslobject_class = _NamedSSLObject
+        context.sni_callback = _remember
+
+
+def _remember(connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
+    if isinstance(connection, _NamedSSLObject):
+        connection.server_name = name
 
 
 def _reason(error: ssl.SSLError) -> str:

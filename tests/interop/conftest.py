@@ -18,13 +18,23 @@ import pytest
 from tests.support.broker import Broker
 from tests.support.java import Java, JavaMissing, find_java
 from tests.support.java_tools import KafkaTools
-from tests.support.maven import KAFKA_4X, KAFKA_39, SPARK_KAFKA, YARN, Bundle, Classpath, ResolutionFailed, resolve
+from tests.support.maven import (
+    KAFKA_4X,
+    KAFKA_39,
+    LOGGING,
+    SPARK_KAFKA,
+    YARN,
+    Bundle,
+    Classpath,
+    ResolutionFailed,
+    resolve,
+)
 from tests.support.reference_client import ReferenceClient
 from tests.support.server import KafkaDt, server_properties
 from tests.support.tls_listeners import TlsListeners
 from tests.support.zookeeper import make_chroot, running_zookeeper
 
-BUNDLES = (KAFKA_39, KAFKA_4X, YARN, SPARK_KAFKA)
+BUNDLES = (KAFKA_39, KAFKA_4X, LOGGING, YARN, SPARK_KAFKA)
 IMPATIENT = {"connection.failed.authentication.delay.ms": 0}
 """A failed login waits for 100 ms (a broker: up to 300), which adds up; `cases/delays.py` holds the waiting."""
 GUARDED = {"allow.everyone.if.no.acl.found": False, "super.users": "User:admin;User:ANONYMOUS"}

@@ -38,7 +38,7 @@ START_TIMEOUT_S = 120.0
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
-_LOGGING = """\
+LOGGING_PROPERTIES = """\
 log4j.rootLogger=INFO, stdout
 log4j.logger.kafka=INFO
 log4j.logger.org.apache.kafka.clients=WARN
@@ -95,7 +95,7 @@ class Broker:
             {**_properties(zookeeper, directory / "data"), **(overrides or {})},
         )
         logging = directory / "log4j.properties"
-        logging.write_text(_LOGGING)
+        logging.write_text(LOGGING_PROPERTIES)
         command = java.command(
             "kafka.Kafka",
             [str(self.configuration)],

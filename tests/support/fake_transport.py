@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
@@ -29,7 +29,14 @@ FAILED_LOGIN_DELAY_MS = 50
 
 
 class FakeTransport:
-    """Collects what is written; `high_water` bytes that nobody reads make the protocol wait."""
+    """Collects what is written; `high_water` bytes that nobody reads make the protocol wait.
+
+    With `lingers` closing takes until the client has read everything, as at a socket.
+    """
+
+    lingers = False
+    server_name: str | None = None
+    """By which name the client has come, where there is TLS."""
 
     def __init__(self, protocol: asyncio.Protocol, high_water: int) -> None:
         self.protocol = protocol
@@ -39,6 +46,7 @@ class FakeTransport:
         self.aborted = False
         self.high_water = high_water
         self._unread = 0
+        self._lost = False
         self._loop = asyncio.get_running_loop()
 
     def write(self, data: bytes) -> None:
@@ -48,11 +56,16 @@ class FakeTransport:
         if self._unread > self.high_water:
             self.protocol.pause_writing()
 
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        self.write(b"".join(pieces))
+
     def read_by_client(self) -> None:
         """The client has read everything."""
         waited, self._unread = self._unread > self.high_water, 0
         if waited:
             self.protocol.resume_writing()
+        if self.closed:
+            self._lose()
 
     def pause_reading(self) -> None:
         assert self.reading, "paused twice"
@@ -66,16 +79,26 @@ class FakeTransport:
         return self.closed
 
     def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self._loop.call_soon(self.protocol.connection_lost, None)
+        self.closed = True
+        if not (self.lingers and self._unread):
+            self._lose()
 
     def abort(self) -> None:
-        self.aborted = True
-        self.close()
+        self.aborted = self.closed = True
+        self._lose()
+
+    def _lose(self) -> None:
+        if not self._lost:
+            self._lost = True
+            self._loop.call_soon(self.protocol.connection_lost, None)
 
     def get_extra_info(self, name: str) -> Any:
-        return {"peername": ("192.0.2.1", 50000), "sockname": ("192.0.2.2", 9092)}.get(name)
+        known = {
+            "peername": ("192.0.2.1", 50000),
+            "sockname": ("192.0.2.2", 9092),
+            "server_name": self.server_name,
+        }
+        return known.get(name)
 
 
 def listener(
@@ -111,7 +134,7 @@ class Shell:
     def __post_init__(self) -> None:
         self.sessions = Sessions(lambda _: None, self.now_ms)
         self.opened: list[ClientConnection] = []
-        self.connection = ClientConnection(self._services())
+        self.connection = self._new_connection(self._services())
         self.transport = FakeTransport(self.connection, self.high_water)
         self.connection.connection_made(cast("asyncio.Transport", self.transport))
         self._asked: list[tuple[ApiKey, int]] = []
@@ -145,6 +168,9 @@ class Shell:
         numbers = [number for number, _ in found]
         assert numbers == sorted(numbers), "out of order"
         return [answer for _, answer in found]
+
+    def _new_connection(self, services: ConnectionServices) -> ClientConnection:
+        return ClientConnection(services)
 
     def _services(self) -> ConnectionServices:
         return ConnectionServices(

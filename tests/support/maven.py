@@ -95,7 +95,10 @@ KAFKA_39 = _kafka("kafka-3.9", "3.9.1", "org.slf4j:slf4j-reload4j:1.7.36")
 """The last release line that runs on ZooKeeper: broker, tools and clients."""
 
 KAFKA_4X = _kafka("kafka-4.x", "4.3.1", "org.slf4j:slf4j-nop:1.7.36")
-"""The newest release: tools and clients."""
+"""The newest release: tools and clients; brokers too, with `LOGGING` before it."""
+
+LOGGING = Bundle("logging", ("org.slf4j:slf4j-reload4j:1.7.36",))
+"""What a broker of the newest release writes its log with, configured like that of the last with ZooKeeper."""
 
 YARN = Bundle(
     "yarn-3.4",

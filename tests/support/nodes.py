@@ -93,10 +93,15 @@ class Node(KafkaDt):
         return connection
 
     def connect_by_token(
-        self, token: DelegationToken, mechanism: str = SHA_256, listener: str = "SASL_PLAINTEXT"
+        self,
+        token: DelegationToken,
+        mechanism: str = SHA_256,
+        listener: str = "SASL_PLAINTEXT",
+        *,
+        to: str | None = None,
     ) -> RawConnection:
-        """A raw connection that has logged in with a token; raises LoginRefused."""
-        connection = RawConnection(self.address(listener))
+        """A raw connection that has logged in with a token, to another address if one is given; raises LoginRefused."""
+        connection = RawConnection(to or self.address(listener))
         try:
             connection.login_scram(token.token_id, token.hmac_base64, mechanism, token=True)
         except BaseException:
@@ -177,7 +182,7 @@ def local_port(connection: RawConnection | TokenClient) -> int:
         return int(connection._socket.getsockname()[1])
     session = connection._session
     assert session.connection is not None
-    return int(session.connection._writer.get_extra_info("sockname")[1])
+    return session.connection.local_port
 
 
 def children(pid: int) -> list[int]:

@@ -5,6 +5,9 @@ async with TcpGate("127.0.0.1", port) as gate:
     gate.shut()         # connections break, new ones are refused
     gate.open()
     gate.mute()         # what the server answers does not arrive any more
+
+It listens on a free port of 127.0.0.1, or where it is told to: a server that advertises 127.0.0.2 is reached through
+gates there, on its own ports.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from typing import Self
 
 
 class TcpGate:
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, at: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self._target = (host, port)
+        self._at = at
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -26,7 +30,7 @@ class TcpGate:
 
     async def __aenter__(self) -> Self:
         self._heard.set()
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, *self._at)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -36,6 +40,11 @@ class TcpGate:
         self.shut()
         await self._server.wait_closed()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody is connected through it."""
+        return bool(self._writers)
 
     def shut(self) -> None:
         self._is_open = False

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
@@ -46,6 +49,27 @@ async def test_older_servers_are_asked_again_in_a_version_of_theirs(server: Scri
     assert asked == ([4] if newest == 4 else [4, newest])
     assert connection.version(ApiKey.CREATE_DELEGATION_TOKEN) == 3
     await connection.close()
+
+
+async def test_the_whole_answer_about_versions_stays_with_the_connection(server: ScriptedServer) -> None:
+    server.versions[ApiKey.METADATA] = (5, 9)
+    connection = await connect(server)
+    listed = {key.api_key: (key.min_version, key.max_version) for key in connection.api_versions.api_keys}
+    assert listed == server.versions
+    await connection.close()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system(run: Callable[[Any], None]) -> None:
+    async def look() -> None:
+        scripted = ScriptedServer()
+        async with scripted.running():
+            connection = await connect(scripted)
+            sock = connection._link.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            await connection.close()
+
+    run(look())
 
 
 async def test_a_server_that_knows_no_version_of_api_versions_is_given_up(server: ScriptedServer) -> None:

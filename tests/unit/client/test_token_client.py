@@ -9,13 +9,17 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import (
+    Address,
+    ClientConfig,
     ConnectionLost,
     InvalidArgument,
+    NoServerReached,
     RequestRefused,
     RequestTimedOut,
     TokenClient,
     TokenExpired,
     UnsupportedByServer,
+    parse_addresses,
 )
 from protocol.registry import ApiKey
 from protocol.responses import element_type, response_type
@@ -231,6 +235,16 @@ async def test_a_closed_client_connects_again_when_called(server: ScriptedServer
     await client.describe()
     await client.close()
     assert server.connections == 2
+
+
+async def test_the_servers_can_be_others_for_each_connection(server: ScriptedServer) -> None:
+    servers: list[Address] = []
+    client = TokenClient(ClientConfig(bootstrap_servers=(Address("127.0.0.1", 1),)), servers=lambda: servers)
+    with pytest.raises(NoServerReached):
+        await client.create()
+    servers += parse_addresses(server.address)
+    assert (await client.create()).token_id == TOKEN.token_id
+    await client.close()
 
 
 async def test_a_text_is_no_list_of_principals(server: ScriptedServer) -> None:

@@ -32,6 +32,7 @@ from protocol import (
     response_type,
 )
 from protocol.connection import ANSWERS_IN_A_ROW
+from protocol.offered_versions import OfferedVersions
 from protocol.registry import MAX_TAGGED_FIELDS
 from protocol.times import from_duration, from_timestamp, to_duration
 
@@ -189,6 +190,15 @@ def test_api_versions_are_told_before_the_login(version: int) -> None:
     assert answer.error_code is ErrorCode.none
     assert {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}[38] == (0, 3)
     assert client.connection.state is State.VERSIONS_KNOWN
+
+
+def test_api_versions_may_tell_of_more_than_is_served_here() -> None:
+    upstream = build(APIS[ApiKey.API_VERSIONS].response[4], error_code=ErrorCode.none, api_keys=())
+    client = Conversation()
+    client.connection.offer(OfferedVersions(upstream, [ApiKey.API_VERSIONS]))
+    client.ask(ApiKey.API_VERSIONS, 4, **api_versions())
+    client.event()
+    assert [key.api_key for key in client.answer().api_keys] == [ApiKey.API_VERSIONS]
 
 
 def test_a_client_that_names_itself_is_remembered() -> None:

@@ -6,6 +6,7 @@ from protocol.errors import (
     MalformedMessage,
     ProtocolError,
     RemoteProtocolError,
+    UnexpectedAnswer,
     UnknownApi,
     UnsupportedVersion,
 )
@@ -13,6 +14,8 @@ from protocol.errors import (
 VIOLATIONS = [
     (InvalidFrameLength(-1, 524288), "frame length -1 is not between 0 and 524288"),
     (MalformedMessage("the message ends early"), "malformed message: the message ends early"),
+    (UnexpectedAnswer(7), "another answer than that to request 7"),
+    (UnexpectedAnswer(None), "an answer to no request"),
     (UnknownApi(4711), "unknown API key 4711"),
     (UnsupportedVersion(38, 99), "API key 38 has no version 99"),
 ]
@@ -35,3 +38,4 @@ def test_violations_carry_fields() -> None:
     assert MalformedMessage("x").reason == "x"
     assert (UnsupportedVersion(3, 4).api_key, UnsupportedVersion(3, 4).api_version) == (3, 4)
     assert UnknownApi(9).api_key == 9
+    assert UnexpectedAnswer(7).due == 7

@@ -25,6 +25,22 @@ def test_api_versions(version: int, error: ErrorCode) -> None:
     assert encode_api_versions(version, 7, error) == whole
 
 
+class Others:
+    """Something else is offered than what is served here."""
+
+    def body(self, api_version: int) -> bytes:
+        return b"version %d" % api_version
+
+
+def test_something_else_may_be_offered() -> None:
+    assert encode_api_versions(3, 7, versions=Others()) == b"\0\0\0\7version 3"
+
+
+def test_an_unknown_version_is_answered_the_same_whatever_is_offered() -> None:
+    error = ErrorCode.unsupported_version
+    assert encode_api_versions(0, 7, error, Others()) == encode_api_versions(0, 7, error)
+
+
 @pytest.mark.parametrize("version", APIS[ApiKey.SASL_HANDSHAKE].response)
 @given(
     correlation_id=CORRELATION_IDS,

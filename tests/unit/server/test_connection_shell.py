@@ -368,7 +368,7 @@ async def test_the_line_about_a_revoked_token_says_which_library_used_it(caplog:
     log_in(shell)
     shell.sessions.token_changed("a token", None, None)
     await until(lambda: not shell.opened)
-    assert "192.0.2.1:50000 (sarama 1.46.0): its token was revoked" in caplog.text
+    assert "192.0.2.1:50000 (sarama 1.46.0): its token was revoked or has expired" in caplog.text
 
 
 @pytest.mark.parametrize(

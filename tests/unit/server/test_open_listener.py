@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
 import pytest
@@ -213,6 +213,127 @@ async def test_draining_cuts_off_what_takes_longer_than_its_grace() -> None:
         await world.listener.drain(0.01)
         await ended(busy)
         assert world.connections[0].done == ["finish", "abort"]
+
+
+class Marked(RecordedConnection):
+    """Says which port it has come by."""
+
+    def __init__(self, listener: OpenListener, mark: bytes) -> None:
+        super().__init__(listener)
+        self._mark = mark
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        cast("asyncio.Transport", transport).write(self._mark)
+
+
+def free_port() -> int:
+    with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def open_marked(world: World, port: int, mark: bytes, node: str = "1") -> None:
+    world.listener.open_port(port, lambda: Marked(world.listener, mark), node=node)
+
+
+async def test_a_listener_takes_connections_on_several_ports_and_closes_one_alone() -> None:
+    async with opened() as world:
+        one, two = free_port(), free_port()
+        open_marked(world, one, b"1")
+        open_marked(world, two, b"2")
+        by_one, by_two = await asyncio.open_connection(HOST, one), await asyncio.open_connection(HOST, two)
+        assert await by_one[0].readexactly(1) == b"1"
+        assert await by_two[0].readexactly(1) == b"2"
+        assert len(world.listener) == 2
+        world.listener.close_port(one)
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, one)
+        assert len(world.listener) == 2
+        await world.listener.drain(1)
+        await ended(by_one)
+        await ended(by_two)
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, two)
+
+
+async def test_a_port_can_be_connected_to_as_soon_as_it_has_been_opened() -> None:
+    async with opened() as world:
+        port = free_port()
+        open_marked(world, port, b"1")
+        with socket.create_connection((HOST, port), timeout=TIMEOUT_S) as client:
+            client.setblocking(False)
+            assert await asyncio.get_running_loop().sock_recv(client, 1) == b"1"
+
+
+async def test_a_port_that_is_closed_before_the_loop_got_to_it_is_closed() -> None:
+    async with opened() as world:
+        port = free_port()
+        open_marked(world, port, b"1")
+        world.listener.close_port(port)
+        world.listener.close_port(port)
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, port)
+        open_marked(world, port, b"2")
+        open_marked(world, port, b"not this one")
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert await reader.readexactly(1) == b"2"
+        writer.close()
+
+
+async def test_a_listener_that_drains_opens_no_port() -> None:
+    async with opened() as world:
+        port = free_port()
+        await world.listener.drain(0)
+        open_marked(world, port, b"1")
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, port)
+
+
+async def test_the_limit_of_connections_counts_all_ports() -> None:
+    async with opened(max_connections=1) as world:
+        port = free_port()
+        open_marked(world, port, b"1")
+        first = await world.client()
+        await ended(await asyncio.open_connection(HOST, port))
+        await world.listener.drain(1)
+        await ended(first)
+
+
+async def test_workers_of_a_node_share_its_ports_and_those_of_another_node_do_not() -> None:
+    async with opened() as world, opened() as sibling, opened() as stranger:
+        port = free_port()
+        open_marked(world, port, b"1", node="ours")
+        with sharing(sibling):
+            open_marked(sibling, port, b"2", node="ours")
+        with pytest.raises(OSError, match="another node"):
+            open_marked(stranger, port, b"3", node="theirs")
+        world.listener.close_port(port)
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert await reader.readexactly(1) == b"2"
+        writer.close()
+        sibling.listener.close_port(port)
+        open_marked(stranger, port, b"3", node="theirs")
+
+
+@contextmanager
+def sharing(_world: World) -> Iterator[None]:
+    """Be another process of the same node."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.getpid", lambda: 1)
+        yield
+
+
+async def test_a_port_of_somebody_who_does_not_share_it_cannot_be_had_and_nothing_is_left_of_the_try() -> None:
+    async with opened() as world:
+        with bind(Endpoint("A", HOST, 0), shared=False) as other:
+            other.listen()
+            port = int(other.getsockname()[1])
+            with pytest.raises(OSError, match="in use"):
+                open_marked(world, port, b"1")
+        open_marked(world, port, b"1")
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert await reader.readexactly(1) == b"1"
+        writer.close()
 
 
 def test_a_shared_port_can_be_bound_again_and_an_unshared_one_cannot() -> None:

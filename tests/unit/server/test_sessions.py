@@ -38,11 +38,11 @@ class RecordedSession:
 class World:
     """A token, the sessions that hang on it, and a clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, end_on_expiry: bool = False) -> None:
         self.clock = Clock()
         self.token: Token | None = TOKEN
         self.looked = asyncio.Event()
-        self.sessions = Sessions(self._find, self.clock)
+        self.sessions = Sessions(self._find, self.clock, end_on_expiry=end_on_expiry)
 
     def session(self, token_id: str = TOKEN.token_id) -> RecordedSession:
         session = RecordedSession()
@@ -161,3 +161,50 @@ async def test_changes_of_tokens_without_sessions_cost_nothing(after: Token | No
     world = World()
     world.change(after)
     assert world.session().ends == []
+
+
+async def test_a_token_that_reaches_its_end_ends_its_sessions_where_that_is_asked_for() -> None:
+    world = World(end_on_expiry=True)
+    world.token = replace(TOKEN, expiry_timestamp_ms=START + SOON_MS)
+    session, other = world.session(), world.session()
+    world.clock.now_ms += SOON_MS + 1
+    async with asyncio.timeout(10):
+        await session.revoked.wait()
+    assert other.revoked.is_set()
+
+
+async def test_a_renewed_token_ends_its_sessions_at_its_new_end_alone() -> None:
+    world = World(end_on_expiry=True)
+    world.token = replace(TOKEN, expiry_timestamp_ms=START + 1)
+    session = world.session()
+    world.expiring_at(START + 2 * SOON_MS)
+    world.clock.now_ms += 2 * SOON_MS
+    await asyncio.sleep(3 * SOON_MS / 1000)
+    assert not session.revoked.is_set()
+    world.clock.now_ms += 1
+    async with asyncio.timeout(10):
+        await session.revoked.wait()
+
+
+async def test_a_token_that_is_heard_of_after_the_login_ends_its_sessions_as_well() -> None:
+    world = World(end_on_expiry=True)
+    world.token = None
+    session = world.session()
+    world.expiring_at(START + SOON_MS)
+    world.clock.now_ms += SOON_MS + 1
+    async with asyncio.timeout(10):
+        await session.revoked.wait()
+
+
+@pytest.mark.parametrize("end_on_expiry", [True, False])
+async def test_a_token_without_sessions_is_not_watched(end_on_expiry: bool) -> None:
+    world = World(end_on_expiry=end_on_expiry)
+    for _ in range(3):
+        session = world.session()
+        world.expiring_at(START + 1000)
+        world.sessions.remove(TOKEN.token_id, session)
+        world.token = TOKEN
+    revoked = world.session()
+    world.change(None)
+    assert revoked.revoked.is_set()
+    assert world.sessions._timers == {}

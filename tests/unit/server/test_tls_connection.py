@@ -95,7 +95,9 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(inside: Inside | None = None, settings: dict[str, str] | None = None) -> AsyncIterator[Server]:
+async def serving(
+    inside: Inside | None = None, settings: dict[str, str] | None = None, *, server_names: bool = False
+) -> AsyncIterator[Server]:
     made = Inside() if inside is None else inside
     failures: list[str] = []
     context = server_context(inline(SERVER) | trust() | (settings or {}))
@@ -104,7 +106,7 @@ async def serving(inside: Inside | None = None, settings: dict[str, str] | None 
         assert peer[0] == "127.0.0.1"
         failures.append(reason)
 
-    services = TlsServices(context=lambda: context, failed=note)
+    services = TlsServices(context=lambda: context, failed=note, server_names=server_names)
     server = await asyncio.get_running_loop().create_server(lambda: TlsConnection(services, made), "127.0.0.1", 0)
     try:
         yield Server(server.sockets[0].getsockname()[1], made, failures)
@@ -168,6 +170,79 @@ async def test_the_clients_certificate_is_known_inside() -> None:
         assert shown["subject"] == ((("commonName", "client"),),)
         assert server.inside.transport.get_extra_info("peername")[0] == "127.0.0.1"
         assert server.inside.transport.get_extra_info("nothing", "default") == "default"
+        writer.close()
+
+
+def asked_for(server: Server) -> object:
+    assert server.inside.transport is not None
+    return server.inside.transport.get_extra_info("server_name")
+
+
+async def say_name(server: Server, name: str | None) -> None:
+    """Connect with a name in the hello, or without one."""
+    context = client_context(trust() | {"ssl.endpoint.identification.algorithm": ""})
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", server.port, ssl=context, server_hostname="" if name is None else name
+    )
+    writer.write(b"x")
+    await asyncio.wait_for(reader.readexactly(1), WITHIN_S)
+    writer.close()
+
+
+@pytest.mark.parametrize("name", ["broker-7.example.com", "BROKER-7.Example.com", "a_b", None])
+async def test_the_name_that_the_client_asks_for_is_known_inside(name: str | None) -> None:
+    async with serving(server_names=True) as server:
+        await say_name(server, name)
+        assert asked_for(server) == name
+
+
+async def test_the_name_is_not_looked_at_where_nobody_wants_it() -> None:
+    async with serving() as server:
+        await say_name(server, "broker-7.example.com")
+        assert asked_for(server) is None
+
+
+async def test_connections_of_the_same_moment_and_of_renewed_contexts_have_their_own_names() -> None:
+    contexts = [server_context(inline(SERVER)), server_context(inline(SERVER))]
+    services = TlsServices(
+        context=lambda: contexts[len(made) % 2], failed=lambda _peer, reason: pytest.fail(reason), server_names=True
+    )
+    made: list[Inside] = []
+
+    def connection() -> TlsConnection:
+        made.append(Inside())
+        return TlsConnection(services, made[-1])
+
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+    client = client_context(trust() | {"ssl.endpoint.identification.algorithm": ""})
+    names = [f"broker-{number}.example.com" for number in range(20)]
+    port = server.sockets[0].getsockname()[1]
+    streams = await asyncio.gather(
+        *(asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=name) for name in names)
+    )
+    for name, (_, writer) in zip(names, streams, strict=True):
+        writer.write(name.encode())
+    await until(lambda: all(inside.received for inside in made))
+    for inside in made:
+        assert inside.transport is not None
+        assert inside.transport.get_extra_info("server_name") == inside.received.decode()
+    for _, writer in streams:
+        writer.close()
+    server.close()
+    await until(lambda: all(inside.lost.is_set() for inside in made))
+
+
+async def test_a_name_that_no_client_may_send_is_a_failed_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.unraisablehook", lambda _: None)  # Python has a word to say about it
+    async with serving(server_names=True) as server:
+        to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = client_context(trust()).wrap_bio(to_client, to_server, server_hostname="broker-7.example.com")
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(to_server.read().replace(b"broker-7", b"br\xc3\xb6ker7"))
+        await ended(reader)
+        assert server.failures == ["callback failed"]
         writer.close()
 
 

@@ -1,0 +1,207 @@
+"""What makes a node a gateway: the cluster behind it, and who its clients are there.
+
+    gateway = gateway_settings(settings, listeners(settings))
+    gateway.client               # Kafka's client properties, as kafka_dt.client reads them
+
+Settings that contradict each other are errors here. How each listener shows the brokers is in the `Listener`:
+`broker_port_base` or `broker_host_pattern`.
+
+Source: Kafka's CommonClientConfigs, SaslConfigs; KIP-48, KIP-373.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from kafka_dt.config.errors import ConfigError
+from kafka_dt.config.gateway_options import UPSTREAM_PREFIX, GatewayOptions, UpstreamIdentity
+from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener, SecurityProtocol
+from kafka_dt.config.option import OPTION, Option, Secret
+from kafka_dt.config.settings import Settings
+from kafka_dt.jaas import JaasError, parse_login_module
+
+BOOTSTRAP: Final = f"{UPSTREAM_PREFIX}bootstrap.servers"
+IDENTITY: Final = f"{UPSTREAM_PREFIX}identity"
+IDENTITY_FILE: Final = f"{UPSTREAM_PREFIX}identity.file"
+SECURITY_PROTOCOL: Final = f"{UPSTREAM_PREFIX}security.protocol"
+JAAS: Final = f"{UPSTREAM_PREFIX}sasl.jaas.config"
+
+ID: Final = "{id}"
+_LABEL: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_HOST_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_LARGEST_PORT: Final = 65535
+_OURS: Final = frozenset({IDENTITY, IDENTITY_FILE, f"{IDENTITY}.mechanism"})
+"""What begins like a setting of Kafka's clients and is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """The settings of a gateway."""
+
+    client: Mapping[str, str] = field(repr=False)
+    """Kafka's client properties by name (`bootstrap.servers`, `security.protocol` ...); secrets in clear."""
+    identity: UpstreamIdentity
+    identity_file: Path | None = None
+    """Where the credentials of each principal are; with MAPPED, and only with it."""
+    identity_mechanism: str = "SCRAM-SHA-256"
+    """SCRAM-SHA-256 or -512: how clients' tokens, and their users of a ScramLoginModule, log in there."""
+
+
+def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySettings | None:
+    """Put together what makes a node a gateway; None if it is none.
+
+    :param made: the node's listeners
+    :raises ConfigError: naming the key whose value cannot be used, or does not go with another
+    """
+    if not settings.upstream_bootstrap_servers:
+        _refuse_leftovers(settings, made)
+        return None
+    if not settings.upstream_identity:
+        raise ConfigError(IDENTITY, f"is needed for a gateway, one of {', '.join(UpstreamIdentity)}")
+    identity = UpstreamIdentity(settings.upstream_identity)
+    _check_login(settings, identity)
+    _check_identity_file(settings, identity)
+    _check_authorizer(settings, identity)
+    for listener in made:
+        _check_clients(listener, identity)
+        _check_addresses(listener)
+    _check_port_bases(made)
+    mechanism = settings.upstream_sasl_mechanism
+    return GatewaySettings(
+        client=MappingProxyType(_client_properties(settings)),
+        identity=identity,
+        identity_file=Path(settings.upstream_identity_file) if settings.upstream_identity_file else None,
+        identity_mechanism=settings.upstream_identity_mechanism
+        or (mechanism if mechanism.startswith("SCRAM-") else "SCRAM-SHA-256"),
+    )
+
+
+def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
+    """See that the gateway logs in where it has to be somebody, and only there."""
+    protocol = SecurityProtocol(settings.upstream_security_protocol)
+    certified = bool(settings.upstream_ssl_keystore_location or settings.upstream_ssl_keystore_key)
+    match identity:
+        case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.MAPPED if not protocol.sasl:
+            reason = f"{IDENTITY}={identity} needs SASL_SSL or SASL_PLAINTEXT, since that is how clients log in there"
+            raise ConfigError(SECURITY_PROTOCOL, reason)
+        case UpstreamIdentity.SERVICE if not (protocol.sasl or (protocol.tls and certified)):
+            reason = f"{protocol} makes nobody of the gateway: log in by SASL, or by a certificate, or set {IDENTITY}="
+            raise ConfigError(SECURITY_PROTOCOL, reason + UpstreamIdentity.NONE)
+        case UpstreamIdentity.NONE if protocol.sasl or settings.upstream_sasl_jaas_config or certified:
+            key = JAAS if settings.upstream_sasl_jaas_config else SECURITY_PROTOCOL
+            reason = (
+                f"it makes somebody of the gateway; set {IDENTITY}={UpstreamIdentity.SERVICE} if everybody is to be"
+            )
+            raise ConfigError(key, f"{reason} that")
+    if identity is UpstreamIdentity.OWNER_TOKEN and _is_token(settings.upstream_sasl_jaas_config):
+        raise ConfigError(JAAS, 'it is a token (tokenauth="true"), which makes no other tokens; log in as a user')
+
+
+def _check_identity_file(settings: Settings, identity: UpstreamIdentity) -> None:
+    if identity is UpstreamIdentity.MAPPED and not settings.upstream_identity_file:
+        raise ConfigError(IDENTITY_FILE, f"is needed for {IDENTITY}={identity}")
+    if identity is not UpstreamIdentity.MAPPED and settings.upstream_identity_file:
+        raise ConfigError(IDENTITY_FILE, f"it is for {IDENTITY}={UpstreamIdentity.MAPPED}, not for {identity}")
+
+
+def _check_authorizer(settings: Settings, identity: UpstreamIdentity) -> None:
+    """See that nobody becomes somebody else upstream by making a token for them."""
+    if identity in {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.MAPPED} and not settings.authorizer_class_name:
+        reason = (
+            f"without it everybody may make tokens for everybody, and be anybody upstream with {IDENTITY}={identity}; "
+            "set kafka.security.authorizer.AclAuthorizer"
+        )
+        raise ConfigError("authorizer.class.name", reason)
+
+
+def _check_clients(listener: Listener, identity: UpstreamIdentity) -> None:
+    """See that every client of a listener is somebody, where that is who it is upstream."""
+    if identity in {UpstreamIdentity.SERVICE, UpstreamIdentity.NONE} or listener.security_protocol.sasl:
+        return
+    if listener.tls is None or listener.tls.settings.get("ssl.client.auth") != "required":
+        way_out = "a SASL listener, or SSL with ssl.client.auth=required"
+        reason = f"clients of listener {listener.name} need not be anybody; {identity} takes {way_out}"
+        raise ConfigError(IDENTITY, reason)
+
+
+def _check_addresses(listener: Listener) -> None:
+    base, pattern = listener.broker_port_base, listener.broker_host_pattern
+    if base is None and not pattern:
+        reason = f"a gateway needs it, or {HOST_PATTERN_KEY}, to give each broker an address (listener {listener.name})"
+        raise ConfigError(PORT_BASE_KEY, reason)
+    if base is not None and pattern:
+        raise ConfigError(HOST_PATTERN_KEY, f"listener {listener.name} has {PORT_BASE_KEY} as well; leave one of them")
+    if base is not None and not 0 < base <= _LARGEST_PORT:
+        raise ConfigError(PORT_BASE_KEY, f"{base} is no port (listener {listener.name})")
+    if pattern:
+        _check_pattern(listener, pattern)
+
+
+def _check_pattern(listener: Listener, pattern: str) -> None:
+    if pattern.count(ID) != 1 or not _HOST_NAME.fullmatch(pattern.replace(ID, "0").lower()):
+        reason = f"{pattern!r} is no host name with {ID} in it once, such as broker-{ID}.kafka.example.com"
+        raise ConfigError(HOST_PATTERN_KEY, reason)
+    if listener.tls is None:
+        reason = (
+            f"listener {listener.name} has no TLS, which tells what name a client means; set {PORT_BASE_KEY} for it"
+        )
+        raise ConfigError(HOST_PATTERN_KEY, reason)
+
+
+def _check_port_bases(made: Sequence[Listener]) -> None:
+    names: dict[int, str] = {}
+    for listener in made:
+        base = listener.broker_port_base
+        if base is None:
+            continue
+        if base in names:
+            own = f"listener.name.{listener.name.lower()}.{PORT_BASE_KEY}"
+            raise ConfigError(PORT_BASE_KEY, f"{names[base]} and {listener.name} both have {base}; set {own} as well")
+        names[base] = listener.name
+
+
+def _is_token(jaas: Secret | None) -> bool:
+    try:
+        return jaas is not None and parse_login_module(jaas.value).token_auth
+    except JaasError as error:
+        raise ConfigError(JAAS, str(error)) from None
+
+
+def _refuse_leftovers(settings: Settings, made: Sequence[Listener]) -> None:
+    """Refuse a setting of a gateway on a node that is none: somebody meant it to be one."""
+    for name, declared in _options():
+        if getattr(settings, name) != declared.default:
+            raise ConfigError(declared.key, f"it sets nothing without {BOOTSTRAP}")
+    for listener in made:
+        if listener.broker_port_base is not None or listener.broker_host_pattern:
+            key = HOST_PATTERN_KEY if listener.broker_host_pattern else PORT_BASE_KEY
+            raise ConfigError(f"listener.name.{listener.name.lower()}.{key}", f"it sets nothing without {BOOTSTRAP}")
+
+
+def _client_properties(settings: Settings) -> dict[str, str]:
+    """Take the settings of Kafka's clients by their own names, those that say nothing left out."""
+    properties: dict[str, str] = {}
+    for name, declared in _options():
+        if declared.key.startswith(UPSTREAM_PREFIX) and declared.key not in _OURS:
+            value = getattr(settings, name)
+            if value or value != declared.default:
+                properties[declared.key.removeprefix(UPSTREAM_PREFIX)] = _text(value)
+    return properties
+
+
+def _text(value: object) -> str:
+    match value:
+        case Secret():
+            return value.value
+        case tuple():
+            return ",".join(value)
+    return str(value)
+
+
+def _options() -> list[tuple[str, Option]]:
+    return [(declared.name, declared.metadata[OPTION]) for declared in fields(GatewayOptions)]

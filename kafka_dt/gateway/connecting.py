@@ -1,0 +1,182 @@
+"""From a principal to a connection upstream: find what it logs in with, find a broker that can be reached, log in.
+
+A login may be refused for reasons that pass. A token that has just been made reaches the brokers of a KRaft cluster one
+after the other, so what is new is tried again for some seconds; what is not new may have ended without our
+knowing it, so it is asked for anew, once. What was refused then is not tried again for some seconds, since clients
+come back at once and a cluster may lock out who guesses.
+
+The keys that SCRAM makes of a password are remembered: clients of one principal log in with the same password, and a
+broker has the same salt for it each time.
+
+Source: KIP-900 (tokens in KRaft's metadata log); org.apache.kafka.clients.NetworkClient; RFC 5802, 3 (a client may
+keep what it has derived).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.client.errors import ConnectionFailed, ConnectionLost, LoginFailed, MechanismNotEnabled, NoServerReached
+from kafka_dt.config import UpstreamIdentity
+from kafka_dt.gateway.identities import OneForAll, Refused
+from kafka_dt.gateway.mapped import MappedIdentities
+from kafka_dt.gateway.owner_tokens import OwnerTokens
+from kafka_dt.gateway.upstream import Upstream
+from protocol.sasl import derive_keys
+from protocol.sasl.text import printable
+
+if TYPE_CHECKING:
+    from kafka_dt.client.config import Address, Credentials
+    from kafka_dt.gateway.identities import Identities, UpstreamLogin
+    from kafka_dt.gateway.upstream import Exchange, UpstreamListener
+    from kafka_dt.gateway.upstream_settings import UpstreamSettings
+    from kafka_dt.tokens import Principal
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_WAIT_S: Final = 0.05
+LONGEST_WAIT_S: Final = 1.0
+REMEMBERED_KEYS: Final = 4_096
+"""Of how many passwords, each with the salt of a broker, the keys are remembered; about a kilobyte each."""
+
+
+def identities_for(settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> Identities:
+    """Make what finds the identities of clients, of the kind that is set.
+
+    Args:
+        settings: says which kind.
+        servers: where the cluster can be asked now.
+
+    Raises:
+        ConfigError: the file of identities cannot be used.
+    """
+    match settings.identity:
+        case UpstreamIdentity.OWNER_TOKEN:
+            return OwnerTokens.of(settings, servers)
+        case UpstreamIdentity.MAPPED:
+            return MappedIdentities.of(settings)
+        case UpstreamIdentity.SERVICE:
+            return OneForAll(settings.client.credentials)
+        case UpstreamIdentity.NONE:
+            return OneForAll(None)
+
+
+class Connector:
+    """Makes connections upstream.
+
+    Args:
+        settings: how brokers are spoken to.
+        identities: who clients are there.
+        now_ms: milliseconds since 1970.
+        sleep: waits for seconds.
+    """
+
+    def __init__(
+        self,
+        settings: UpstreamSettings,
+        identities: Identities,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._settings = settings
+        self._identities = identities
+        self._now_ms = now_ms
+        self._sleep = sleep
+        self._refused: dict[Credentials, Refused] = {}
+        self._derive: Final = lru_cache(REMEMBERED_KEYS)(derive_keys)
+
+    async def connect(
+        self, principal: Principal, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
+    ) -> Upstream:
+        """Return a connection that is logged in as a principal.
+
+        Args:
+            principal: of the client that the connection is for.
+            addresses: where to try, in this order; asked again for each login, since brokers move.
+            listener: hears of what happens on the connection.
+
+        Raises:
+            NoIdentity: the principal is nobody there.
+            LoginFailed: it is somebody, and was refused.
+            ConnectionFailed: no broker can be reached; NoServerReached tells how each failed.
+            UnsupportedByServer: the broker has no login by SASL that we know.
+        """
+        login = await self._identities.login(principal)
+        try:
+            return await self._connect_once_known(login, addresses, listener)
+        except MechanismNotEnabled:
+            raise
+        except LoginFailed as refusal:
+            if login is None:
+                raise
+            name = printable(str(principal))
+            _LOG.info("The login of %s is refused upstream, another is looked for: %s", name, refusal.reason)
+            await self._identities.refused(principal, login)
+            other = await self._identities.login(principal)
+            if other is None or other.credentials == login.credentials:
+                raise
+            return await self._connect_once_known(other, addresses, listener)
+
+    async def log_in_again(self, principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
+        """Log in again on a connection whose session ends; see `Upstream.reauthenticate`.
+
+        A refusal would end the connection, so what the broker may not know yet waits until it does.
+
+        Raises:
+            NoIdentity: the principal is nobody there any more.
+            LoginFailed: it was refused; the next `connect` looks for another login.
+            ConnectionFailed: the connection is lost, or the cluster cannot be asked.
+        """
+        login = await self._identities.login(principal)
+        if login is not None:
+            await self._sleep(max(0, login.known_by_ms - self._now_ms()) / 1000)
+            await upstream.reauthenticate(login.credentials, exchange)
+
+    async def _connect_once_known(
+        self, login: UpstreamLogin | None, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
+    ) -> Upstream:
+        """Connect, and be patient with brokers that may not know the login yet."""
+        if login is not None and (refused := self._refused.get(login.credentials)) is not None:
+            refused.raise_if_recent(self._now_ms())
+        wait_s = FIRST_WAIT_S
+        while True:
+            try:
+                return await self._connect_to_one(login, addresses(), listener)
+            except MechanismNotEnabled:
+                raise
+            except LoginFailed as refusal:
+                if login is None:
+                    raise
+                if self._now_ms() >= login.known_by_ms:
+                    self._remember(login.credentials, refusal)
+                    raise
+            await self._sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
+        """Note a refusal, and forget those that do not hold any more."""
+        now_ms = self._now_ms()
+        self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
+        self._refused[credentials] = Refused(refusal, now_ms)
+
+    async def _connect_to_one(
+        self, login: UpstreamLogin | None, addresses: Sequence[Address], listener: UpstreamListener
+    ) -> Upstream:
+        credentials = login.credentials if login else None
+        failures: list[ConnectionLost] = []
+        for address in addresses:
+            try:
+                return await Upstream.open(address, self._settings, credentials, listener, derive=self._derive)
+            except ConnectionLost as failure:
+                failures.append(failure)
+        if not failures:
+            raise ConnectionFailed("no address of the upstream broker is known")
+        if len(failures) == 1:
+            raise failures[0]
+        raise NoServerReached([(failure.server, failure.reason) for failure in failures])

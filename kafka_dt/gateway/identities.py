@@ -1,0 +1,103 @@
+"""Who a client of the gateway is to the cluster behind it.
+
+    identities.login(principal)              # what to log in with there; None for no login at all
+    identities.refused(principal, login)     # the cluster did not take it: the next call looks for another
+
+`owner_tokens.py` and `mapped.py` have an identity for each principal; `OneForAll` has the same for everybody.
+`connecting.py` makes connections with them.
+
+Source: KIP-48, KIP-373 (tokens for other owners).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafka_dt.client.errors import LoginFailed
+from protocol.sasl.text import printable
+
+if TYPE_CHECKING:
+    from kafka_dt.client.config import Credentials
+    from kafka_dt.tokens import Principal
+
+
+REFUSED_MS: Final = 5_000
+"""So long after the cluster has refused a login the same one is not tried again: clients come back without a pause."""
+
+
+class NoIdentity(Exception):
+    """The principal is nobody there; the text says why, is one line of the log, and holds no secret."""
+
+    def __init__(self, principal: Principal, reason: str) -> None:
+        super().__init__(f"{printable(str(principal))} has no identity upstream: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamLogin:
+    """What to log in with upstream."""
+
+    credentials: Credentials
+    known_by_ms: int = 0
+    """Until then (milliseconds since 1970) a broker may refuse it because it has not heard of it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A login that the cluster has refused, so that it need not be asked again at once: it may lock out who guesses."""
+
+    refusal: LoginFailed
+    at_ms: int
+    """Milliseconds since 1970."""
+
+    def recent(self, now_ms: int) -> bool:
+        """Say whether it still holds."""
+        return now_ms < self.at_ms + REFUSED_MS
+
+    def raise_if_recent(self, now_ms: int) -> None:
+        """Refuse the login again in the cluster's place.
+
+        Raises:
+            LoginFailed: as the cluster did.
+        """
+        if self.recent(now_ms):
+            refusal = self.refusal
+            raise LoginFailed(refusal.server, refusal.mechanism, refusal.reason, refusal.code)
+
+
+class Identities(Protocol):
+    """Finds what a client logs in with upstream."""
+
+    async def login(self, principal: Principal) -> UpstreamLogin | None:
+        """Return what a principal logs in with; None where nobody logs in.
+
+        Raises:
+            NoIdentity: it is nobody there.
+            ConnectionFailed: the cluster had to be asked, and cannot be reached.
+        """
+        ...
+
+    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:
+        """Take note that the cluster refused a login, so that it is not given out again if there is another."""
+        ...
+
+    async def close(self) -> None:
+        """End what is under way, and connections."""
+        ...
+
+
+class OneForAll:
+    """The same identity for everybody, also for whoever is not logged in: the gateway's own, or none."""
+
+    def __init__(self, credentials: Credentials | None) -> None:
+        self._login = UpstreamLogin(credentials) if credentials is not None else None
+
+    async def login(self, principal: Principal) -> UpstreamLogin | None:  # noqa: ARG002 - whoever it is
+        """Return it."""
+        return self._login
+
+    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:
+        """Nothing can be done about it."""
+
+    async def close(self) -> None:
+        """Nothing is open."""

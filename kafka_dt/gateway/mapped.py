@@ -1,0 +1,164 @@
+"""Clients go upstream as the users that a file says, read again when it changes.
+
+    "User:alice" {
+      org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="...";
+    };
+
+A section for each principal, in the syntax of Java's login files. PlainLoginModule is PLAIN; ScramLoginModule is the
+mechanism of the settings. A file that cannot be used is an error at the start; later the users stay as they are, and
+the reason is one line in the log. No text here shows a password.
+
+Source: javax.security.auth.login.Configuration; org.apache.kafka.common.security.JaasContext.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.client import Credentials
+from kafka_dt.config import ConfigError
+from kafka_dt.config.gateway import IDENTITY_FILE
+from kafka_dt.files import stamp
+from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_file
+from kafka_dt.tokens import InvalidPrincipal, Principal
+from protocol.sasl import PLAIN, ScramMechanism
+from protocol.sasl.text import printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kafka_dt.gateway.upstream_settings import UpstreamSettings
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_S: Final = 1.0
+"""How often the file is looked at, while somebody needs it."""
+
+
+class MappedIdentities:
+    """The users of a file.
+
+    Args:
+        path: the file.
+        mechanism: of users with a ScramLoginModule.
+        monotonic: seconds of a clock that never goes back.
+
+    Raises:
+        ConfigError: the file cannot be used.
+    """
+
+    def __init__(
+        self, path: Path, mechanism: ScramMechanism, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._mechanism = mechanism
+        self._monotonic = monotonic
+        # Taken before the file is read: a change in between is then seen as one.
+        self._seen = stamp(path)
+        self._logins = read(path, mechanism)
+        self._looked = monotonic()
+        self._look_under_way: asyncio.Task[None] | None = None
+        self._problem = ""
+
+    @classmethod
+    def of(cls, settings: UpstreamSettings) -> MappedIdentities:
+        """Make them for the cluster of these settings.
+
+        Raises:
+            ConfigError: there is no file, or it cannot be used.
+        """
+        if settings.identity_file is None:
+            raise ConfigError(IDENTITY_FILE, f"is needed for {settings.identity}")
+        return cls(settings.identity_file, settings.identity_mechanism)
+
+    async def login(self, principal: Principal) -> UpstreamLogin:
+        """Return the user of a principal, as the file has it, or had it a second ago.
+
+        Raises:
+            NoIdentity: the file has no section for it.
+        """
+        if self._monotonic() - self._looked >= LOOK_S:
+            await self._look()
+        login = self._logins.get(principal)
+        if login is None:
+            raise NoIdentity(principal, f'there is no section "{printable(str(principal))}" in {self._path}')
+        return login
+
+    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:  # noqa: ARG002 - whoever it is
+        """Look at the file at once: perhaps the password has changed in both places."""
+        await self._look()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def _look(self) -> None:
+        """Read the file again if it has changed; many callers share it."""
+        if self._look_under_way is None:
+            self._look_under_way = asyncio.create_task(self._refresh(), name="file of upstream identities")
+        await asyncio.shield(self._look_under_way)
+
+    async def _refresh(self) -> None:
+        try:
+            seen = await asyncio.to_thread(stamp, self._path)
+            if seen != self._seen or self._problem:
+                self._logins = await asyncio.to_thread(read, self._path, self._mechanism)
+                self._seen, self._problem = seen, ""
+                _LOG.info("The upstream identities have been read again: %d", len(self._logins))
+        except ConfigError as error:
+            if str(error) != self._problem:
+                self._problem = str(error)
+                _LOG.error("The upstream identities stay as they are, the changed file cannot be used: %s", error)
+        finally:
+            self._looked = self._monotonic()
+            self._look_under_way = None
+
+
+def read(path: Path, mechanism: ScramMechanism) -> Mapping[Principal, UpstreamLogin]:
+    """Read a file of identities.
+
+    Raises:
+        ConfigError: it cannot be read or used; the reason holds no secret.
+    """
+    try:
+        sections = parse_login_file(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(IDENTITY_FILE, f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(IDENTITY_FILE, f"{path} is not UTF-8 text") from None
+    except JaasError as error:
+        raise ConfigError(IDENTITY_FILE, f"{path}: {error}") from None
+    if not sections:
+        raise ConfigError(IDENTITY_FILE, f"{path} names nobody")
+    logins: dict[Principal, UpstreamLogin] = {}
+    for number, (section, modules) in enumerate(sections.items(), start=1):
+        place = f"{path}, section {number}"
+        logins[_principal(place, section)] = UpstreamLogin(_credentials(place, modules, mechanism))
+    return MappingProxyType(logins)
+
+
+def _principal(place: str, section: str) -> Principal:
+    try:
+        return Principal.parse(section)
+    except InvalidPrincipal:
+        # Not quoted: with a quotation mark in the wrong place it may be a piece of a password.
+        raise ConfigError(IDENTITY_FILE, f'{place}: its name is no principal, such as "User:alice"') from None
+
+
+def _credentials(place: str, modules: Sequence[LoginModule], mechanism: ScramMechanism) -> Credentials:
+    module = modules[0]
+    if len(modules) != 1 or module.name not in {PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE}:
+        wanted = f"one login module, {PLAIN_LOGIN_MODULE} or {SCRAM_LOGIN_MODULE}"
+        raise ConfigError(IDENTITY_FILE, f"{place}: it needs {wanted}")
+    if not module.username or not module.password:
+        missing = "password" if module.username else "username"
+        raise ConfigError(IDENTITY_FILE, f'{place}: there is no {missing}="..." in it')
+    plain = module.name == PLAIN_LOGIN_MODULE
+    return Credentials(
+        PLAIN if plain else mechanism, module.username, module.password, token_auth=module.token_auth and not plain
+    )

@@ -1,0 +1,330 @@
+"""Clients go upstream as themselves: by a delegation token of the upstream cluster, which the gateway gets for each.
+
+The gateway, a user there with CREATE_TOKENS on its clients' names, asks for a token that the principal owns and that
+the gateway may renew (KIP-373). Before it makes one it looks for one: other processes of the gateway, and this one
+before its restart, have made some, and tokens should not pile up. A token is used until a quarter of its longest
+lifetime is left, renewed when three quarters of the time to its expiry are over, and not renewed any more when
+nobody has needed it: then it runs out. Expiring it instead would end it for the other processes, too.
+
+Renewals begin when a token is asked for, which is often enough: whoever holds a connection has to log in again before
+the token ends (KIP-368). A renewal changes neither id nor secret, so nobody waits for it.
+
+For whom the cluster makes no token is nobody there, and it is not asked again for some seconds. Nor is it asked for
+anybody after it has refused the gateway's own login: a cluster may lock out who guesses.
+
+Source: KIP-48, KIP-373; Kafka's DelegationTokenManager, SaslServerAuthenticator (a session ends with its token).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from kafka_dt.client import (
+    ConnectionFailed,
+    Credentials,
+    DelegationToken,
+    InvalidArgument,
+    LoginFailed,
+    RequestRefused,
+    TokenClient,
+    TokenClientError,
+    UnsupportedByServer,
+)
+from kafka_dt.gateway.identities import NoIdentity, Refused, UpstreamLogin
+from kafka_dt.tokens import ANONYMOUS
+from kafka_dt.tokens.principal import USER_TYPE
+from protocol.sasl.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kafka_dt.client import Address
+    from kafka_dt.gateway.upstream_settings import UpstreamSettings
+    from kafka_dt.tokens import Principal
+    from protocol.sasl import ScramMechanism
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+KNOWN_WITHIN_MS: Final = 5_000
+"""How long it may take until every broker knows of a new token; in KRaft it is the metadata log that tells them."""
+FORGOTTEN_AFTER_MS: Final = 3_600_000
+SWEEP_MS: Final = 60_000
+DENIED_MS: Final = 5_000
+"""So long after the cluster has made no token for a principal it is not asked again: clients try without a pause."""
+RETRY_MS: Final = 10_000
+"""So long after a renewal that failed the next is tried; the token lives on meanwhile."""
+LAST_MOMENT_MS: Final = 5_000
+"""With less than this left a token is not logged in with any more."""
+ANOTHER_WITHIN_MS: Final = 60_000
+"""No two tokens are given up within this time because they were refused: they would pile up."""
+
+
+class Tokens(Protocol):
+    """What is asked of the upstream cluster; a TokenClient."""
+
+    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
+        """Return tokens."""
+        ...
+
+    async def create(
+        self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
+    ) -> DelegationToken:
+        """Make a token."""
+        ...
+
+    async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
+        """Move a token's expiry and return it."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+@dataclass(slots=True)
+class _Held:
+    token: DelegationToken
+    due_ms: int
+    """When to renew or replace it."""
+    known_by_ms: int
+    used_ms: int
+
+    @property
+    def replace_at_ms(self) -> int:
+        """When it is time for another, since this one cannot be renewed for much longer."""
+        token = self.token
+        return token.max_timestamp_ms - (token.max_timestamp_ms - token.issue_timestamp_ms) // 4
+
+    def serves(self, now_ms: int) -> bool:
+        """Whether it can be logged in with for a moment still."""
+        return now_ms < self.token.expiry_timestamp_ms - LAST_MOMENT_MS
+
+
+class OwnerTokens:
+    """The tokens of clients in the upstream cluster.
+
+    Args:
+        tokens: asks the cluster, as the gateway's own user.
+        gateway: that user, as a principal there: whoever may renew the tokens.
+        mechanism: how tokens log in.
+        now_ms: milliseconds since 1970; it should agree with the cluster's clocks within minutes.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        gateway: str,
+        mechanism: ScramMechanism,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._tokens = tokens
+        self._gateway = gateway
+        self._mechanism = mechanism
+        self._now_ms = now_ms
+        self._held: dict[str, _Held] = {}
+        self._refused: dict[str, tuple[str, int]] = {}
+        """Owner -> the id of the token that was refused, and when."""
+        self._denied: dict[str, tuple[str, int]] = {}
+        """Owner -> why there is no token for it, and until when that holds."""
+        self._under_way: dict[str, asyncio.Task[_Held]] = {}
+        self._turn = asyncio.Lock()
+        self._locked_out: Refused | None = None
+        """That the gateway's own login was refused."""
+        self._swept_ms = now_ms()
+        self._closed = False
+
+    @classmethod
+    def of(cls, settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> OwnerTokens:
+        """Make them for the cluster of these settings.
+
+        Args:
+            settings: say who asks it.
+            servers: where it can be asked now.
+        """
+        client = settings.client
+        user = client.credentials.username if client.credentials else ANONYMOUS.name
+        return cls(TokenClient(client, servers=servers), f"{USER_TYPE}:{user}", settings.identity_mechanism)
+
+    async def login(self, principal: Principal) -> UpstreamLogin:
+        """Return the token of a principal; it is renewed behind the caller's back where that is due.
+
+        Raises:
+            NoIdentity: the cluster makes no token for it, or nobody is logged in.
+            ConnectionFailed: the cluster cannot be reached, or this is closed.
+        """
+        if self._closed:
+            raise ConnectionFailed("the gateway ends")
+        if principal == ANONYMOUS:
+            raise NoIdentity(principal, "whoever is not logged in cannot have a token")
+        self._sweep()
+        owner = str(principal)
+        now_ms = self._now_ms()
+        held = self._held.get(owner)
+        if held is None or not held.serves(now_ms):
+            held = await self._awaited(principal)
+        elif now_ms >= held.due_ms:
+            self._looking_after(owner)
+        held.used_ms = now_ms
+        token = held.token
+        credentials = Credentials(self._mechanism, token.token_id, token.hmac_base64, token_auth=True)
+        return UpstreamLogin(credentials, held.known_by_ms)
+
+    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:
+        """Forget a token that the cluster does not take; but something else must be wrong if that goes on and on."""
+        owner, token_id = str(principal), login.credentials.username
+        held = self._held.get(owner)
+        if held is not None and held.token.token_id == token_id:
+            del self._held[owner]
+        _, before_ms = self._refused.get(owner, ("", -ANOTHER_WITHIN_MS))
+        now_ms = self._now_ms()
+        if now_ms - before_ms >= ANOTHER_WITHIN_MS:
+            self._refused[owner] = token_id, now_ms
+
+    async def close(self) -> None:
+        """Ask nothing any more; the tokens stay for the next start, and run out if there is none."""
+        self._closed = True
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tokens.close()
+
+    async def _awaited(self, principal: Principal) -> _Held:
+        """Wait for a token, unless the cluster has just made none."""
+        owner = str(principal)
+        reason, until_ms = self._denied.get(owner, ("", 0))
+        if self._now_ms() < until_ms:
+            raise NoIdentity(principal, reason)
+        try:
+            return await asyncio.shield(self._looking_after(owner))
+        except (RequestRefused, UnsupportedByServer, LoginFailed, InvalidArgument) as refusal:
+            self._denied[owner] = str(refusal), self._now_ms() + DENIED_MS
+            raise NoIdentity(principal, str(refusal)) from refusal
+
+    def _looking_after(self, owner: str) -> asyncio.Task[_Held]:
+        """Have done for all callers at once what one of them needs, also if that one does not wait for it."""
+        task = self._under_way.get(owner)
+        if task is None:
+            task = asyncio.create_task(self._look_after(owner), name=f"upstream token of {owner}")
+            self._under_way[owner] = task
+            task.add_done_callback(lambda done: self._done(owner, done))
+        return task
+
+    def _done(self, owner: str, task: asyncio.Task[_Held]) -> None:
+        del self._under_way[owner]
+        if not task.cancelled():
+            task.exception()  # whoever waits has it; nobody has to
+
+    async def _look_after(self, owner: str) -> _Held:
+        """Hold a token that can be used for a good while, and that was not refused in the meantime."""
+        held = await self._good_for_a_while(owner)
+        if held.token.token_id == self._unfit(owner):
+            held = await self._found(owner) or await self._made(owner)
+        self._held[owner] = held
+        return held
+
+    async def _good_for_a_while(self, owner: str) -> _Held:
+        """Return the token there is, another one, or a new one."""
+        held = self._held.get(owner)
+        if held is None or self._now_ms() >= held.token.expiry_timestamp_ms:
+            return await self._found(owner) or await self._made(owner)
+        try:
+            if self._now_ms() < held.replace_at_ms:
+                return await self._renewed(held)
+            return await self._found(owner) or await self._made(owner)
+        except TokenClientError as failure:
+            return self._as_it_is(held, failure)
+
+    async def _found(self, owner: str) -> _Held | None:
+        """Take the longest-lived of the principal's tokens that we may renew, unless it is too near to its end."""
+        ours = [
+            self._hold(token, token.issue_timestamp_ms)
+            for token in await self._ask(lambda: self._tokens.describe([owner]))
+            if token.owner == owner and (self._gateway in token.renewers or self._gateway == owner)
+        ]
+        now_ms, unfit = self._now_ms(), self._unfit(owner)
+        usable = [
+            held
+            for held in ours
+            if held.token.token_id != unfit and now_ms < min(held.replace_at_ms, held.token.expiry_timestamp_ms)
+        ]
+        best = max(usable, key=lambda held: held.token.max_timestamp_ms, default=None)
+        return await self._renewed(best) if best else None
+
+    def _unfit(self, owner: str) -> str:
+        """Return the id of an owner's token that was refused; empty if none was."""
+        token_id, _ = self._refused.get(owner, ("", 0))
+        return token_id
+
+    async def _made(self, owner: str) -> _Held:
+        token = await self._ask(lambda: self._tokens.create(owner, [self._gateway]))
+        _LOG.info("Made the upstream token %s for %s", token.token_id, printable(owner))
+        return replace(self._hold(token, token.issue_timestamp_ms), known_by_ms=self._now_ms() + KNOWN_WITHIN_MS)
+
+    async def _renewed(self, held: _Held) -> _Held:
+        """Renew a token if that is due; another takes the place of one that the cluster will not renew."""
+        asked_ms = self._now_ms()
+        if asked_ms < held.due_ms:
+            return held
+        token = held.token
+        try:
+            expiry_timestamp_ms = await self._ask(lambda: self._tokens.renew(token.hmac))
+        except RequestRefused as refusal:
+            owner = printable(token.owner)
+            _LOG.warning("The upstream token %s of %s is not renewed: %s", token.token_id, owner, refusal)
+            return await self._made(token.owner)
+        except ConnectionFailed as failure:
+            return self._as_it_is(held, failure)
+        return self._hold(replace(token, expiry_timestamp_ms=expiry_timestamp_ms), asked_ms)
+
+    async def _ask(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask the cluster something, one after the other, so that those who wait learn of a refused login as well."""
+        async with self._turn:
+            if self._locked_out is not None:
+                self._locked_out.raise_if_recent(self._now_ms())
+            try:
+                return await request()
+            except LoginFailed as refusal:
+                self._locked_out = Refused(refusal, self._now_ms())
+                raise
+
+    def _as_it_is(self, held: _Held, failure: TokenClientError) -> _Held:
+        """Use a token that lives although it is time for something that has failed."""
+        token = held.token
+        owner = printable(token.owner)
+        _LOG.warning("The upstream token %s of %s stays as it is: %s", token.token_id, owner, failure)
+        return replace(held, due_ms=self._now_ms() + RETRY_MS)
+
+    def _hold(self, token: DelegationToken, since_ms: int) -> _Held:
+        """Hold a token whose expiry was moved last at an instant, as far as that is known."""
+        now_ms = self._now_ms()
+        held = _Held(
+            token,
+            due_ms=min(
+                since_ms + (token.expiry_timestamp_ms - since_ms) * 3 // 4, token.expiry_timestamp_ms - LAST_MOMENT_MS
+            ),
+            # Whoever made it may have done so this moment.
+            known_by_ms=min(token.issue_timestamp_ms, now_ms) + KNOWN_WITHIN_MS,
+            used_ms=now_ms,
+        )
+        if token.expiry_timestamp_ms >= token.max_timestamp_ms:
+            held.due_ms = held.replace_at_ms
+        return held
+
+    def _sweep(self) -> None:
+        """Forget, now and then, the tokens that nobody has asked for in a while."""
+        now_ms = self._now_ms()
+        if now_ms - self._swept_ms < SWEEP_MS:
+            return
+        self._swept_ms = now_ms
+        since_ms = now_ms - FORGOTTEN_AFTER_MS
+        self._held = {owner: held for owner, held in self._held.items() if held.used_ms > since_ms}
+        self._refused = {owner: refusal for owner, refusal in self._refused.items() if refusal[1] > since_ms}
+        self._denied = {owner: denial for owner, denial in self._denied.items() if denial[1] > now_ms}

@@ -1,0 +1,112 @@
+"""Upstream every client is who it is here, so that upstream's own ACLs hold for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiokafka
+import aiokafka.errors
+import pytest
+
+from kafka_dt.client import DelegationToken, TokenClient
+from kafka_dt.security.acls import ResourceType
+from tests.interop.gateway.conftest import GatewayMaker
+from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login
+from tests.support.kraft import GATEWAY, KraftCluster
+from tests.support.kraft_operator import Operator
+from tests.support.raw import EXPIRE, METADATA, RawConnection, ms
+from tests.support.waiting import eventually
+
+WITHIN_S = 1.0
+COUNT = 20
+
+
+async def produce(gateway: Gateway, token: DelegationToken, topic: str) -> None:
+    login = gateway.settings(token, "aiokafka", "SCRAM-SHA-512")
+    async with aiokafka.AIOKafkaProducer(**login, request_timeout_ms=15_000) as producer:
+        for number in range(COUNT):
+            await producer.send_and_wait(topic, str(number).encode(), partition=number % 2)
+
+
+async def consume(gateway: Gateway, token: DelegationToken, topic: str) -> list[int]:
+    login = gateway.settings(token, "aiokafka")
+    consumer = aiokafka.AIOKafkaConsumer(topic, **login, auto_offset_reset="earliest")
+    try:
+        await consumer.start()
+        return sorted([int((await consumer.getone()).value or b"-1") for _ in range(COUNT)])
+    finally:
+        await consumer.stop()
+
+
+async def test_acls_of_upstream_hold_for_the_owners_of_tokens(
+    gateway: Gateway, alice: DelegationToken, bob: DelegationToken, topic: str, operator: Operator
+) -> None:
+    await produce(gateway, alice, topic)
+    with pytest.raises(aiokafka.errors.TopicAuthorizationFailedError):
+        await produce(gateway, bob, topic)
+    with pytest.raises(aiokafka.errors.TopicAuthorizationFailedError):
+        await consume(gateway, bob, topic)
+    assert await consume(gateway, alice, topic) == list(range(COUNT))
+
+    await asyncio.to_thread(operator.allow, "bob", ResourceType.TOPIC, topic)
+    assert await consume(gateway, bob, topic) == list(range(COUNT))
+
+
+async def test_the_gateway_has_a_few_tokens_upstream_for_each_owner_and_renews_them_itself(
+    gateway: Gateway, alice: DelegationToken, cluster: KraftCluster, topic: str
+) -> None:
+    for _ in range(3):
+        await produce(gateway, alice, topic)
+    async with TokenClient.from_config({**service_login(), "bootstrap.servers": cluster.sasl}) as client:
+        tokens = await client.describe(["User:alice"])
+    assert {str(each.owner) for each in tokens} == {"User:alice"}
+    assert {str(each.requester) for each in tokens} == {f"User:{GATEWAY}"}
+    assert all(f"User:{GATEWAY}" in map(str, each.renewers) for each in tokens)
+    # Workers know nothing of each other, and may make theirs at the same moment.
+    assert 1 <= len(tokens) <= len(gateway.workers())
+
+
+def test_a_revoked_token_ends_its_connections_here_and_upstream(gateway: Gateway, cluster: KraftCluster) -> None:
+    token = gateway.make_token("carol")
+
+    def forwarding() -> RawConnection:
+        connection = gateway.connect_by_token(token)
+        connection.ask(METADATA, 1, topics=())
+        return connection
+
+    # From then on every worker has what it needs for carol, and opens no other connection of its own.
+    with gateway.on_every_worker(forwarding), gateway.connect(user="carol") as owner:
+        before = gateway.sockets_to(cluster.sasl)
+        with forwarding() as holder:
+            opened = gateway.sockets_to(cluster.sasl) - before
+            assert len(opened) == 1
+            owner.ask(EXPIRE, 2, hmac=token.hmac, expiry_time_period=ms(-1))
+            assert holder.closed(within_s=WITHIN_S)
+            eventually(lambda: not opened & gateway.sockets_to(cluster.sasl), within_s=WITHIN_S)
+
+
+@pytest.mark.soak
+async def test_everybody_may_be_the_gateway_itself(
+    other_gateway: GatewayMaker, bob: DelegationToken, operator: Operator
+) -> None:
+    with other_gateway("service", **{IDENTITY: "service"}) as gateway:
+        await produce(gateway, bob, operator.make_topic("for-the-gateway", 1, 2))
+
+
+async def test_nobody_may_be_anybody_where_upstream_has_no_logins(
+    other_gateway: GatewayMaker, cluster: KraftCluster, bob: DelegationToken, operator: Operator
+) -> None:
+    plaintext: dict[str, object] = {f"{UPSTREAM}.{key}": None for key in service_login()}
+    plaintext |= {IDENTITY: "none", f"{UPSTREAM}.bootstrap.servers": cluster.plaintext}
+    with other_gateway("none", **plaintext) as gateway:
+        await produce(gateway, bob, operator.make_topic("for-nobody", 1, 2))
+
+
+async def test_a_file_may_say_who_is_whom(
+    small_gateway: Gateway, alice: DelegationToken, bob: DelegationToken, topic: str
+) -> None:
+    await produce(small_gateway, alice, topic)
+    assert await consume(small_gateway, alice, topic) == list(range(COUNT))
+    with small_gateway.connect_by_token(bob) as nobody:
+        nobody.request(METADATA, 1, topics=())
+        assert nobody.closed()

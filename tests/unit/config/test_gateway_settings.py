@@ -1,0 +1,206 @@
+"""The settings of a gateway: what they become, and which contradict each other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kafka_dt.config import (
+    ConfigError,
+    GatewaySettings,
+    UpstreamIdentity,
+    from_properties,
+    gateway_settings,
+    listeners,
+)
+
+UPSTREAM = "kafka.dt.gateway.upstream."
+BROKER = "kafka.dt.gateway.broker."
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+SASL = {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-256"} | AUTHORIZER
+UPSTREAM_SASL = {
+    f"{UPSTREAM}security.protocol": "SASL_PLAINTEXT",
+    f"{UPSTREAM}sasl.mechanism": "SCRAM-SHA-512",
+    f"{UPSTREAM}sasl.jaas.config": f'{SCRAM} username="gateway" password="secret-of-the-gateway";',
+}
+GATEWAY = SASL | {f"{UPSTREAM}bootstrap.servers": "k1:9092, k2:9092", f"{BROKER}port.base": "9200"}
+TOKENS = GATEWAY | UPSTREAM_SASL | {f"{UPSTREAM}identity": "owner-token"}
+NONE = GATEWAY | {f"{UPSTREAM}identity": "none"}
+
+
+def made(properties: dict[str, str]) -> GatewaySettings | None:
+    settings = from_properties(properties).settings
+    return gateway_settings(settings, listeners(settings))
+
+
+def gateway(properties: dict[str, str]) -> GatewaySettings:
+    result = made(properties)
+    assert result is not None
+    return result
+
+
+def test_a_node_without_a_cluster_behind_it_is_no_gateway() -> None:
+    assert made(SASL) is None
+
+
+def test_the_settings_of_a_client_have_their_own_names() -> None:
+    settings = gateway(TOKENS | {f"{UPSTREAM}ssl.enabled.protocols": "TLSv1.3"})
+    assert settings.client == {
+        "bootstrap.servers": "k1:9092,k2:9092",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{SCRAM} username="gateway" password="secret-of-the-gateway";',
+        "ssl.truststore.type": "JKS",
+        "ssl.keystore.type": "JKS",
+        "ssl.endpoint.identification.algorithm": "https",
+        "ssl.enabled.protocols": "TLSv1.3",
+        "ssl.protocol": "TLSv1.3",
+        "client.id": "kafka-dt",
+        "request.timeout.ms": "30000",
+        "socket.connection.setup.timeout.ms": "10000",
+    }
+    assert settings.identity is UpstreamIdentity.OWNER_TOKEN
+
+
+def test_the_check_of_a_brokers_name_can_be_switched_off() -> None:
+    key = "ssl.endpoint.identification.algorithm"
+    assert gateway(TOKENS | {f"{UPSTREAM}{key}": ""}).client[key] == ""
+
+
+def test_no_secret_shows(tmp_path: Path) -> None:
+    (tmp_path / "jaas").write_text(f'{SCRAM} username="gateway" password="hidden-one";')
+    settings = gateway(TOKENS | {f"{UPSTREAM}sasl.jaas.config": f"file:{tmp_path}/jaas"})
+    assert "hidden-one" in settings.client["sasl.jaas.config"]
+    assert "hidden-one" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("own", "said", "used"),
+    [
+        ("SCRAM-SHA-512", "", "SCRAM-SHA-512"),
+        ("PLAIN", "", "SCRAM-SHA-256"),
+        ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-256"),
+    ],
+)
+def test_clients_log_in_with_the_gateways_scram_mechanism_unless_another_is_set(own: str, said: str, used: str) -> None:
+    changes = {f"{UPSTREAM}sasl.mechanism": own, f"{UPSTREAM}identity.mechanism": said}
+    assert gateway(TOKENS | changes).identity_mechanism == used
+
+
+def test_listeners_can_show_the_brokers_each_in_its_way() -> None:
+    settings = from_properties(
+        TOKENS
+        | {
+            "listeners": "SASL_PLAINTEXT://:9092,SASL_SSL://:9093",
+            f"{BROKER}port.base": "-1",
+            f"listener.name.sasl_plaintext.{BROKER}port.base": "9200",
+            f"listener.name.sasl_ssl.{BROKER}host.pattern": "b{id}.kafka.example.com",
+        }
+    ).settings
+    inside, outside = listeners(settings)
+    assert gateway_settings(settings, (inside, outside)) is not None
+    assert (inside.broker_port_base, inside.broker_host_pattern) == (9200, "")
+    assert (outside.broker_port_base, outside.broker_host_pattern) == (None, "b{id}.kafka.example.com")
+
+
+def test_everybody_can_be_mapped_to_a_user() -> None:
+    changes = {f"{UPSTREAM}identity": "mapped", f"{UPSTREAM}identity.file": "/etc/users.jaas"}
+    assert gateway(TOKENS | changes).identity_file == Path("/etc/users.jaas")
+
+
+def test_clients_without_a_login_go_where_one_identity_is_everybodys() -> None:
+    nobody = {"listeners": "PLAINTEXT://:9092"}
+    assert gateway(NONE | nobody).identity is UpstreamIdentity.NONE
+    service = GATEWAY | UPSTREAM_SASL | nobody | {f"{UPSTREAM}identity": "service"}
+    assert gateway(service).identity is UpstreamIdentity.SERVICE
+
+
+def test_a_certificate_makes_somebody_of_a_client_and_of_the_gateway() -> None:
+    certified = {"listeners": "SSL://:9092", "ssl.client.auth": "required"}
+    assert gateway(TOKENS | certified).identity is UpstreamIdentity.OWNER_TOKEN
+    service = {
+        f"{UPSTREAM}identity": "service",
+        f"{UPSTREAM}security.protocol": "SSL",
+        f"{UPSTREAM}ssl.keystore.location": "/keys/gateway.pem",
+    }
+    assert gateway(GATEWAY | service).identity is UpstreamIdentity.SERVICE
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "reason"),
+    [
+        ({f"{UPSTREAM}identity": None}, f"{UPSTREAM}identity", "is needed for a gateway, one of owner-token, mapped"),
+        ({f"{UPSTREAM}identity": "token"}, f"{UPSTREAM}identity", "is not one of"),
+        ({f"{UPSTREAM}security.protocol": "SSL"}, f"{UPSTREAM}security.protocol", "needs SASL_SSL or SASL_PLAINTEXT"),
+        (
+            {f"{UPSTREAM}security.protocol": "SSL", f"{UPSTREAM}identity": "service"},
+            f"{UPSTREAM}security.protocol",
+            "makes nobody of the gateway",
+        ),
+        ({f"{UPSTREAM}identity": "none"}, f"{UPSTREAM}sasl.jaas.config", "identity=service if everybody is to be that"),
+        (
+            {f"{UPSTREAM}sasl.jaas.config": f'{SCRAM} username="t" password="hush" tokenauth="true";'},
+            f"{UPSTREAM}sasl.jaas.config",
+            "makes no other tokens",
+        ),
+        ({f"{UPSTREAM}sasl.jaas.config": "hush"}, f"{UPSTREAM}sasl.jaas.config", "not understood"),
+        ({f"{UPSTREAM}identity": "mapped"}, f"{UPSTREAM}identity.file", "is needed for"),
+        ({f"{UPSTREAM}identity.file": "/x"}, f"{UPSTREAM}identity.file", "is for .*=mapped, not for owner-token"),
+        ({"listeners": "PLAINTEXT://:9092"}, f"{UPSTREAM}identity", "listener PLAINTEXT need not be anybody"),
+        (
+            {"listeners": "SSL://:9092", "ssl.client.auth": "requested"},
+            f"{UPSTREAM}identity",
+            "SSL with ssl.client.auth=required",
+        ),
+        ({f"{BROKER}port.base": None}, f"{BROKER}port.base", "or kafka.dt.gateway.broker.host.pattern"),
+        ({f"{BROKER}port.base": "0"}, f"{BROKER}port.base", "0 is no port"),
+        ({f"{BROKER}port.base": "65536"}, f"{BROKER}port.base", "65536 is no port"),
+        ({f"{BROKER}host.pattern": "b{id}.x"}, f"{BROKER}host.pattern", "leave one of them"),
+        (
+            {f"{BROKER}port.base": None, f"{BROKER}host.pattern": "b{id}.x"},
+            f"{BROKER}host.pattern",
+            "listener SASL_PLAINTEXT has no TLS",
+        ),
+        (
+            {"listeners": "A://:1,B://:2", "listener.security.protocol.map": "A:SASL_PLAINTEXT,B:SASL_PLAINTEXT"},
+            f"{BROKER}port.base",
+            r"A and B both have 9200; set listener\.name\.b\.kafka\.dt\.gateway\.broker\.port\.base",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_an_error_of_its_key(
+    changes: dict[str, str | None], key: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason) as caught:
+        made({name: text for name, text in (TOKENS | changes).items() if text is not None})
+    assert caught.value.key == key
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", ["kafka.example.com", "{id}{id}.x", "b{ID}.x", "b{id}.x:9092", "-{id}.x", "b_{id}"])
+def test_a_pattern_is_a_host_name_with_an_id_in_it(pattern: str) -> None:
+    tls = TOKENS | {"listeners": "SASL_SSL://:9092", f"{BROKER}host.pattern": pattern}
+    del tls[f"{BROKER}port.base"]
+    with pytest.raises(ConfigError, match=r"is no host name with \{id\} in it once"):
+        made(tls)
+
+
+@pytest.mark.parametrize(
+    "key", [f"{UPSTREAM}identity", f"{UPSTREAM}sasl.jaas.config", f"{BROKER}port.base", f"{UPSTREAM}client.id"]
+)
+def test_a_setting_of_a_gateway_that_is_none_is_an_error(key: str) -> None:
+    changed = dict(NONE | UPSTREAM_SASL | {f"{UPSTREAM}client.id": "me"})
+    with pytest.raises(ConfigError, match=re.escape(f"{key}: it sets nothing without {UPSTREAM}bootstrap.servers")):
+        made(SASL | {key: changed[key]})
+    with pytest.raises(ConfigError, match="it sets nothing without"):
+        made(SASL | {f"listener.name.sasl_plaintext.{BROKER}port.base": "9200"})
+
+
+@pytest.mark.parametrize(
+    "identity", [{"identity": "owner-token"}, {"identity": "mapped", "identity.file": "/etc/users"}]
+)
+def test_without_an_authorizer_everybody_could_be_anybody(identity: dict[str, str]) -> None:
+    changes = {f"{UPSTREAM}{key}": value for key, value in identity.items()}
+    with pytest.raises(ConfigError, match=r"^authorizer\.class\.name: without it everybody may make tokens"):
+        made(TOKENS | changes | {"authorizer.class.name": ""})
