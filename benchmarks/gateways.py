@@ -35,7 +35,7 @@ from tests.support.broker import SECRET_KEY, sasl_properties
 from tests.support.gateway import IDENTITY, PORT_BASE, UPSTREAM, service_login
 from tests.support.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
 from tests.support.kraft_operator import CREATE_TOPICS, describe_topic
-from tests.support.maven import resolve
+from tests.support.maven import KAFKA_4X, resolve
 from tests.support.ports import free_ports
 from tests.support.process import ChildProcess
 from tests.support.raw import RawConnection, ms, request_type
@@ -116,7 +116,7 @@ def stage(bench: Bench) -> Iterator[Stage]:
     folder = bench.folder_of("gateway")
     shutil.rmtree(folder, ignore_errors=True)
     java = bench.kit.java
-    jars = {name: resolve(name, java, bench.console.print) for name in RELEASES["4.x"]}
+    jars = {bundle: resolve(bundle, java, bench.console.print) for bundle in RELEASES["4.x"]}
     classpath = tuple(jar for each in jars.values() for jar in each)
     with ExitStack() as stack, bench.console.status("starting the broker and the ways to it"):
         cluster = KraftCluster(
@@ -149,7 +149,7 @@ def stage(bench: Bench) -> Iterator[Stage]:
             ways.append(Way(KAFKA_PROXY, f"127.0.0.1:{port}", node.process, process))
         else:
             bench.console.print(f"[yellow]{PROGRAM_VARIABLE} names no kafka-proxy: it is not measured")
-        tools = PerfTools(java, classpath, folder / "tools")
+        tools = PerfTools(java, jars[KAFKA_4X], folder / "tools")
         yield Stage(tuple(ways), tools, node.plaintext)
 
 

@@ -13,6 +13,7 @@ THROUGHPUT: Final = "mib_s"
 PROXY_CPU: Final = "proxy_cpu_ms"
 PROXY_GIB: Final = "proxy_gib_s"
 BROKER_GIB: Final = "broker_gib_s"
+TOTAL_GIB: Final = "total_gib_s"
 PSS: Final = "pss_mib"
 
 
@@ -38,6 +39,7 @@ METRICS: Final = {
     "broker_cpu_ms": Metric("broker CPU a request, ms"),
     PROXY_GIB: Metric("CPU of what is between, a GiB, s"),
     BROKER_GIB: Metric("broker CPU a GiB, s"),
+    TOTAL_GIB: Metric("CPU of all and the client, a GiB, s"),
     GENERATOR: Metric("generator, % of a core", factor=100),
     "start_s": Metric("first login after, s"),
     "ready_s": Metric("every worker serves after, s"),

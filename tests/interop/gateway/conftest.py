@@ -59,7 +59,7 @@ HOST_NAME: Final = "broker-{id}.gateway.test"
 SESSION_MS: Final = 6_000
 """How long sessions last upstream, but for those of PLAIN: longer than any client here lets answers wait."""
 PLAIN_SESSION_MS: Final = 2_500
-IDLE_MS: Final = 2_000
+IDLE_MS: Final = 3_000
 """`connections.max.idle.ms` of `small_gateway`."""
 MAX_CONNECTIONS: Final = 18
 """... and its `max.connections`."""
