@@ -2,8 +2,8 @@
 
 A login may be refused for reasons that pass. A token that has just been made reaches the brokers of a KRaft cluster one
 after the other, so what is new is tried again for some seconds; what is not new may have ended without our
-knowing it, so it is asked for anew, once. What was refused then is not tried again for some seconds, since clients
-come back at once and a cluster may lock out who guesses.
+knowing it, so it is asked for anew, once. What was refused then is not tried again at that broker for some seconds,
+since clients come back at once and a cluster may lock out who guesses.
 
 The keys that SCRAM makes of a password are remembered: clients of one principal log in with the same password, and a
 broker has the same salt for it each time.
@@ -88,7 +88,8 @@ class Connector:
         self._identities = identities
         self._now_ms = now_ms
         self._sleep = sleep
-        self._refused: dict[Credentials, Refused] = {}
+        self._refused: dict[tuple[Credentials, str], Refused] = {}
+        """By broker: where they are being given other passwords, the first ones refuse what the others take."""
         self._derive: Final = lru_cache(REMEMBERED_KEYS)(derive_keys)
 
     async def connect(
@@ -142,28 +143,20 @@ class Connector:
         self, login: UpstreamLogin | None, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
     ) -> Upstream:
         """Connect, and be patient with brokers that may not know the login yet."""
-        if login is not None and (refused := self._refused.get(login.credentials)) is not None:
-            refused.raise_if_recent(self._now_ms())
         wait_s = FIRST_WAIT_S
         while True:
             try:
                 return await self._connect_to_one(login, addresses(), listener)
             except MechanismNotEnabled:
                 raise
-            except LoginFailed as refusal:
-                if login is None:
-                    raise
-                if self._now_ms() >= login.known_by_ms:
-                    self._remember(login.credentials, refusal)
+            except LoginFailed:
+                if not self._may_be_known_later(login):
                     raise
             await self._sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
-        """Note a refusal, and forget those that do not hold any more."""
-        now_ms = self._now_ms()
-        self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
-        self._refused[credentials] = Refused(refusal, now_ms)
+    def _may_be_known_later(self, login: UpstreamLogin | None) -> bool:
+        return login is not None and self._now_ms() < login.known_by_ms
 
     async def _connect_to_one(
         self, login: UpstreamLogin | None, addresses: Sequence[Address], listener: UpstreamListener
@@ -171,12 +164,30 @@ class Connector:
         credentials = login.credentials if login else None
         failures: list[ConnectionLost] = []
         for address in addresses:
+            self._raise_if_refused(credentials, address)
             try:
                 return await Upstream.open(address, self._settings, credentials, listener, derive=self._derive)
             except ConnectionLost as failure:
                 failures.append(failure)
+            except LoginFailed as refusal:
+                if credentials is not None and not self._may_be_known_later(login):
+                    self._remember(credentials, refusal)
+                raise
         if not failures:
             raise ConnectionFailed("no address of the upstream broker is known")
         if len(failures) == 1:
             raise failures[0]
         raise NoServerReached([(failure.server, failure.reason) for failure in failures])
+
+    def _raise_if_refused(self, credentials: Credentials | None, address: Address) -> None:
+        refused = None if credentials is None else self._refused.get((credentials, str(address)))
+        if refused is not None:
+            refused.raise_if_recent(self._now_ms())
+
+    def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
+        """Note a refusal, and forget those that do not hold any more."""
+        if isinstance(refusal, MechanismNotEnabled):
+            return  # nobody has guessed
+        now_ms = self._now_ms()
+        self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
+        self._refused[credentials, refusal.server] = Refused(refusal, now_ms)

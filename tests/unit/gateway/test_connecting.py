@@ -207,11 +207,26 @@ async def test_a_login_that_was_refused_is_not_tried_again_for_some_seconds(brok
     for _ in range(10):
         with pytest.raises(LoginFailed, match="Invalid username or password"):
             await connect()
+        steps.now_ms += REFUSED_MS // 10
     assert broker.connections == 1
-    steps.now_ms += REFUSED_MS
     broker.users["alice"] = "wrong"
     (await connect()).abort()
     assert broker.connections == 2
+
+
+async def test_a_login_that_one_broker_refuses_is_tried_at_the_others(broker: ScriptedServer) -> None:
+    other = ScriptedServer(users={"alice": "new"})
+    connector = Connector(settings(broker), Given(*[login("new")] * 4))
+
+    async def connect(to: ScriptedServer) -> Upstream:
+        return await connector.connect(ALICE, lambda: parse_addresses(to.address), Silent())
+
+    async with other.running():
+        for _ in range(2):
+            with pytest.raises(LoginFailed):
+                await connect(broker)
+            (await connect(other)).abort()
+    assert (broker.connections, other.connections) == (1, 2)
 
 
 async def test_another_login_of_the_same_principal_is_tried_at_once(broker: ScriptedServer) -> None:
