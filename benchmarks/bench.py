@@ -64,7 +64,7 @@ class Plan:
     first_warm_ms: int = 6_000
     """Of round 0: Java compiles a broker's code while it runs."""
     warm_ms: int = 700
-    measure_ms: int = 4_000
+    measure_ms: int = 2_500
     connections: tuple[int, ...] = (1, 16, 128)
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
     """Numbers of tokens, for what depends on them."""
