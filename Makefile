@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench kerberos lint format docs generated lock clean
+.PHONY: help setup run test soak bench kerberos lint format docs generated lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	$(BIN)/python -m pytest
+
+soak: $(READY) ## Run the slow tests of the gateway as well, before Kafka 4.x and before 3.9
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
+	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
 
 bench: $(READY) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock

@@ -9,6 +9,8 @@ ZooKeeper of its own each) on a number of tokens (`tokens.py`), drives one after
 (`generator.py`, a Java program in `load/`), and notes values, round by round. `results.py` stores them,
 `page.py` (with `tables.py` and `plots.py`) makes `docs/performance.md` of them; `targets.py` says what is aimed at.
 
+A gateway is measured between clients and a broker (`gateways.py`), with Kafka's own perf tools (`perf_tools.py`).
+
 Read `scenarios/changes.py` first, then `bench.py`. Real processes are started the way the tests do it
 (`tests/support`). Linux, Java 17 with its compiler, and about 4 GB of memory are needed.
 """

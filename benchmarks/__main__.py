@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.bench import Bench
+from benchmarks.gateways import kafka_proxy_version
 from benchmarks.generator import LoadFailed, LoadGenerator, compile_load
 from benchmarks.ledger import Ledger
 from benchmarks.page import write_page
@@ -69,7 +70,7 @@ def run(scenarios: Sequence[Scenario], plan: Plan, directory: Path, console: Con
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     java = find_java()
-    about = machine.describe(directory, java, ROOT)
+    about = machine.describe(directory, java, ROOT) | {"kafka_proxy": kafka_proxy_version()}
     beside = [each for each in scenarios if not each.alone]
     alone = [each for each in scenarios if each.alone]
     measured, failures = Results(), []

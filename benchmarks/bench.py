@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -37,6 +37,24 @@ _LOOK_S: Final = 0.4
 Values = dict[str, float]
 
 
+class Turn(Protocol):
+    """Who takes turns: a server, or a way to one."""
+
+    @property
+    def subject(self) -> Subject:
+        """What is measured."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is up."""
+
+    def all_cpu_seconds(self) -> float:
+        """Tell what it has used, with all that serves it alone."""
+
+
+TurnT = TypeVar("TurnT", bound=Turn)
+
+
 @dataclass(slots=True, kw_only=True)
 class Bench(Ledger):
     """One run, with servers and a load."""
@@ -44,7 +62,7 @@ class Bench(Ledger):
     kit: Kit
     generator: LoadGenerator
     _servers: dict[tuple[Subject, int], Server] = field(default_factory=dict)
-    _turns: Sequence[Server] = ()
+    _turns: Sequence[Turn] = ()
     """Who takes turns now, on a stage or not."""
     _known: Known = field(default_factory=dict)
 
@@ -67,7 +85,7 @@ class Bench(Ledger):
             server.stop()
         self._servers.clear()
 
-    def rounds(self, title: str, servers: Sequence[Server], *, warm: bool = True) -> Iterator[tuple[int, Server]]:
+    def rounds(self, title: str, servers: Sequence[TurnT], *, warm: bool = True) -> Iterator[tuple[int, TurnT]]:
         """Walk the rounds, and in each of them the servers in turn.
 
         Args:
@@ -150,8 +168,8 @@ class Bench(Ledger):
         return server
 
     def _used(self) -> float:
-        everybody = {id(server): server for server in (*self._servers.values(), *self._turns)}.values()
-        return sum(each.cpu_seconds() + each.zookeeper_cpu_seconds() for each in everybody if each.running)
+        everybody: dict[int, Turn] = {id(each): each for each in (*self._servers.values(), *self._turns)}
+        return sum(each.all_cpu_seconds() for each in everybody.values() if each.running)
 
 
 def _values(result: LoadResult, begin: tuple[float, float], end: tuple[float, float]) -> Values:

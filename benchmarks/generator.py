@@ -52,6 +52,8 @@ class Job:
     rate: float = 0
     owner: str = ""
     expected: int = 0
+    topic: str = ""
+    record_bytes: int = 0
     probed: Path | None = None
 
     def properties(self) -> dict[str, object]:

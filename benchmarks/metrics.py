@@ -9,6 +9,11 @@ SERVER_CPU: Final = "server_cpu_ms"
 ZOOKEEPER_CPU: Final = "zookeeper_cpu_ms"
 GENERATOR: Final = "generator_share"
 RATE: Final = "rate"
+THROUGHPUT: Final = "mib_s"
+PROXY_CPU: Final = "proxy_cpu_ms"
+PROXY_GIB: Final = "proxy_gib_s"
+BROKER_GIB: Final = "broker_gib_s"
+TOTAL_GIB: Final = "total_gib_s"
 PSS: Final = "pss_mib"
 PEAK: Final = "peak_pss_mib"
 
@@ -26,10 +31,16 @@ class Metric:
 
 METRICS: Final = {
     RATE: Metric("a second", more_is_better=True),
+    THROUGHPUT: Metric("MiB a second", more_is_better=True),
     "p50_ms": Metric("p50, ms"),
     "p99_ms": Metric("p99, ms"),
     SERVER_CPU: Metric("server CPU an operation, ms"),
     ZOOKEEPER_CPU: Metric("ZooKeeper CPU an operation, ms"),
+    PROXY_CPU: Metric("CPU of what is between, a request, ms"),
+    "broker_cpu_ms": Metric("broker CPU a request, ms"),
+    PROXY_GIB: Metric("CPU of what is between, a GiB, s"),
+    BROKER_GIB: Metric("broker CPU a GiB, s"),
+    TOTAL_GIB: Metric("CPU of all and the client, a GiB, s"),
     GENERATOR: Metric("generator, % of a core", factor=100),
     "start_s": Metric("first login after, s"),
     "ready_s": Metric("every worker serves after, s"),

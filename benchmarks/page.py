@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from benchmarks.gateways import KAFKA_PROXY
 from benchmarks.results import Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.tables import markdown, table, targets_table
@@ -52,8 +53,10 @@ def _parts(results: Results) -> Iterator[tuple[str, str]]:
 def _provenance(measured: ScenarioResults) -> str:
     run = measured.run
     rounds = f"{run['rounds']} round{'s'[: run['rounds'] != 1]}"
+    others = {each.subject for each in measured.measurements} & {KAFKA_PROXY.name}
+    with_others = "".join(f", {name} {run['kafka_proxy']}" for name in others)
     return (
         f"{rounds}, {run['begun'][:10]}, revision {run['revision'] or 'unknown'}: {run['cores']} cores "
-        f"of {run['processor']}, Linux {run['kernel']}, Python {run['python']}, Java {run['java']}; "
+        f"of {run['processor']}, Linux {run['kernel']}, Python {run['python']}, Java {run['java']}{with_others}; "
         f"making one write durable takes {run['fsync_ms']:g} ms."
     )

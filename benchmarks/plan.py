@@ -14,7 +14,7 @@ class Plan:
     first_warm_ms: int = 6_000
     """Of round 0: Java compiles a broker's code while it runs."""
     warm_ms: int = 700
-    measure_ms: int = 4_000
+    measure_ms: int = 2_500
     connections: tuple[int, ...] = (1, 16, 128)
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
     """Numbers of tokens, for what depends on them."""
@@ -23,6 +23,10 @@ class Plan:
     memory_tokens: int = 11_000
     idle_connections: int = 10_000
     steady_s: int = 300
+    produce_mib: int = 512
+    """What a producer sends in a round."""
+    consume_mib: int = 1_536
+    """What a consumer reads in a round."""
     event_sizes: tuple[int, ...] = (1_000_000, 3_000_000, 10_000_000)
     """Numbers of audit events."""
     stored_tokens: int = 1_000_000
@@ -56,6 +60,8 @@ QUICK: Final = Plan(
     memory_tokens=500,
     idle_connections=500,
     steady_s=6,
+    produce_mib=64,
+    consume_mib=128,
     event_sizes=(20_000, 60_000),
     stored_tokens=2_000,
 )

@@ -146,6 +146,10 @@ class Server:
         """Tell what its ZooKeeper has used."""
         return ProcessTree(_running(self.zookeeper.server_pid)).cpu_seconds()
 
+    def all_cpu_seconds(self) -> float:
+        """Tell what both have used."""
+        return self.cpu_seconds() + self.zookeeper_cpu_seconds()
+
     def memory(self) -> Memory:
         """Tell what the server has in memory, with all its processes, without ZooKeeper."""
         return ProcessTree(_running(self.program.process.pid)).memory()

@@ -1,6 +1,7 @@
 """What is aimed at, against a broker measured in the same run: the table of DESIGN.md as code.
 
-A target is a ratio of medians' rounds: kafka-dt's value divided by the broker's of the same round.
+A target is a ratio of medians' rounds: kafka-dt's value divided by the broker's of the same round, or that of another
+program that is measured beside both.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.metrics import PSS, RATE, SERVER_CPU
+from benchmarks.gateways import KAFKA_PROXY
+from benchmarks.metrics import PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
+from benchmarks.scenarios.gateway import PRODUCED
 from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED
 from benchmarks.statistics import Spread, ratios
 
@@ -25,6 +28,8 @@ class Target:
     at_least: float | None = None
     at_most: float | None = None
     subject: str = KAFKA_DT.name
+    other: str = BROKER.name
+    """Whose value it is divided by."""
 
     @property
     def words(self) -> str:
@@ -36,8 +41,8 @@ class Target:
         scenario = results.scenarios.get(self.scenario)
         if scenario is None:
             return None
-        ours, brokers = (scenario.by_round(self.case, who, self.metric) for who in (self.subject, BROKER.name))
-        return ratios(ours, brokers)
+        ours, theirs = (scenario.by_round(self.case, who, self.metric) for who in (self.subject, self.other))
+        return ratios(ours, theirs)
 
     def met(self, ratio: Spread) -> bool:
         """Whether a median ratio is what is aimed at."""
@@ -67,6 +72,11 @@ def _targets() -> tuple[Target, ...]:
         found.append(Target(work, "start", further, "token_ms", at_most=at_most, subject=who))
     memory = Case("after work", tokens=11_000)
     found.append(Target("memory, 11,000 tokens, 2 workers", "memory", memory, PSS, at_most=1 / 3))
+    for case in (each.case for each in PRODUCED):
+        work = f"{case.label}, through the gateway"
+        found.append(Target(work, "gateway", case, THROUGHPUT, at_least=0.85))
+        words = f"{work}: times {KAFKA_PROXY.name}'s"
+        found.append(Target(words, "gateway", case, THROUGHPUT, at_least=1, other=KAFKA_PROXY.name))
     return tuple(found)
 
 

@@ -368,6 +368,8 @@ class Node:
     async def _refresh_certificates(self) -> None:
         for encryption in filter(None, self._encryption.values()):
             await encryption.refresh()
+        if self._gateway is not None:
+            await self._gateway.refresh_certificates()
 
     def _token(self, token_id: str) -> Token | None:
         held = self._cache.get(token_id)

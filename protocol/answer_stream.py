@@ -38,6 +38,7 @@ from protocol.frames import frame
 from protocol.node_addresses import (
     AddressesAtEnd,
     Advertise,
+    Shapes,
     carries_addresses,
     has_records,
     known_versions,
@@ -61,11 +62,13 @@ _MOST_TREATMENTS: Final = 1024
 """Kafka has some 600 pairs of API and version; clients may send any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """Bytes for the client."""
+class Forward(NamedTuple):
+    """Bytes for the client; a tuple, because it is made for every answer."""
 
-    data: bytes = field(repr=False)
+    data: bytes
+
+    def __repr__(self) -> str:
+        return "Forward()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,13 @@ class AnswerStream:
         advertise: gives the address by which this client reaches a node of the upstream.
     """
 
-    __slots__ = ("_advertise", "_at_end", "_chunks", "_due", "_left", "_unwritten", "_whole")
+    __slots__ = ("_advertise", "_at_end", "_chunks", "_due", "_left", "_shapes", "_unwritten", "_whole")
 
     def __init__(self, advertise: Advertise) -> None:
         self._advertise = advertise
         self._chunks = Chunks()
         self._due: deque[_Due] = deque()
+        self._shapes = Shapes()
         self._left = 0  # of an answer that is passed on, the bytes that have not been
         self._at_end: AddressesAtEnd | None = None
         self._unwritten = 0  # of an answer whose end is rewritten, the bytes that the client is still to get
@@ -150,7 +154,8 @@ class AnswerStream:
                 _judge(_LENGTH.unpack_from(head)[0], due)
             return None
         length, correlation_id = _HEAD.unpack(head)
-        _judge(length, due)
+        if not _MIN_CONTENT_BYTES <= length <= COLLECT_BYTES:  # within all bounds
+            _judge(length, due)
         if correlation_id != due.correlation_id:
             raise UnexpectedAnswer(due.correlation_id)
         if due.treatment is _Treatment.PASS_ON:
@@ -207,8 +212,13 @@ class AnswerStream:
         content = answer[_LENGTH.size :]
         if due.treatment is _Treatment.OWN:
             return OwnAnswer(content)
+        if self._shapes.recognises(due.api_key, due.api_version, content):
+            return Forward(answer)
         rewritten = rewrite(due.api_key, due.api_version, content, self._advertise)
-        return Forward(answer if rewritten is content else frame(rewritten))
+        if rewritten is not content:
+            return Forward(frame(rewritten))
+        self._shapes.learn(due.api_key, due.api_version, content)
+        return Forward(answer)
 
 
 class _Treatment(IntEnum):

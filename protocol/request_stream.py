@@ -64,7 +64,7 @@ class RequestStream:
         max_bytes: the longest content of a frame that is taken.
     """
 
-    __slots__ = ("_chunks", "_left", "_needed", "max_bytes")
+    __slots__ = ("_chunks", "_left", "_needed", "_usual", "max_bytes")
 
     max_bytes: int
     """May be changed at any time; applies to the frames that begin from then on."""
@@ -74,6 +74,7 @@ class RequestStream:
         self._chunks = Chunks()
         self._left = 0
         self._needed = 0
+        self._usual = _Opening(-1, _HEAD.size, b"", 0)
 
     @property
     def finished(self) -> bool:
@@ -99,20 +100,25 @@ class RequestStream:
         """
         if self._left:
             raise LocalProtocolError("the frame before has not been taken")
-        head = self._chunks.peek(_HEAD.size)
+        usual = self._usual
+        head = self._chunks.peek(usual.end)
         if len(head) < _HEAD.size:
             if len(head) >= _LENGTH.size:
                 self._judge(_LENGTH.unpack_from(head)[0], _MIN_CONTENT_BYTES)
             return None
-        length, api_key, api_version, correlation_id = _HEAD.unpack(head)
-        self._judge(length, _MIN_CONTENT_BYTES)
+        length, api_key, api_version, correlation_id = _HEAD.unpack_from(head)
+        if not _MIN_CONTENT_BYTES <= length <= self.max_bytes:
+            self._judge(length, _MIN_CONTENT_BYTES)
+        end = _LENGTH.size + length
         answered = True
         if api_key == _PRODUCE:
-            acks = self._acks(api_version, _LENGTH.size + length)
+            # A producer's requests all begin alike.
+            known = usual.end <= end and api_version == usual.api_version and head[_HEAD.size :] == usual.head
+            acks = usual.acks if known else self._acks(api_version, end)
             if acks is None:
                 return None
             answered = acks != 0
-        self._left = _LENGTH.size + length
+        self._left = end
         return RequestStart(api_key, api_version, correlation_id, answered)
 
     def next_length(self) -> int | None:
@@ -156,7 +162,8 @@ class RequestStream:
         asked = max(self._needed, _USUAL_HEAD_BYTES)
         while chunks.size >= self._needed:
             try:
-                acks = _read_acks(chunks.peek(min(asked, end)), api_version)
+                head = chunks.peek(min(asked, end))
+                acks, behind = _read_acks(head, api_version)
             except _Incomplete as incomplete:
                 self._needed = asked = incomplete.needed
                 if asked > end:
@@ -165,8 +172,21 @@ class RequestStream:
                     raise MalformedMessage("too much before acks") from None
             else:
                 self._needed = 0
+                if behind <= _USUAL_HEAD_BYTES:
+                    self._usual = _Opening(api_version, behind, head[_HEAD.size : behind], acks)
                 return acks
         return None
+
+
+class _Opening(NamedTuple):
+    """How the last Produce began."""
+
+    api_version: int
+    end: int
+    """Behind its acks."""
+    head: bytes
+    """From behind its correlation id to there."""
+    acks: int
 
 
 class _Incomplete(Exception):
@@ -177,15 +197,15 @@ class _Incomplete(Exception):
         self.needed = needed
 
 
-def _read_acks(head: bytes, api_version: int) -> int:
-    """Read acks out of the first bytes of a Produce, its length in front included."""
+def _read_acks(head: bytes, api_version: int) -> tuple[int, int]:
+    """Read acks out of the first bytes of a Produce, its length in front included; gives what is behind as well."""
     flexible = api_version >= _FIRST_FLEXIBLE_PRODUCE
     offset = _skip_text(head, _HEAD.size)
     if flexible:
         offset = _skip_tagged_fields(head, offset)
     if api_version >= _FIRST_TRANSACTIONAL_PRODUCE:
         offset = _skip_compact_text(head, offset) if flexible else _skip_text(head, offset)
-    return _read_short(head, offset)
+    return _read_short(head, offset), offset + _SHORT.size
 
 
 def _read_short(head: bytes, offset: int) -> int:

@@ -49,10 +49,33 @@ final class Answer {
         if (apiKey != Request.API_VERSIONS && apiKey != Request.SASL_HANDSHAKE) {
             uvarint(); // tags of the header
         }
+        skipToError(apiKey);
         int error = int16();
         if (error != 0) {
             String detail = apiKey == Request.SASL_AUTHENTICATE ? ": " + new String(compactBytes()) : "";
             throw new LoadFailed("error " + error + " for API " + apiKey + detail);
+        }
+    }
+
+    /** Of the APIs about topics the answer begins with other things; the first topic's first error counts. */
+    private void skipToError(short apiKey) {
+        if (apiKey == Request.PRODUCE) {
+            uvarint(); // topics
+            compactBytes(); // its name
+            uvarint(); // partitions
+            position += Integer.BYTES; // its index
+        } else if (apiKey == Request.METADATA) {
+            position += Integer.BYTES; // throttled for
+            for (int brokers = uvarint() - 1; brokers > 0; brokers--) {
+                position += Integer.BYTES; // id
+                compactBytes(); // host
+                position += Integer.BYTES; // port
+                compactBytes(); // rack
+                uvarint(); // tags
+            }
+            compactBytes(); // cluster id
+            position += Integer.BYTES; // controller
+            uvarint(); // topics
         }
     }
 

@@ -31,6 +31,9 @@ final class Engine {
     private final Deque<Connection> free = new ArrayDeque<>();
     private final Deque<byte[]> hmacs = new ArrayDeque<>();
     private final byte[] describe;
+    private final byte[] produce;
+    private final byte[] metadata;
+    private Alarm alarm;
     private BufferedWriter probed;
     private Job.Phase phase;
     private Recorder recorder;
@@ -51,13 +54,16 @@ final class Engine {
         handshake = Request.handshake(job.mechanism);
         hashes = job.mechanism.equals("PLAIN") ? null : new Scram.Hashes(job.mechanism);
         describe = Request.describe(job.owner);
+        produce = Request.produce(job.topic, job.recordBytes);
+        metadata = Request.metadata(job.topic);
     }
 
     void run() throws IOException {
         for (int number = 0; number < job.connections; number++) {
             connections.add(new Connection(this));
         }
-        try {
+        try (Alarm pace = new Alarm(selector)) {
+            alarm = pace;
             if (!job.phases.get(0).connects()) {
                 for (Connection connection : connections) {
                     connection.open(selector, job, login(connection));
@@ -120,6 +126,7 @@ final class Engine {
                 }
             }
             case Request.EXPIRE -> connection.hmac = null;
+            case Request.PRODUCE, Request.METADATA -> {}
             default -> {
                 int count = answer.describedCount();
                 if (count != job.expected) {
@@ -210,6 +217,7 @@ final class Engine {
         if (job.rate > 0) {
             dueNs = begunNs + (long) (paced * 1e9 / job.rate);
             if (dueNs > nowNs) {
+                alarm.at(dueNs);
                 return false;
             }
         }
@@ -237,6 +245,8 @@ final class Engine {
         switch (phase) {
             case CREATE -> connection.ask(Request.CREATE, CREATE);
             case DESCRIBE -> connection.ask(Request.DESCRIBE, describe);
+            case PRODUCE -> connection.ask(Request.PRODUCE, produce);
+            case METADATA -> connection.ask(Request.METADATA, metadata);
             case CYCLE -> {
                 if (connection.hmac == null) {
                     connection.ask(Request.CREATE, CREATE);

@@ -25,6 +25,7 @@ import java.util.Properties;
  * measure_ms   how long it is measured
  * rate         operations a second; 0: as many as the server answers, each connection waiting for its answer
  * owner        of DESCRIBE; also expected, how many tokens there must be
+ * topic        of PRODUCE and METADATA; also record_bytes, how long the value of a record is
  * probed       of PROBE: the file for what is found out
  * </pre>
  */
@@ -46,7 +47,11 @@ final class Job {
         /** Create a token, renew it, remove it. */
         CYCLE,
         /** Describe the tokens of one owner. */
-        DESCRIBE;
+        DESCRIBE,
+        /** Write a record to a topic. */
+        PRODUCE,
+        /** Ask where a topic is. */
+        METADATA;
 
         /** Whether each operation has a connection of its own. */
         boolean connects() {
@@ -72,6 +77,8 @@ final class Job {
     final double rate;
     final String owner;
     final int expected;
+    final String topic;
+    final int recordBytes;
     final Path probed;
 
     Job(Path file) throws IOException {
@@ -96,6 +103,8 @@ final class Job {
         rate = Double.parseDouble(given.getProperty("rate", "0"));
         owner = given.getProperty("owner", "");
         expected = Integer.parseInt(given.getProperty("expected", "0"));
+        topic = given.getProperty("topic", "");
+        recordBytes = Integer.parseInt(given.getProperty("record_bytes", "0"));
         probed = given.containsKey("probed") ? Path.of(given.getProperty("probed")) : null;
     }
 }

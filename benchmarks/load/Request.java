@@ -3,13 +3,17 @@ package load;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.zip.CRC32C;
 
 /**
- * Whole frames of requests in the versions that the Java clients of Kafka 3.9 use.
+ * Whole frames of requests in the versions that the Java clients of Kafka 3.9 use, those about topics in one that names
+ * them.
  *
  * <p>A connection has one request under way, so its correlation id can be the API key: an answer shows what it answers.
  */
 final class Request {
+    static final short PRODUCE = 0;
+    static final short METADATA = 3;
     static final short SASL_HANDSHAKE = 17;
     static final short API_VERSIONS = 18;
     static final short SASL_AUTHENTICATE = 36;
@@ -19,8 +23,12 @@ final class Request {
     static final short DESCRIBE = 41;
 
     private static final String CLIENT_ID = "load";
+    private static final int PRODUCE_TIMEOUT_MS = 30_000;
 
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream(256);
+
+    /** Bytes without a header. */
+    private Request() {}
 
     private Request(short apiKey, int version, boolean flexible) {
         int16(apiKey).int16(version).int32(apiKey).string(CLIENT_ID);
@@ -59,6 +67,36 @@ final class Request {
     static byte[] describe(String owner) {
         Request request = new Request(DESCRIBE, 3, true).uvarint(2);
         return request.compactString("User").compactString(owner).noTags().noTags().frame();
+    }
+
+    /** One record for the first partition of a topic, answered when its leader has it (acks=1). */
+    static byte[] produce(String topic, int recordBytes) {
+        Request request = new Request(PRODUCE, 9, true).uvarint(0).int16(1).int32(PRODUCE_TIMEOUT_MS);
+        request.uvarint(2).compactString(topic).uvarint(2).int32(0).compactBytes(batch(recordBytes));
+        return request.noTags().noTags().noTags().frame();
+    }
+
+    /** Where the partitions of a topic are. */
+    static byte[] metadata(String topic) {
+        Request request = new Request(METADATA, 9, true).uvarint(2).compactString(topic).noTags();
+        request.bytes.writeBytes(new byte[3]); // no topic is to be made, and nothing about permissions is asked
+        return request.noTags().frame();
+    }
+
+    /** A batch of one record without key, as the record format 2 has it. */
+    private static byte[] batch(int recordBytes) {
+        Request record = new Request().uvarint(0).uvarint(0).uvarint(0).uvarint(1).uvarint(2 * recordBytes);
+        record.bytes.writeBytes(new byte[recordBytes]);
+        record.uvarint(0);
+        long now = System.currentTimeMillis();
+        Request summed = new Request().int16(0).int32(0).int64(now).int64(now).int64(-1).int16(-1).int32(-1).int32(1);
+        summed.uvarint(2 * record.bytes.size()).bytes.writeBytes(record.bytes.toByteArray());
+        CRC32C sum = new CRC32C();
+        sum.update(summed.bytes.toByteArray());
+        Request batch = new Request().int64(0).int32(9 + summed.bytes.size()).int32(-1);
+        batch.bytes.write(2);
+        batch.int32((int) sum.getValue()).bytes.writeBytes(summed.bytes.toByteArray());
+        return batch.bytes.toByteArray();
     }
 
     private byte[] frame() {

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
 from kafka_dt.bulk.pace import WHOLE
-from kafka_dt.bulk.reads import Reads
 from kafka_dt.bulk.writes import Change, Writes, news_of_changes
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
@@ -39,6 +38,7 @@ from kafka_dt.zookeeper.errors import (
     ZooKeeperError,
 )
 from kafka_dt.zookeeper.operations import Delete, SetData
+from kafka_dt.zookeeper.reads import Reads
 from kafka_dt.zookeeper.znodes import TokenZnode
 
 if TYPE_CHECKING:
@@ -231,8 +231,13 @@ class _Batch:
             self._settle(name, Outcome.FAILED, UNREACHABLE if name in self._lost else ALWAYS_CHANGED)
 
     async def _read(self, names: Sequence[str]) -> list[_Read]:
+        answers: Sequence[Znode | ZooKeeperError]
+        try:
+            answers = await self._reads.read([TokenZnode.path(name) for name in names], lambda _, found: found)
+        except ZooKeeperError as error:
+            answers = [error] * len(names)
         found = []
-        for name, answer in zip(names, await self._reads.read(names), strict=True):
+        for name, answer in zip(names, answers, strict=True):
             if isinstance(answer, ZooKeeperError):
                 self._refused(name, answer)
             else:

@@ -23,7 +23,7 @@ from protocol.sasl import PLAIN, ScramMechanism
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 MECHANISMS: Final = (PLAIN, *ScramMechanism)
 """The SASL mechanisms that this client can log in with."""
@@ -107,8 +107,8 @@ class ClientConfig:
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     credentials: Credentials | None = None
     """Needed by the SASL protocols, not looked at by the others."""
-    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
-    """Needed by the TLS protocols, not looked at by the others."""
+    ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = field(default=None, repr=False)
+    """Needed by the TLS protocols, not looked at by the others; or what gives it for each connection anew."""
     client_id: str = DEFAULT_CLIENT_ID
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     setup_timeout_ms: int = DEFAULT_SETUP_TIMEOUT_MS
@@ -121,6 +121,12 @@ class ClientConfig:
             raise ClientConfigError("sasl.jaas.config", f"{self.security_protocol} needs a user to log in")
         if self.security_protocol.uses_tls and self.ssl_context is None:
             raise ClientConfigError("ssl.truststore.location", f"{self.security_protocol} needs a TLS context")
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """The context of the next connection; None for one without TLS."""
+        context = self.ssl_context if self.security_protocol.uses_tls else None
+        return context() if callable(context) else context
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:

@@ -15,13 +15,14 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client.errors import LoginFailed, MechanismNotEnabled
 from protocol.errors import LocalProtocolError
 from protocol.registry import ApiKey
-from protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, plain_message
+from protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, derive_keys, plain_message
 from protocol.times import from_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_dt.client.config import Credentials
+    from protocol.sasl.scram_client import DeriveKeys
 
 _NONCE_BYTES: Final = 24
 _SOONEST_LOGIN_S: Final = 1.1
@@ -45,9 +46,16 @@ class Channel(Protocol):
         ...
 
 
-async def log_in(connection: Channel, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> int:
+async def log_in(
+    connection: Channel,
+    credentials: Credentials,
+    random_bytes: Callable[[int], bytes],
+    derive: DeriveKeys = derive_keys,
+) -> int:
     """Log in, or log in again on a connection whose session ends.
 
+    random_bytes: unguessable bytes, for SCRAM
+    derive: what makes SCRAM's keys of a password, called in a thread; one that remembers them saves the hashing
     Returns the session's lifetime in milliseconds, 0 for one without end.
     Raises LoginFailed, ConnectionLost or UnsupportedByServer; after each the connection is of no more use.
     """
@@ -57,7 +65,7 @@ async def log_in(connection: Channel, credentials: Credentials, random_bytes: Ca
             message = plain_message(credentials.username, credentials.password)
             answer = await _authenticate(connection, credentials.mechanism, message)
         else:
-            answer = await _scram(connection, credentials, random_bytes)
+            answer = await _scram(connection, credentials, random_bytes, derive)
     except (SaslError, LocalProtocolError) as error:
         raise LoginFailed(connection.server, credentials.mechanism, str(error)) from error
     # Version 0 has no lifetime.
@@ -85,10 +93,14 @@ async def _handshake(connection: Channel, mechanism: str) -> None:
         raise LoginFailed(connection.server, mechanism, f"{reason} ({answer.error_code.name})", answer.error_code)
 
 
-async def _scram(connection: Channel, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> Any:
+async def _scram(
+    connection: Channel, credentials: Credentials, random_bytes: Callable[[int], bytes], derive: DeriveKeys
+) -> Any:
     mechanism = ScramMechanism(credentials.mechanism)
     nonce = base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode("ascii")
-    client = ScramClient(mechanism, credentials.username, credentials.password, nonce, token=credentials.token_auth)
+    client = ScramClient(
+        mechanism, credentials.username, credentials.password, nonce, token=credentials.token_auth, derive=derive
+    )
     server_first = await _authenticate(connection, mechanism, client.first())
     # Thousands of rounds of hashing: other tasks go on meanwhile.
     client_final = await asyncio.to_thread(client.challenge, server_first.auth_bytes)

@@ -92,7 +92,7 @@ class Session:
             try:
                 connection = await Connection.open(
                     address,
-                    ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
+                    ssl_context=config.tls,
                     client_id=config.client_id,
                     setup_timeout_ms=config.setup_timeout_ms,
                     request_timeout_ms=config.request_timeout_ms,

@@ -54,7 +54,7 @@ class Settings(AuditOptions):
         "socket.listen.backlog.size",
         Kind.INT,
         50,
-        "How many connections may wait to be accepted.",
+        "How many connections may wait to be accepted; at least 1,024, if net.core.somaxconn allows it.",
         section=Section.LISTENERS,
         minimum=1,
     )

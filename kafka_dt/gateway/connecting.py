@@ -2,9 +2,14 @@
 
 A login may be refused for reasons that pass. A token that has just been made reaches the brokers of a KRaft cluster one
 after the other, so what is new is tried again for some seconds; what is not new may have ended without our
-knowing it, so it is asked for anew, once.
+knowing it, so it is asked for anew, once. What was refused then is not tried again at that broker for some seconds,
+since clients come back at once and a cluster may lock out who guesses.
 
-Source: KIP-900 (tokens in KRaft's metadata log); org.apache.kafka.clients.NetworkClient.
+The keys that SCRAM makes of a password are remembered: clients of one principal log in with the same password, and a
+broker has the same salt for it each time.
+
+Source: KIP-900 (tokens in KRaft's metadata log); org.apache.kafka.clients.NetworkClient; RFC 5802, 3 (a client may
+keep what it has derived).
 """
 
 from __future__ import annotations
@@ -13,18 +18,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client.errors import ConnectionFailed, ConnectionLost, LoginFailed, MechanismNotEnabled, NoServerReached
 from kafka_dt.config import UpstreamIdentity
-from kafka_dt.gateway.identities import OneForAll
+from kafka_dt.gateway.identities import OneForAll, Refused
 from kafka_dt.gateway.mapped import MappedIdentities
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Upstream
+from protocol.sasl import derive_keys
 from protocol.sasl.text import printable
 
 if TYPE_CHECKING:
-    from kafka_dt.client.config import Address
+    from kafka_dt.client.config import Address, Credentials
     from kafka_dt.gateway.identities import Identities, UpstreamLogin
     from kafka_dt.gateway.upstream import Exchange, UpstreamListener
     from kafka_dt.gateway.upstream_settings import UpstreamSettings
@@ -34,6 +41,8 @@ _LOG = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 0.05
 LONGEST_WAIT_S: Final = 1.0
+REMEMBERED_KEYS: Final = 4_096
+"""Of how many passwords, each with the salt of a broker, the keys are remembered; about a kilobyte each."""
 
 
 def identities_for(settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> Identities:
@@ -79,6 +88,9 @@ class Connector:
         self._identities = identities
         self._now_ms = now_ms
         self._sleep = sleep
+        self._refused: dict[tuple[Credentials, str], Refused] = {}
+        """By broker: where they are being given other passwords, the first ones refuse what the others take."""
+        self._derive: Final = lru_cache(REMEMBERED_KEYS)(derive_keys)
 
     async def connect(
         self, principal: Principal, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
@@ -138,10 +150,13 @@ class Connector:
             except MechanismNotEnabled:
                 raise
             except LoginFailed:
-                if login is None or self._now_ms() >= login.known_by_ms:
+                if not self._may_be_known_later(login):
                     raise
             await self._sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def _may_be_known_later(self, login: UpstreamLogin | None) -> bool:
+        return login is not None and self._now_ms() < login.known_by_ms
 
     async def _connect_to_one(
         self, login: UpstreamLogin | None, addresses: Sequence[Address], listener: UpstreamListener
@@ -149,12 +164,30 @@ class Connector:
         credentials = login.credentials if login else None
         failures: list[ConnectionLost] = []
         for address in addresses:
+            self._raise_if_refused(credentials, address)
             try:
-                return await Upstream.open(address, self._settings, credentials, listener)
+                return await Upstream.open(address, self._settings, credentials, listener, derive=self._derive)
             except ConnectionLost as failure:
                 failures.append(failure)
+            except LoginFailed as refusal:
+                if credentials is not None and not self._may_be_known_later(login):
+                    self._remember(credentials, refusal)
+                raise
         if not failures:
             raise ConnectionFailed("no address of the upstream broker is known")
         if len(failures) == 1:
             raise failures[0]
         raise NoServerReached([(failure.server, failure.reason) for failure in failures])
+
+    def _raise_if_refused(self, credentials: Credentials | None, address: Address) -> None:
+        refused = None if credentials is None else self._refused.get((credentials, str(address)))
+        if refused is not None:
+            refused.raise_if_recent(self._now_ms())
+
+    def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
+        """Note a refusal, and forget those that do not hold any more."""
+        if isinstance(refusal, MechanismNotEnabled):
+            return  # nobody has guessed
+        now_ms = self._now_ms()
+        self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
+        self._refused[credentials, refusal.server] = Refused(refusal, now_ms)

@@ -110,6 +110,7 @@ class GatewayConnection(ClientConnection):
         self._answers = AnswerStream(self._advertise)
         self._request: RequestStart | None = None  # the one under way, or one that has to wait
         self._side: _Side | None = None  # whose the request under way is; None between two
+        self._passed_on: list[bytes] = []  # to be written upstream, all at once
         self._upstream: Upstream | None = None
         self._upstream_full = False
         self._upstream_task: asyncio.Task[None] | None = None
@@ -205,6 +206,8 @@ class GatewayConnection(ClientConnection):
             self._login_timer.cancel()
         if self._upstream_task is not None:
             self._upstream_task.cancel()
+        if not at_once:
+            self._write_upstream()
         upstream, self._upstream = self._upstream, None
         if upstream is None:
             return
@@ -227,6 +230,7 @@ class GatewayConnection(ClientConnection):
         self._routing = True
         try:
             self._take_requests()
+            self._write_upstream()
         except RemoteProtocolError as error:
             self._end(self._machine.give_up(str(error)))
         except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
@@ -239,17 +243,16 @@ class GatewayConnection(ClientConnection):
         for _ in range(STEPS_IN_A_ROW):
             if self._closing:
                 return
-            match self._turn():
-                case _Turn.PASS_ON:
-                    self._pass_on()
-                case _Turn.READ:
-                    self._resume_reading()
-                    self._end_if_answered()
-                    return
-                case _Turn.WAIT:
-                    self._pause_reading()
-                    self._finish_if_answered()
-                    return
+            turn = self._turn()
+            if turn is _Turn.READ:
+                self._resume_reading()
+                self._end_if_answered()
+                return
+            if turn is _Turn.WAIT:
+                self._pause_reading()
+                self._finish_if_answered()
+                return
+            self._pass_on()
         self._route_scheduled = True
         self._loop.call_soon(self._route_again)
 
@@ -265,7 +268,7 @@ class GatewayConnection(ClientConnection):
             return _Turn.PASS_ON if self._requests.buffered else _Turn.READ
         if self._finishing or self._held_up() or self._log_in_again_if_due():
             return _Turn.WAIT
-        return self._begin_request()
+        return self._begin_request() if self._requests.buffered else _Turn.READ
 
     def _begin_request(self) -> _Turn:
         if self._machine.state is not State.READY:  # in a login a frame may have no header
@@ -301,8 +304,16 @@ class GatewayConnection(ClientConnection):
         if side is _Side.HERE:
             self._machine.receive_data(piece)
             self._pump()
-        elif self._upstream is not None:
-            self._upstream.write(piece)
+        else:
+            self._passed_on.append(piece)
+
+    def _write_upstream(self) -> None:
+        """Write what was passed on: a call of the system costs more than all that is done with a short request."""
+        pieces = self._passed_on
+        if pieces:
+            self._passed_on = []
+            if self._upstream is not None:
+                self._upstream.write(*pieces)
 
     def _finish_if_answered(self) -> None:
         """Close as `finish` has asked for: what is under way is answered, and nothing after it is taken."""
@@ -321,21 +332,23 @@ class GatewayConnection(ClientConnection):
         """Take answers."""
         if self._closing:
             return
-        self.last_received = self._loop.time()  # who waits for answers is idle only while none come
+        if self._own_answer is None or self._own_answer.done():
+            # Who waits for answers is idle only while none come. A login of ours, which happens again and again on a
+            # connection that nobody uses, is no sign of life.
+            self.last_received = self._loop.time()
+        pieces: list[bytes] = []
         try:
-            self._answers.receive_data(data)
-            while (piece := self._answers.next()) is not None:
-                if isinstance(piece, Forward):
-                    self._write(piece.data)
-                elif self._own_answer is not None and not self._own_answer.done():
-                    self._own_answer.set_result(piece.content)
+            self._take_answers(data, pieces)
         except RemoteProtocolError as error:
+            self._write(pieces)
             self._end(ConnectionClosed(f"the upstream broker sent what nobody asked for: {error}"))
         except Exception:  # noqa: BLE001 - as in `_route`
             _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
             self.abort()
         else:
-            self._route()
+            self._write(pieces)
+            if not self._reading or self._eof or self._finishing or self._login_due:
+                self._route()  # something has waited for these answers
 
     def upstream_full(self) -> None:
         """Take nothing of the client while the upstream does not read."""
@@ -352,9 +365,25 @@ class GatewayConnection(ClientConnection):
         if not self._closing:
             self._end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 
-    def _write(self, data: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
+    def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
+        """Add what the client is to get to some pieces."""
+        answers = self._answers
+        answers.receive_data(data)
+        while (piece := answers.next()) is not None:
+            if isinstance(piece, Forward):
+                pieces.append(piece.data)
+            elif self._own_answer is not None and not self._own_answer.done():
+                self._own_answer.set_result(piece.content)
+
+    def _write(self, pieces: list[bytes]) -> None:
+        """Write to the client, all at once, as in `_write_upstream`."""
+        transport = self._transport
+        if not pieces or transport is None or transport.is_closing():
+            return
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        else:
+            transport.writelines(pieces)
 
     def _advertise(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         self._gateway.brokers.learn(node_id, host, port)

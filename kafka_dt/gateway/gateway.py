@@ -41,7 +41,8 @@ class Gateway:
     """
 
     def __init__(self, settings: GatewaySettings, listeners: Sequence[Listener]) -> None:
-        upstream = UpstreamSettings.of(settings)
+        self._settings: Final = UpstreamSettings.of(settings)
+        upstream = self._settings
         self._brokers = UpstreamBrokers(
             upstream.client, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
         )
@@ -81,6 +82,10 @@ class Gateway:
         """
         self._ports = BrokerPorts(self._addresses, listeners, node=node)
         self._brokers.on_change(self._ports.brokers_changed)
+
+    async def refresh_certificates(self) -> None:
+        """Take new certificates for upstream if their files have changed; for connections that are made from now on."""
+        await self._settings.refresh_certificates()
 
     def close_ports(self) -> None:
         """Open no more ports; open ones and their connections are their listeners' to close."""

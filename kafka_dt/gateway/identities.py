@@ -12,13 +12,18 @@ Source: KIP-48, KIP-373 (tokens for other owners).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from kafka_dt.client.errors import LoginFailed
 from protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client.config import Credentials
     from kafka_dt.tokens import Principal
+
+
+REFUSED_MS: Final = 5_000
+"""So long after the cluster has refused a login the same one is not tried again: clients come back without a pause."""
 
 
 class NoIdentity(Exception):
@@ -35,6 +40,29 @@ class UpstreamLogin:
     credentials: Credentials
     known_by_ms: int = 0
     """Until then (milliseconds since 1970) a broker may refuse it because it has not heard of it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A login that the cluster has refused, so that it need not be asked again at once: it may lock out who guesses."""
+
+    refusal: LoginFailed
+    at_ms: int
+    """Milliseconds since 1970."""
+
+    def recent(self, now_ms: int) -> bool:
+        """Say whether it still holds."""
+        return now_ms < self.at_ms + REFUSED_MS
+
+    def raise_if_recent(self, now_ms: int) -> None:
+        """Refuse the login again in the cluster's place.
+
+        Raises:
+            LoginFailed: as the cluster did.
+        """
+        if self.recent(now_ms):
+            refusal = self.refusal
+            raise LoginFailed(refusal.server, refusal.mechanism, refusal.reason, refusal.code)
 
 
 class Identities(Protocol):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from kafka_dt.client.connection import Connection, translated, transport_reason
 from kafka_dt.client.login import log_in, login_due_s
 from protocol.frames import frame
+from protocol.sasl import derive_keys
 
 if TYPE_CHECKING:
     from kafka_dt.client.config import Address, Credentials
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kafka_dt.client.requests import Requests
     from kafka_dt.gateway.upstream_settings import UpstreamSettings
     from protocol.registry import ApiKey
+    from protocol.sasl.scram_client import DeriveKeys
 
 Exchange = Callable[[int, bytes], Awaitable[bytes]]
 """Takes a correlation id and a request with it, a whole frame; sends it and returns the content of its answer."""
@@ -65,6 +67,7 @@ class Upstream(asyncio.Protocol):
         listener: UpstreamListener,
         *,
         now_ms: Callable[[], int],
+        derive: DeriveKeys,
         random_bytes: Callable[[int], bytes],
         jitter: Callable[[], float],
     ) -> None:
@@ -72,6 +75,7 @@ class Upstream(asyncio.Protocol):
         self._listener: UpstreamListener | None = listener
         self._timeout_ms = settings.client.request_timeout_ms
         self._now_ms = now_ms
+        self._derive = derive
         self._random_bytes = random_bytes
         self._jitter = jitter
         self.login_due_ms = None
@@ -87,6 +91,7 @@ class Upstream(asyncio.Protocol):
         listener: UpstreamListener,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        derive: DeriveKeys = derive_keys,
         random_bytes: Callable[[int], bytes] = os.urandom,
         jitter: Callable[[], float] = random.random,
     ) -> Self:
@@ -98,6 +103,7 @@ class Upstream(asyncio.Protocol):
             credentials: what to log in with; not looked at where there is no login by SASL.
             listener: hears of what happens, from the moment on at which this returns.
             now_ms: milliseconds since 1970.
+            derive: makes SCRAM's keys of a password, in a thread; also of the logins to come.
             random_bytes: unguessable bytes, for SCRAM.
             jitter: a number from 0 up to 1.
 
@@ -109,12 +115,14 @@ class Upstream(asyncio.Protocol):
         config = settings.client
         connection = await Connection.open(
             address,
-            ssl_context=config.ssl_context if config.security_protocol.uses_tls else None,
+            ssl_context=config.tls,
             client_id=config.client_id,
             setup_timeout_ms=config.setup_timeout_ms,
             request_timeout_ms=config.request_timeout_ms,
         )
-        upstream = cls(connection, settings, listener, now_ms=now_ms, random_bytes=random_bytes, jitter=jitter)
+        upstream = cls(
+            connection, settings, listener, now_ms=now_ms, derive=derive, random_bytes=random_bytes, jitter=jitter
+        )
         try:
             if credentials is not None and config.security_protocol.uses_sasl:
                 await upstream._log_in(connection, credentials)
@@ -124,10 +132,15 @@ class Upstream(asyncio.Protocol):
             raise
         return upstream
 
-    def write(self, data: bytes) -> None:
-        """Send bytes; they are kept while the broker takes none (`upstream_full`)."""
-        if not self._transport.is_closing():
-            self._transport.write(data)
+    def write(self, *pieces: bytes) -> None:
+        """Send bytes, all at once; they are kept while the broker takes none (`upstream_full`)."""
+        transport = self._transport
+        if transport.is_closing():
+            return
+        if len(pieces) == 1:
+            transport.write(pieces[0])
+        else:
+            transport.writelines(pieces)
 
     def pause_reading(self) -> None:
         """Take nothing from the broker until `resume_reading`."""
@@ -187,7 +200,7 @@ class Upstream(asyncio.Protocol):
 
     async def _log_in(self, channel: Channel, credentials: Credentials) -> None:
         asked_ms = self._now_ms()
-        lifetime_ms = await log_in(channel, credentials, self._random_bytes)
+        lifetime_ms = await log_in(channel, credentials, self._random_bytes, self._derive)
         due_ms = asked_ms + round(1000 * login_due_s(lifetime_ms, self._jitter())) if lifetime_ms else None
         self.login_due_ms = due_ms
 

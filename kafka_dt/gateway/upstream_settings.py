@@ -1,11 +1,19 @@
 """How the cluster behind a gateway is reached: the settings as values that a connection is made with.
 
+    settings = UpstreamSettings.of(gateway_settings)
+    await settings.refresh_certificates()        # now and then
+
+Certificates are taken from their files again when these change, as those of a listener are: a gateway lives for longer
+than they do. Passwords are not.
+
 Source: org.apache.kafka.clients.CommonClientConfigs; KIP-48.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +21,10 @@ from kafka_dt.client.config import ClientConfig
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.config import ConfigError, GatewaySettings, UpstreamIdentity
 from kafka_dt.config.gateway_options import UPSTREAM_PREFIX
+from kafka_dt.tls import ReloadingContext, TlsError, client_context
 from protocol.sasl import ScramMechanism
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +38,8 @@ class UpstreamSettings:
     """With MAPPED: where the credentials of each principal are."""
     identity_mechanism: ScramMechanism = ScramMechanism.SHA_256
     """How clients' tokens, and their users of a ScramLoginModule, log in."""
+    certificates: ReloadingContext | None = field(default=None, repr=False)
+    """With TLS: the one that `client` takes its context from."""
 
     @classmethod
     def of(cls, settings: GatewaySettings) -> Self:
@@ -35,13 +48,29 @@ class UpstreamSettings:
         Raises:
             ConfigError: naming the key whose value cannot be used.
         """
+        certificates: ReloadingContext | None = None
         try:
             client = ClientConfig.from_properties(settings.client)
-        except ClientConfigError as error:
+            if client.security_protocol.uses_tls:
+                certificates = followed = ReloadingContext(settings.client, client_context)
+                client = replace(client, ssl_context=lambda: followed.current)
+        except (ClientConfigError, TlsError) as error:
             raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
         return cls(
             client=client,
             identity=settings.identity,
             identity_file=settings.identity_file,
             identity_mechanism=ScramMechanism(settings.identity_mechanism),
+            certificates=certificates,
         )
+
+    async def refresh_certificates(self) -> None:
+        """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
+        if self.certificates is None:
+            return
+        try:
+            if await asyncio.to_thread(self.certificates.refresh):
+                _LOG.info("The certificates for upstream have been read again")
+        except TlsError as error:
+            reason = f"{UPSTREAM_PREFIX}{error.key}: {error.reason}"
+            _LOG.error("The certificates for upstream stay as they are, the new ones cannot be used: %s", reason)

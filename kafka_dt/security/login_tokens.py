@@ -49,8 +49,8 @@ class LoginTokens:
             return NOBODY
         try:
             token = self._tokens.find(name)
-        except StoreUnavailable as error:
-            return self._refuse_for_now(error)
+        except StoreUnavailable:
+            return None  # it may be back, and about to tell the news
         self._refusing = False
         return None if token is None else self._alive(token)
 
@@ -60,6 +60,7 @@ class LoginTokens:
             token = await self._tokens.lookup(name)
         except StoreUnavailable as error:
             return self._refuse_for_now(error)
+        self._refusing = False
         return NOBODY if token is None else self._alive(token)
 
     def still_alive(self, token: DelegationToken, proved: int) -> Token | None:

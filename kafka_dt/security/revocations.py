@@ -22,8 +22,9 @@ from typing import Final
 
 from kafka_dt.tokens import StoreUnavailable, Token, ends_sooner
 
-HEAR_SECONDS: Final = 1.0
-"""How long a login waits for the news before it is refused."""
+HEAR_SECONDS: Final = 5.0
+"""How long a login waits for the news before it is refused, which clients do not try again: less than their patience,
+and more than a slow ZooKeeper takes."""
 COUNTERS: Final = 32_768
 """How many counters each worker has on the board."""
 _FORMAT: Final = "I"

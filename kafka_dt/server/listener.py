@@ -24,6 +24,12 @@ _LOG = logging.getLogger(__name__)
 
 MAX_SWEEP_SECONDS: Final = 30.0
 """Idle connections are looked for at least this often."""
+LEAST_BACKLOG: Final = 1024
+"""How many connections the kernel is asked to keep waiting at least.
+
+A worker takes one between the requests that it serves, where a broker has a thread for it. A connection that finds no
+room is tried again by its kernel after a second; with a broker's 50, one login of a hundred took that second when 128
+clients came at a time."""
 
 
 def bind(endpoint: Endpoint, *, shared: bool = True) -> socket.socket:
@@ -60,14 +66,14 @@ class OpenListener:
 
     Args:
         endpoint: what to listen on; the port is known by now.
-        backlog: `socket.listen.backlog.size`.
+        backlog: `socket.listen.backlog.size`; no less than `LEAST_BACKLOG` is asked for.
         max_idle_ms: `connections.max.idle.ms`, milliseconds; negative for never.
         admission: how many connections may be open, shared with the other listeners of the worker.
     """
 
     def __init__(self, endpoint: Endpoint, *, backlog: int, max_idle_ms: int, admission: Admission) -> None:
         self._endpoint = endpoint
-        self._backlog = backlog
+        self._backlog = max(backlog, LEAST_BACKLOG)
         self._max_idle_seconds = max_idle_ms / 1000
         self._admission = admission
         self._connections: set[ClientConnection] = set()

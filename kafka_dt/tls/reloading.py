@@ -1,4 +1,4 @@
-"""A listener's context that follows its files: certificates are renewed without a restart.
+"""A context that follows its files: certificates are renewed without a restart.
 
     context = ReloadingContext(settings)
     context.current              # for the next connection
@@ -20,7 +20,7 @@ from kafka_dt.tls.contexts import server_context
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kafka_dt.files import Stamp
 
@@ -28,21 +28,25 @@ _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 class ReloadingContext:
-    """The context of a listener.
+    """The context of a listener, or of a client that lives for long.
 
-    settings: as `server_context` takes them.
+    settings: as `make` takes them.
+    make: `server_context` or `client_context`.
     Raises TlsError for a setting that cannot be used.
     """
 
     current: ssl.SSLContext
     """What new connections use."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext] = server_context
+    ) -> None:
         self._settings = settings
+        self._make = make
         self._files = [Path(settings[key]) for key in _FILES if key in settings]
         # Taken before the files are read: a change in between is then seen as one.
         self._seen = self._stamps()
-        self.current = server_context(settings)
+        self.current = make(settings)
 
     def refresh(self) -> bool:
         """Read the files again if one of them has changed since the last time.
@@ -54,7 +58,7 @@ class ReloadingContext:
         if stamps == self._seen:
             return False
         self._seen = stamps
-        self.current = server_context(self._settings)
+        self.current = self._make(self._settings)
         return True
 
     def _stamps(self) -> list[Stamp]:

@@ -245,11 +245,14 @@ class TokenManager:
     async def lookup(self, token_id: str) -> DelegationToken | None:
         """Return a token as `find` does, and read the store if this process does not know it yet.
 
-        `lookup.py` says how that is bounded against guessing.
+        `lookup.py` says how that is bounded against guessing. After an outage it waits for the news, which a store
+        that is back may take a moment to tell.
 
         Raises:
             StoreUnavailable: as `find`; or the token is not known here and the store cannot be asked.
         """
+        if self.enabled and self._store.connected and self._too_stale_ms():
+            await self._catch_up.join()
         found = self.find(token_id)
         if found is None and self.enabled:
             found = await self._read_through.lookup(token_id)
@@ -331,9 +334,13 @@ class TokenManager:
             raise StoreUnavailable("it is not connected")
 
     def _require_freshness(self) -> None:
-        staleness_ms = self._store.staleness_ms()
-        if staleness_ms > self._limits.max_staleness_ms:
+        if staleness_ms := self._too_stale_ms():
             raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
+
+    def _too_stale_ms(self) -> int:
+        """Return how old what is known is, if that is too old; else 0."""
+        staleness_ms = self._store.staleness_ms()
+        return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0
 
 
 def _require_size(principals: Iterable[Principal]) -> None:

@@ -37,7 +37,7 @@ from kafka_dt.zookeeper.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from kafka_dt.security.acl_store import AclListener, Entries
     from kafka_dt.zookeeper.client import ZooKeeperClient
@@ -175,8 +175,11 @@ class _Tree:
         for resource_type in RESOURCE_TYPES:
             await self._client.ensure_path(AclZnode.parent(self._pattern_type, resource_type))
 
-    async def _refresh(self, change: bytes) -> None:
-        """Read a pattern again that was changed by somebody else."""
+    async def _refresh(self, changes: Collection[bytes]) -> None:
+        """Read patterns again that were changed by somebody else."""
+        await asyncio.gather(*(self._refresh_one(change) for change in changes))
+
+    async def _refresh_one(self, change: bytes) -> None:
         try:
             pattern = self._change.decode(change)
         except InvalidZnode as error:

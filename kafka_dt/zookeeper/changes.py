@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 
 from kafka_dt.tokens.sharing import SharedRun
 from kafka_dt.zookeeper.errors import ConnectionLost, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.reads import Reads
 from kafka_dt.zookeeper.session import ConnectionState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Collection
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Znode
@@ -49,7 +50,7 @@ class ChangeFollower:
         client: the connection.
         parent: the znode whose children are the changes.
         prefix: path of a change without its number.
-        refresh: reads again what a change znode's data names, and reports it.
+        refresh: reads again what the data of change znodes name, and reports it.
         compare: reads and reports everything.
     """
 
@@ -59,10 +60,11 @@ class ChangeFollower:
         parent: str,
         prefix: str,
         *,
-        refresh: Callable[[bytes], Awaitable[object]],
+        refresh: Callable[[Collection[bytes]], Awaitable[object]],
         compare: Callable[[], Awaitable[None]],
     ) -> None:
         self._client = client
+        self._reads = Reads(client)
         self._parent = parent
         self._prefix = prefix
         self._refresh = refresh
@@ -191,15 +193,11 @@ class ChangeFollower:
         """Read changes and what they are about; False if one of them is not there any more."""
         for begin in range(0, len(numbers), BATCH):
             foreign = [n for n in numbers[begin : begin + BATCH] if n % NUMBERS not in self._own]
-            znodes = await asyncio.gather(*(self._client.get(self._path(n), arrived=_or_none) for n in foreign))
-            await self._refresh_all(znodes)
-            if None in znodes:
+            announced = await self._reads.read([self._path(n) for n in foreign], _announced)
+            await self._refresh({data: None for data in announced if data is not None})
+            if None in announced:
                 return False
         return True
-
-    async def _refresh_all(self, znodes: Iterable[Znode | None]) -> None:
-        contents = {znode.data: None for znode in znodes if znode is not None}
-        await asyncio.gather(*(self._refresh(data) for data in contents))
 
     def _path(self, number: int) -> str:
         """Return the path of a change; ZooKeeper writes the number as a signed 32-bit integer of ten digits."""
@@ -207,7 +205,10 @@ class ChangeFollower:
         return f"{self._prefix}{signed:010d}"
 
 
-def _or_none(znode: Znode | None, error: ZooKeeperError | None) -> Znode | None:
-    if error is not None and not isinstance(error, NoNode):
-        raise error
-    return znode
+def _announced(_: str, found: Znode | ZooKeeperError) -> bytes | None:
+    """Return what a change is about; None if it is not there any more."""
+    if isinstance(found, NoNode):
+        return None
+    if isinstance(found, ZooKeeperError):
+        raise found
+    return found.data

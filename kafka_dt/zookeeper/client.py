@@ -137,13 +137,15 @@ class ZooKeeperClient:
         kazoo, full = self._session.kazoo, self._full(path)
         return self._send(lambda: kazoo.get_async(full, watch=watch), znode_of, path, arrived)
 
-    def get_many(self, paths: Sequence[str]) -> asyncio.Future[list[Znode | ZooKeeperError]]:
+    def get_many(
+        self, paths: Sequence[str], *, arrived: Arrived | None = None
+    ) -> asyncio.Future[list[Znode | ZooKeeperError]]:
         """Read znodes in one request, not of one moment; for each the znode, or what is wrong with it.
 
-        A server before 3.6 refuses it (RequestRefused) and closes the connection.
+        A server before 3.6 refuses it (RequestRefused) and closes the connection. `reads` has a way for any server.
         """
         kazoo, full = self._session.kazoo, [self._full(path) for path in paths]
-        return self._send(lambda: read_many(kazoo, full), lambda found: znodes_of(paths, found), "get_many", None)
+        return self._send(lambda: read_many(kazoo, full), lambda found: znodes_of(paths, found), "get_many", arrived)
 
     def exists(
         self, path: str, *, watch: Watch | None = None, arrived: Arrived | None = None

@@ -20,7 +20,7 @@ from kafka_dt.zookeeper.sanitizer import desanitize
 from kafka_dt.zookeeper.znodes import ConfigChangeZnode, UserZnode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
     from kafka_dt.zookeeper.operations import Znode
@@ -114,7 +114,10 @@ class ScramUsers:
         """
         await self._changes.catch_up()
 
-    async def _refresh(self, change: bytes) -> None:
+    async def _refresh(self, changes: Collection[bytes]) -> None:
+        await asyncio.gather(*(self._refresh_one(change) for change in changes))
+
+    async def _refresh_one(self, change: bytes) -> None:
         try:
             user = ConfigChangeZnode.decode(change)
         except InvalidZnode as error:

@@ -81,6 +81,7 @@ class Session:
         self._on_state = on_state
         self._wanted = False
         self._login_refused = False
+        self._refused_before = False
         self._ended = asyncio.Event()
         self._restarts: asyncio.Task[None] | None = None
         self.handler = LoopHandler(inbox, settings.tls, self._ended.set)
@@ -106,8 +107,8 @@ class Session:
 
     @property
     def trouble(self) -> str:
-        """Why there is no connection, as far as it can be told."""
-        if self._login_refused:
+        """Why there has been no connection, as far as it can be told: a refused login explains whatever came later."""
+        if self._refused_before:
             return "it refuses the login: check name and password"
         return str(self.handler.last_error or "no answer")
 
@@ -160,14 +161,13 @@ class Session:
         """Take a state from kazoo's thread."""
         # Only now: kazoo is closed next. A server drops the connection of whoever fails to log in by SASL.
         if self.kazoo.client_state == KeeperState.AUTH_FAILED:
-            self._login_refused = True
+            self._login_refused = self._refused_before = True
         self._inbox.post(self._changed, _STATES[state])
 
     def _changed(self, state: ConnectionState) -> None:
         if not self._wanted:
             return
         if state is ConnectionState.CONNECTED:
-            self._login_refused = False
             log.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
         else:
             log.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
@@ -178,7 +178,8 @@ class Session:
         while True:
             await self._ended.wait()
             self._ended.clear()
-            ended = "ZooKeeper refuses the login" if self._login_refused else "the ZooKeeper client has ended"
+            refused, self._login_refused = self._login_refused, False
+            ended = "ZooKeeper refuses the login" if refused else "the ZooKeeper client has ended"
             log.warning("%s, starting the client again", ended)
             await asyncio.sleep(RESTART_DELAY_S)
             try:

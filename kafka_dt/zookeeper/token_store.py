@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge, VersionConflict
@@ -34,6 +33,7 @@ from kafka_dt.zookeeper.errors import (
 )
 from kafka_dt.zookeeper.operations import Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.reads import BATCH, Reads
 from kafka_dt.zookeeper.shared_sync import SharedSync
 from kafka_dt.zookeeper.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode, is_node_name
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOAD_WINDOW = 128
-"""How many tokens of a full load are being read or opened at once; client and threads have places for users, too."""
+READING_LANES = 2
+"""How many batches of tokens are being read or opened at once; client and threads have places for users, too."""
 
 
 class ZooKeeperTokenStore:
@@ -74,6 +74,7 @@ class ZooKeeperTokenStore:
         begin_at: float = 0,
     ) -> None:
         self._client = client
+        self._reads = Reads(client)
         self._codec = codec
         self._begin_at = begin_at
         self._reports = TokenReports(codec)
@@ -133,9 +134,11 @@ class ZooKeeperTokenStore:
             return None
         try:
             synced = await self._sync.sent()
-            answer = self._get(token_id)
+            read: asyncio.Future[Any] = self._client.get(
+                TokenZnode.path(token_id), arrived=lambda found, error: self._token_found(token_id, error or found)
+            )
             await synced
-            return await _reported(answer)
+            return await _reported(await read)
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -222,11 +225,10 @@ class ZooKeeperTokenStore:
         unavailable.__cause__ = error
         return unavailable
 
-    async def _refresh(self, change: bytes) -> None:
-        """Read a token again that was changed by somebody else."""
-        token_id = TokenChangeZnode.decode(change)
-        if is_node_name(token_id):
-            await _reported(self._get(token_id, if_changed=True))
+    async def _refresh(self, changes: Collection[bytes]) -> None:
+        """Read tokens again that were changed by somebody else."""
+        token_ids = (TokenChangeZnode.decode(change) for change in changes)
+        await self._read_all(filter(is_node_name, token_ids), if_changed=True)
 
     async def _compare(self) -> None:
         """Read all tokens, and tell which of the known ones are gone."""
@@ -240,13 +242,22 @@ class ZooKeeperTokenStore:
 
     async def _read_all(self, token_ids: Iterable[str], *, if_changed: bool = False) -> None:
         """Read many tokens; all of them have been reported when this returns."""
-        window: deque[asyncio.Future[_Read]] = deque()
-        for token_id in token_ids:
-            if len(window) == LOAD_WINDOW:
-                await _reported(window.popleft())
-            window.append(self._get(token_id, if_changed=if_changed))
-        for read in window:
-            await _reported(read)
+        left = iter(token_ids)
+
+        def arrived(path: str, found: Znode | ZooKeeperError) -> _Read:
+            return self._token_found(path.rpartition("/")[2], found, if_changed=if_changed)
+
+        async def lane() -> None:
+            while batch := [TokenZnode.path(token_id) for token_id in islice(left, BATCH)]:
+                for read in await self._reads.read(batch, arrived):
+                    await _reported(read)
+
+        try:
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(READING_LANES):
+                    lanes.create_task(lane())
+        except* ZooKeeperError as failed:
+            raise failed.exceptions[0] from None
 
     def _list_arrived(self, token_ids: list[str] | None, error: ZooKeeperError | None) -> list[str]:
         """Compare what is known with what there is, in the moment in which both are of the same time."""
@@ -255,27 +266,18 @@ class ZooKeeperTokenStore:
         self._reports.listed(token_ids)
         return token_ids
 
-    def _get(self, token_id: str, *, if_changed: bool = False) -> asyncio.Future[_Read]:
-        """Read a token; `if_changed` as for TokenReports.read."""
-        future: asyncio.Future[Any] = self._client.get(
-            TokenZnode.path(token_id), arrived=partial(self._token_arrived, token_id, if_changed)
-        )
-        return future
-
-    def _token_arrived(
-        self, token_id: str, if_changed: bool, znode: Znode | None, error: ZooKeeperError | None
-    ) -> _Read:
-        if error is not None and not isinstance(error, NoNode):
-            raise error
-        if znode is None:
+    def _token_found(self, token_id: str, found: Znode | ZooKeeperError, *, if_changed: bool = False) -> _Read:
+        """Report a token that was read; `if_changed` as for TokenReports.read."""
+        if isinstance(found, NoNode):
             self._reports.tell(token_id, None)
             return None
-        return self._reports.read(token_id, znode, if_changed=if_changed)
+        if isinstance(found, ZooKeeperError):
+            raise found
+        return self._reports.read(token_id, found, if_changed=if_changed)
 
 
-async def _reported(answer: asyncio.Future[_Read]) -> StoredToken | None:
-    """Wait until the answer to a read has been reported; who gives up does not stop the opening."""
-    read = await answer
+async def _reported(read: _Read) -> StoredToken | None:
+    """Wait until what was read has been reported; who gives up does not stop the opening."""
     return await asyncio.shield(read) if isinstance(read, asyncio.Future) else read
 
 

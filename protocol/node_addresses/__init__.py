@@ -5,7 +5,7 @@
 and `known_versions` what may be offered to clients, so that no address passes in a layout that is not known.
 
 Read `places.py` first: where the addresses are. `skipping.py` walks over what is before them, `nodes.py` reads them,
-`rewriting.py` and `fitting.py` replace them, `lengths.py` reads numbers.
+`rewriting.py` and `fitting.py` replace them, `shapes.py` knows where there are none, `lengths.py` reads numbers.
 
 Source: Kafka's message schemas, as kio has them.
 """
@@ -14,10 +14,12 @@ from protocol.node_addresses.at_end import AddressesAtEnd
 from protocol.node_addresses.nodes import Advertise
 from protocol.node_addresses.places import carries_addresses, has_records, known_versions
 from protocol.node_addresses.rewriting import rewrite
+from protocol.node_addresses.shapes import Shapes
 
 __all__ = [
     "AddressesAtEnd",
     "Advertise",
+    "Shapes",
     "carries_addresses",
     "has_records",
     "known_versions",

@@ -11,6 +11,7 @@ Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from struct import calcsize
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -79,6 +80,19 @@ class Walk:
 Step: TypeAlias = Callable[[Walk, bytes, int], int]
 """Gives the offset behind what it skips, and moves the walk to the step that comes next."""
 
+
+@dataclass(frozen=True, slots=True)
+class OverBytes:
+    """The one kind of step that looks at nothing."""
+
+    size: int
+
+    def __call__(self, walk: Walk, _buffer: bytes, offset: int) -> int:
+        """Take it."""
+        walk.place += 1
+        return offset + self.size
+
+
 Program: TypeAlias = tuple[Step, ...]
 """Steps only know how far they jump, so that programs can be put one behind the other."""
 
@@ -126,11 +140,11 @@ def _add_fields(steps: list[Step], fields: Iterable[FieldLayout]) -> None:
             size += _SIZES[field.kafka_type]
             continue
         if size:
-            steps.append(_over_bytes(size))
+            steps.append(OverBytes(size))
             size = 0
         _add_field(steps, field)
     if size:
-        steps.append(_over_bytes(size))
+        steps.append(OverBytes(size))
 
 
 def _add_field(steps: list[Step], field: FieldLayout) -> None:
@@ -167,14 +181,6 @@ def _add_value(steps: list[Step], field: FieldLayout, *, nullable: bool) -> None
     _add_fields(steps, layout.plain)
     if layout.flexible:
         _add_tagged_fields(steps)
-
-
-def _over_bytes(size: int) -> Step:
-    def over_bytes(walk: Walk, _buffer: bytes, offset: int) -> int:
-        walk.place += 1
-        return offset + size
-
-    return over_bytes
 
 
 def _over_chunk(read_length: LengthReader, item_size: int = 1) -> Step:

@@ -111,15 +111,16 @@ def client_final_start(gs2_header: str, nonce: str) -> str:
     return f"c={encode_base64(gs2_header.encode('ascii'))},r={nonce}"
 
 
-def parse_client_final(message: bytes, start: str) -> ClientFinal:
-    """Parse a client-final message that begins with `start`, or raise MalformedScramMessage."""
+def parse_client_final(message: bytes, *starts: str) -> ClientFinal:
+    """Parse a client-final message that begins with one of `starts`, or raise MalformedScramMessage."""
     what = "client-final"
     text = decode(what, message)
     without_proof, _, proof = text.rpartition(",p=")
     if not without_proof:
         raise MalformedScramMessage(what, "no proof at its end")
-    # One comparison in constant time for both: c= and r= have one right form each.
-    if not hmac.compare_digest(without_proof[: len(start)], start):
+    # One comparison in constant time for both c= and r=.
+    start = next((each for each in starts if hmac.compare_digest(without_proof[: len(each)], each)), None)
+    if start is None:
         raise MalformedScramMessage(what, "c= or r= is not that of this exchange")
     if len(without_proof) > len(start):
         after, *extensions = without_proof[len(start) :].split(",")

@@ -11,12 +11,14 @@ and both fail at the last step with the same words.
 
 A client-final passes only if its nonce and channel binding are exactly those of this exchange and its proof
 covers every byte that both sides sent, extensions in the order of the message. Two HMACs and a hash are the bulk of
-the cost.
+the cost. One mistake of a client passes as well: librdkafka before 2.6.1 (2024) puts its own nonce in front of both
+once more, which takes nothing away from what the nonces are for. Brokers up to 3.9 let it in, those of 4.x do not.
 
 A credential may have alternatives, where it is not known which of several passwords somebody has. Each of them is
 tried, also after one that fits, so that the time does not tell which; the answer is signed with the keys of that one.
 
-Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth); Kafka's ScramSaslServer and ScramServerCallbackHandler.
+Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth); Kafka's ScramSaslServer and ScramServerCallbackHandler;
+librdkafka's pull request 4895.
 """
 
 from dataclasses import dataclass
@@ -47,7 +49,8 @@ class _Exchange:
 
     client_first: ClientFirst
     server_first: str
-    client_final_start: str
+    client_final_starts: tuple[str, str]
+    """By the RFC, and as an old librdkafka has it."""
     credential: ScramCredential
 
 
@@ -96,7 +99,7 @@ class ScramServer:
             if state is _Bare.NEW:
                 return self._take_client_first(parse_client_first(response))
             if isinstance(state, _Exchange):
-                return self._take_client_final(state, parse_client_final(response, state.client_final_start))
+                return self._take_client_final(state, parse_client_final(response, *state.client_final_starts))
         except MalformedScramMessage as error:
             return Failure(str(error), fault=Fault.GRAMMAR)
         self._state = state
@@ -125,8 +128,11 @@ class ScramServer:
             )
         nonce = client_first.nonce + self._server_nonce
         server_first = f"r={nonce},s={encode_base64(credential.salt)},i={credential.iterations}"
-        start = client_final_start(client_first.gs2_header, nonce)
-        self._state = _Exchange(client_first, server_first, start, credential)
+        starts = (
+            client_final_start(client_first.gs2_header, nonce),
+            client_final_start(client_first.gs2_header, client_first.nonce + nonce),
+        )
+        self._state = _Exchange(client_first, server_first, starts, credential)
         return Challenge(server_first.encode("ascii"))
 
     def _take_client_first(self, message: ClientFirst) -> Outcome:

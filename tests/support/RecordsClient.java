@@ -11,28 +11,35 @@ import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Kafka's Java producer and consumer behind a pipe, as ReferenceClient.java is: one JSON request a line, one answer a
+ * Kafka's Java producer and consumers behind a pipe, as ReferenceClient.java is: one JSON request a line, one answer a
  * line. Record n has the key "n" and the value "n:" + SHA-256 of "n". Started from source by
  * tests/support/records_client.py, which documents the requests.
  */
 public class RecordsClient {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Duration POLL = Duration.ofMillis(200);
+    /** So many records are sent before the next look at the clock. */
+    private static final int BURST = 10;
 
     public static void main(String[] arguments) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -62,6 +69,8 @@ public class RecordsClient {
                 return send(config, request);
             case "read":
                 return read(config, request);
+            case "share":
+                return share(config, request);
             case "transact":
                 return transact(config, request);
             case "copy":
@@ -71,11 +80,24 @@ public class RecordsClient {
         }
     }
 
-    /** Sends records, at a steady pace if one is asked for; gives how many were acknowledged. */
-    private static int send(Map<String, Object> config, JsonNode request) throws Exception {
+    /** Sends records, at a steady pace if one is asked for; says what that took. */
+    private static Object send(Map<String, Object> config, JsonNode request) throws Exception {
         try (KafkaProducer<String, String> producer = producer(config)) {
-            return sendAll(producer, request);
+            Map<String, Object> sent = new LinkedHashMap<>();
+            sent.put("acknowledged", sendAll(producer, request));
+            sent.put("connections", total(producer, "connection-creation-total"));
+            sent.put("logins_again", total(producer, "successful-reauthentication-total"));
+            return sent;
         }
+    }
+
+    private static long total(KafkaProducer<String, String> producer, String name) {
+        for (Metric metric : producer.metrics().values()) {
+            if (metric.metricName().name().equals(name) && metric.metricName().group().equals("producer-metrics")) {
+                return ((Double) metric.metricValue()).longValue();
+            }
+        }
+        throw new IllegalStateException("no metric " + name);
     }
 
     /** One transaction, which is committed or aborted; gives how many records it had. */
@@ -105,7 +127,7 @@ public class RecordsClient {
             while (copied < wanted && System.nanoTime() < end) {
                 Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
                 producer.beginTransaction();
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+                for (ConsumerRecord<String, String> record : consumer.poll(POLL)) {
                     producer.send(new ProducerRecord<>(request.get("target").asText(), record.key(), record.value()));
                     offsets.put(new TopicPartition(record.topic(), record.partition()),
                             new OffsetAndMetadata(record.offset() + 1));
@@ -121,12 +143,7 @@ public class RecordsClient {
     /** Reads until it has enough records, in a group or all partitions from their beginnings; says what they were. */
     private static Object read(Map<String, Object> config, JsonNode request) throws Exception {
         String topic = request.get("topic").asText();
-        int wanted = request.get("count").asInt();
-        Map<Integer, String> values = new TreeMap<>();
-        Map<Integer, Integer> lastOf = new HashMap<>();
-        int total = 0;
-        int outOfOrder = 0;
-        long end = System.nanoTime() + request.get("timeout_ms").asLong() * 1_000_000;
+        Found found = new Found(request);
         try (KafkaConsumer<String, String> consumer = consumer(config)) {
             if (config.containsKey("group.id")) {
                 consumer.subscribe(List.of(topic));
@@ -138,30 +155,75 @@ public class RecordsClient {
                 consumer.assign(partitions);
                 consumer.seekToBeginning(partitions);
             }
-            while (total < wanted && System.nanoTime() < end) {
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
-                    int number = Integer.parseInt(record.key());
-                    Integer last = lastOf.put(record.partition(), number);
-                    outOfOrder += last != null && last >= number ? 1 : 0;
-                    values.put(number, record.value());
-                    total++;
-                }
+            while (found.wantsMore()) {
+                found.add(consumer.poll(POLL));
             }
             if (config.containsKey("group.id")) {
                 consumer.commitSync();
             }
         }
-        MessageDigest digest = MessageDigest.getInstance("SHA-256");
-        for (String value : values.values()) {
-            digest.update(value.getBytes(StandardCharsets.UTF_8));
+        return found.summary();
+    }
+
+    /** Reads in a share group until it has enough records, and acknowledges them; says what they were. */
+    private static Object share(Map<String, Object> config, JsonNode request) throws Exception {
+        Found found = new Found(request);
+        try (KafkaShareConsumer<String, String> consumer =
+                new KafkaShareConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(request.get("topic").asText()));
+            while (found.wantsMore()) {
+                found.add(consumer.poll(POLL));
+                for (Optional<KafkaException> failure : consumer.commitSync().values()) {
+                    if (failure.isPresent()) {
+                        throw failure.get();
+                    }
+                }
+            }
         }
-        Map<String, Object> found = new LinkedHashMap<>();
-        found.put("total", total);
-        found.put("distinct", values.size());
-        found.put("out_of_order", outOfOrder);
-        found.put("partitions", lastOf.size());
-        found.put("digest", HexFormat.of().formatHex(digest.digest()));
-        return found;
+        return found.summary();
+    }
+
+    /** The records that were found, as many as were asked for in the time that was given. */
+    private static class Found {
+        private final int wanted;
+        private final long end;
+        private final Map<Integer, String> values = new TreeMap<>();
+        private final Map<Integer, Integer> lastOf = new HashMap<>();
+        private int total = 0;
+        private int outOfOrder = 0;
+
+        Found(JsonNode request) {
+            wanted = request.get("count").asInt();
+            end = System.nanoTime() + request.get("timeout_ms").asLong() * 1_000_000;
+        }
+
+        boolean wantsMore() {
+            return total < wanted && System.nanoTime() < end;
+        }
+
+        void add(Iterable<ConsumerRecord<String, String>> records) {
+            for (ConsumerRecord<String, String> record : records) {
+                int number = Integer.parseInt(record.key());
+                Integer last = lastOf.put(record.partition(), number);
+                outOfOrder += last != null && last >= number ? 1 : 0;
+                values.put(number, record.value());
+                total++;
+            }
+        }
+
+        Object summary() throws Exception {
+            MessageDigest digest = MessageDigest.getInstance("SHA-256");
+            for (String value : values.values()) {
+                digest.update(value.getBytes(StandardCharsets.UTF_8));
+            }
+            Map<String, Object> summary = new LinkedHashMap<>();
+            summary.put("total", total);
+            summary.put("distinct", values.size());
+            summary.put("out_of_order", outOfOrder);
+            summary.put("partitions", lastOf.size());
+            summary.put("digest", HexFormat.of().formatHex(digest.digest()));
+            return summary;
+        }
     }
 
     private static int sendAll(KafkaProducer<String, String> producer, JsonNode request) throws Exception {
@@ -172,7 +234,7 @@ public class RecordsClient {
         List<Future<RecordMetadata>> sent = new ArrayList<>(count);
         long start = System.nanoTime();
         for (int number = first; number < first + count; number++) {
-            if (perSecond > 0) {
+            if (perSecond > 0 && number % BURST == 0) {
                 LockSupport.parkNanos(start + (number - first) * 1_000_000_000L / perSecond - System.nanoTime());
             }
             sent.add(producer.send(new ProducerRecord<>(topic, String.valueOf(number), value(number))));

@@ -55,10 +55,10 @@ class FakeUpstream:
     closed: bool = False
     aborted: bool = False
 
-    def write(self, data: bytes) -> None:
+    def write(self, *pieces: bytes) -> None:
         assert not self.closed, "written after the end"
-        assert data, "nothing was written"
-        self.written += data
+        assert all(pieces), "nothing was written"
+        self.written += b"".join(pieces)
 
     def pause_reading(self) -> None:
         self.reading = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
@@ -56,6 +56,9 @@ class FakeTransport:
         self._unread += len(data)
         if self._unread > self.high_water:
             self.protocol.pause_writing()
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        self.write(b"".join(pieces))
 
     def read_by_client(self) -> None:
         """The client has read everything."""

@@ -7,8 +7,9 @@
 
 Clients reach broker N at port base + N.
 
-`names_listener` and `gated_listener` are further listeners. Clients of GATED are told of 127.0.0.2, where nobody is
-but the gates of a test (`tests.support.tcp_gate`), one before each port.
+`names_listener`, `gated_listener` and `sessions_listener` are further listeners. Clients of GATED are told of
+127.0.0.2, where nobody is but the gates of a test (`tests.support.tcp_gate`), one before each port; those of SESSIONS
+have to log in again all the time.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ PORT_BASE: Final = "kafka.dt.gateway.broker.port.base"
 HOST_PATTERN: Final = "kafka.dt.gateway.broker.host.pattern"
 
 GATED_HOST: Final = "127.0.0.2"
+CLIENT_SESSION_MS: Final = 2_500
+"""How long the session of a client of SESSIONS lasts."""
 REACHED_WITHIN_S: Final = 20.0
 """A broker that an earlier test has started again is led to by then."""
 PORTS: Final = 4
@@ -53,7 +56,9 @@ def gateway_properties(zookeeper: str, cluster: KraftCluster, port_base: int) ->
     return {
         **server_properties(zookeeper),
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
-        "delegation.token.metadata.encryption.enable": True,
+        "listener.security.protocol.map": (
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,GATED:SASL_PLAINTEXT,SESSIONS:SASL_PLAINTEXT"
+        ),
         "delegation.token.expiry.check.interval.ms": EXPIRY_CHECK_MS,
         "kafka.dt.workers": WORKERS,
         f"{UPSTREAM}.bootstrap.servers": cluster.sasl,
@@ -78,8 +83,16 @@ def gated_listener(base: int) -> dict[str, object]:
     return {
         **sasl_properties(listener="gated"),
         "advertised.listeners": f"GATED://{GATED_HOST}:{base}",
-        "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,GATED:SASL_PLAINTEXT",
         f"listener.name.gated.{PORT_BASE}": base,
+    }
+
+
+def sessions_listener(base: int) -> dict[str, object]:
+    """Settings of SESSIONS, with the ports of brokers behind `base`."""
+    return {
+        **sasl_properties(listener="sessions"),
+        "listener.name.sessions.connections.max.reauth.ms": CLIENT_SESSION_MS,
+        f"listener.name.sessions.{PORT_BASE}": base,
     }
 
 
@@ -126,10 +139,13 @@ class Gateway(Node):
 
         return asyncio.run(create())
 
-    def settings(self, token: DelegationToken, kind: str, mechanism: str = "SCRAM-SHA-256") -> dict[str, str]:
+    def settings(
+        self, token: DelegationToken, kind: str, mechanism: str = "SCRAM-SHA-256", listener: str = "SASL_PLAINTEXT"
+    ) -> dict[str, str]:
         """The settings of a client that logs in with a token, as a user pastes them."""
+        servers = self.address(listener)
         return dict(
-            settings(token, kind, bootstrap_servers=self.sasl, security_protocol="SASL_PLAINTEXT", mechanism=mechanism)
+            settings(token, kind, bootstrap_servers=servers, security_protocol="SASL_PLAINTEXT", mechanism=mechanism)
         )
 
     def sockets_to(self, addresses: str) -> set[int]:

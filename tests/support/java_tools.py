@@ -166,6 +166,11 @@ class KafkaTools:
             option=self._newer("--consumer.config"),
         )
 
+    def share_consume(self, server: str, config: Mapping[str, str], topic: str, count: int) -> ToolResult:
+        """kafka-console-share-consumer.sh of 4.x until it has `count` records; `config` has the `group.id`."""
+        arguments = ("--topic", topic, "--max-messages", str(count), "--timeout-ms", "20000")
+        return self._run_client("org.apache.kafka.tools.consumer.ConsoleShareConsumer", server, config, *arguments)
+
     def _newer(self, option: str) -> str:
         """The name that 4.x gives to an option which 3.9 knows as `option`."""
         return option if self.version.startswith("3.") else "--command-config"

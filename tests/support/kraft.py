@@ -6,6 +6,7 @@
         cluster.plaintext         # no login; also between the brokers
         cluster.brokers[2].kill()
         cluster.brokers[2].start()    # on the same ports, with its records
+        third = cluster.another_broker(3)     # to be started; after its end, the same one on other ports
 
 Brokers are 1, 2, ...; the first is the controller as well unless `separate_controller`. StandardAuthorizer: nobody may
 do anything but `GATEWAY`, the super user that makes tokens for others, until an ACL says so; who comes without login is
@@ -31,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Final, Self
 
 from tests.support.broker import LOGGING_PROPERTIES, SECRET_KEY, USERS, sasl_properties
@@ -55,6 +57,7 @@ SESSION_TIMEOUT_MS: Final = 3_000
 START_TIMEOUT_S: Final = 120.0
 _FORMAT_TIMEOUT_S: Final = 60.0
 
+_MEMBERS: Final = (("heartbeat.interval.ms", 200), ("min.heartbeat.interval.ms", 200), ("assignment.interval.ms", 0))
 _QUICK: Final = {
     # A cluster of one controller has nobody to wait for.
     "controller.quorum.election.timeout.ms": 200,
@@ -63,6 +66,8 @@ _QUICK: Final = {
     "broker.session.timeout.ms": SESSION_TIMEOUT_MS,
     "replica.fetch.backoff.ms": 200,
     "group.initial.rebalance.delay.ms": 0,
+    # Members are told what is theirs in the answer to their next heartbeat.
+    **{f"group.{kind}.{name}": ms for kind in ("consumer", "share") for name, ms in _MEMBERS},
 }
 _SMALL: Final = {
     "num.partitions": 1,
@@ -153,6 +158,7 @@ class KraftCluster:
         first = free_ports(2 * brokers + 1)
         self._controller = f"127.0.0.1:{first + 2 * brokers}"
         self.brokers = {each + 1: self._node(each + 1, first + 2 * each) for each in range(brokers)}
+        """Those that are there from the start on."""
         self._nodes = [*self.brokers.values()]
         if separate_controller:
             self._nodes.append(self._node(CONTROLLER_ID, None))
@@ -190,6 +196,22 @@ class KraftCluster:
         for node in self._nodes:
             node.kill()
 
+    def another_broker(self, broker_id: int, **overrides: object) -> Node:
+        """Make one more broker, on ports of its own; made again, it has other ports and the data of before.
+
+        Args:
+            broker_id: of none of `brokers`; it may be running no more.
+            overrides: further settings, with `_` for each `.`.
+
+        Returns:
+            What the caller starts, and stops in the end.
+        """
+        settings = {key.replace("_", "."): value for key, value in overrides.items()}
+        node = self._node(broker_id, free_ports(2), settings)
+        if not self._data(broker_id).exists():
+            self._write_meta(node)
+        return node
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -200,7 +222,7 @@ class KraftCluster:
     def _node_of(self, node_id: int) -> Node:
         return next(each for each in self._nodes if each.node_id == node_id)
 
-    def _node(self, node_id: int, port: int | None) -> Node:
+    def _node(self, node_id: int, port: int | None, settings: Mapping[str, object] = MappingProxyType({})) -> Node:
         """Write the configuration of a broker with two ports, or of a mere controller."""
         sasl, plaintext = ("", "") if port is None else (f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}")
         is_controller = node_id == self._controller_id
@@ -219,6 +241,7 @@ class KraftCluster:
                 **self._properties(),
                 "log.dirs": self._data(node_id),
                 **self._overrides,
+                **settings,
             },
         )
         command = self._java.command(

@@ -3,11 +3,12 @@
     operator = Operator(cluster)
     topic = operator.make_topic("alice-records", 1, 2)       # the leader of each partition
     operator.allow("alice", ResourceType.TOPIC, topic)
+    operator.share_from_the_beginning("alice-group")
 
-Both return when every broker knows of it, so that no client has to try again. Also requests for topics and records that
+All return when every broker knows of it, so that no client has to try again. Also requests for topics and records that
 tests send over raw connections.
 
-Source: KIP-500 (changes go to the controller, brokers learn of them from its log).
+Source: KIP-500 (changes go to the controller, brokers learn of them from its log); KIP-932 (settings of groups).
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ from tests.support.waiting import eventually
 
 FETCH: Final = 1
 CREATE_TOPICS: Final = 19
+DESCRIBE_CONFIGS: Final = 32
+INCREMENTAL_ALTER_CONFIGS: Final = 44
 KNOWN_WITHIN_S: Final = 10.0
 MIB: Final = 1 << 20
 
 _CREATE_TOPICS_VERSION: Final = 4
+_CONFIGS_VERSION: Final = 1
+_GROUP_RESOURCE: Final = 32
+_SET: Final = 0
 _ANY_NUMBER: Final = -1
 
 
@@ -38,7 +44,10 @@ class Operator:
         self._addresses = cluster.plaintext.split(",")
 
     def make_topic(self, name: str, *leaders: int, replicas: int = 1) -> str:
-        """Make a topic with a partition for each of `leaders`, of two brokers; gives its name."""
+        """Make a topic with a partition for each of `leaders`; gives its name.
+
+        A second replica is at broker 1, or at 2 of what 1 leads.
+        """
         topic_type = element_type(request_type(CREATE_TOPICS, _CREATE_TOPICS_VERSION), "topics")
         assignment_type = element_type(topic_type, "assignments")
         topic = topic_type(
@@ -46,7 +55,7 @@ class Operator:
             num_partitions=_ANY_NUMBER,
             replication_factor=_ANY_NUMBER,
             assignments=tuple(
-                assignment_type(partition_index=index, broker_ids=(leader, 3 - leader)[:replicas])
+                assignment_type(partition_index=index, broker_ids=(leader, 2 if leader == 1 else 1)[:replicas])
                 for index, leader in enumerate(leaders)
             ),
             configs=(),
@@ -65,6 +74,21 @@ class Operator:
             assert create_acls(connection, acl) == [0]
         for address in self._addresses:
             _wait_for_acl(address, acl)
+
+    def share_from_the_beginning(self, group: str) -> None:
+        """Let a share group begin with the oldest records, and not with those that come after its first member."""
+        name, value = "share.auto.offset.reset", "earliest"
+        resource_type = element_type(request_type(INCREMENTAL_ALTER_CONFIGS, _CONFIGS_VERSION), "resources")
+        config = element_type(resource_type, "configs")(name=name, config_operation=_SET, value=value)
+        changed = resource_type(resource_type=_GROUP_RESOURCE, resource_name=group, configs=(config,))
+        with RawConnection(self._addresses[0]) as connection:
+            answer = connection.ask(
+                INCREMENTAL_ALTER_CONFIGS, _CONFIGS_VERSION, resources=(changed,), validate_only=False
+            )
+        assert answer.responses[0].error_code.value == 0, answer
+        for address in self._addresses:
+            with RawConnection(address) as connection:
+                eventually(lambda: _group_config(connection, group)[name] == value, KNOWN_WITHIN_S)
 
 
 def describe_topic(connection: RawConnection, name: str, version: int = 12) -> Any:
@@ -106,6 +130,14 @@ def request_records(
         topics=(topic_type(**named, partitions=(partition,)),),
         forgotten_topics_data=(),
     )
+
+
+def _group_config(connection: RawConnection, group: str) -> dict[str, str | None]:
+    resource_type = element_type(request_type(DESCRIBE_CONFIGS, _CONFIGS_VERSION), "resources")
+    resource = resource_type(resource_type=_GROUP_RESOURCE, resource_name=group, configuration_keys=None)
+    (found,) = connection.ask(DESCRIBE_CONFIGS, _CONFIGS_VERSION, resources=(resource,), include_synonyms=False).results
+    assert found.error_code.value == 0, found
+    return {each.name: each.value for each in found.configs}
 
 
 def _wait_for_leaders(address: str, topic: str, leaders: Sequence[int]) -> None:

@@ -93,6 +93,7 @@ class MemoryTokenStore:
         self.catch_ups += 1
         await self._travel()
         self.deliver()
+        self.stale_ms = 0
 
     async def reread_unreadable(self) -> None:
         for token_id in list(self.unreadable):

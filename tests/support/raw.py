@@ -83,11 +83,13 @@ def milliseconds(duration: timedelta) -> int:
 
 
 class RawConnection:
-    """One TCP connection to `address`, host:port; with a context a TLS one."""
+    """One TCP connection to `address`, host:port; with a context a TLS one; with a source from that host."""
 
-    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None = None, *, source: str = "") -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
+        self._socket = socket.create_connection(
+            (host, int(port)), timeout=TIMEOUT_S, source_address=(source, 0) if source else None
+        )
         if tls is not None:
             try:
                 self._socket = tls.wrap_socket(self._socket, server_hostname=host)

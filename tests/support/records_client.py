@@ -1,4 +1,4 @@
-"""Kafka's Java producer and consumer behind a pipe of JSON lines, and the records that they send and count.
+"""Kafka's Java producer and consumers behind a pipe of JSON lines, and the records that they send and count.
 
     with RecordsClient(java, classpath, log=folder / "records.log") as client:
         client.send(alice, "topic", 1000)
@@ -8,7 +8,8 @@
 `alice` are the settings of a Java client, `bootstrap.servers` included. Record number n has the key `n` and a value
 that only n has: the digest over all values in the order of their numbers says whether every byte came through.
 
-Source: org.apache.kafka.clients.producer.KafkaProducer, org.apache.kafka.clients.consumer.KafkaConsumer.
+Source: org.apache.kafka.clients.producer.KafkaProducer, org.apache.kafka.clients.consumer.KafkaConsumer,
+KafkaShareConsumer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Self
 
 from tests.support.java import Java
 from tests.support.maven import Classpath
-from tests.support.reference_client import ReferenceClient
+from tests.support.reference_client import ANSWER_TIMEOUT_S, ReferenceClient
 
 SOURCE = Path(__file__).with_name("RecordsClient.java")
 TIMEOUT_S = 30.0
@@ -72,6 +73,18 @@ class ReadBack:
         return cls(total, len(values), out_of_order, len(last), digest)
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a producer did."""
+
+    acknowledged: int
+    """How many records."""
+    connections: int
+    """How many connections it has made in all."""
+    logins_again: int
+    """How often it has logged in again on one of them (KIP-368)."""
+
+
 class RecordsClient(ReferenceClient):
     """The Java process.
 
@@ -84,9 +97,11 @@ class RecordsClient(ReferenceClient):
     def __init__(self, java: Java, classpath: Classpath, log: Path) -> None:
         super().__init__(java, classpath, log, source=SOURCE)
 
-    def send(self, config: Mapping[str, str], topic: str, count: int, *, first: int = 0, per_second: int = 0) -> int:
-        """Send records `first` to `first + count` with a producer of its own; how many were acknowledged."""
-        return int(self._perform("send", config, topic=topic, count=count, first=first, per_second=per_second))
+    def send(self, config: Mapping[str, str], topic: str, count: int, *, first: int = 0, per_second: int = 0) -> Sent:
+        """Send records `first` to `first + count` with a producer of its own, as fast as it can or at a pace."""
+        timeout_s = TIMEOUT_S + (2 * count / per_second if per_second else 0)
+        arguments = {"topic": topic, "count": count, "first": first, "per_second": per_second}
+        return Sent(**self._perform("send", config, timeout_s=timeout_s, **arguments))
 
     def transact(
         self, config: Mapping[str, str], topic: str, count: int, *, first: int = 0, commit: bool = True
@@ -95,6 +110,10 @@ class RecordsClient(ReferenceClient):
         return int(
             self._perform("transact", config, topic=topic, count=count, first=first, per_second=0, commit=commit)
         )
+
+    def share(self, config: Mapping[str, str], topic: str, count: int) -> ReadBack:
+        """Read in a share group until there are `count` records, and acknowledge them; takes a client of 4.x."""
+        return ReadBack(**self._perform("share", config, topic=topic, count=count, timeout_ms=int(TIMEOUT_S * 1000)))
 
     def copy(self, config: Mapping[str, str], topic: str, target: str, count: int) -> int:
         """Read in a group and write to `target`, records and offsets in transactions; how many were copied."""
@@ -105,8 +124,12 @@ class RecordsClient(ReferenceClient):
     def read(self, config: Mapping[str, str], topic: str, count: int, *, timeout_s: float = TIMEOUT_S) -> ReadBack:
         """Read until there are `count` records; with a `group.id` in a group, else all partitions from the start."""
         config = {"auto.offset.reset": "earliest", **config}
-        found = self._perform("read", config, topic=topic, count=count, timeout_ms=int(timeout_s * 1000))
-        return ReadBack(**found)
+        arguments = {"topic": topic, "count": count, "timeout_ms": int(timeout_s * 1000)}
+        return ReadBack(**self._perform("read", config, timeout_s=timeout_s, **arguments))
 
-    def _perform(self, operation: str, config: Mapping[str, str], **arguments: object) -> Any:
-        return self.call({"operation": operation, "config": dict(config), **arguments})
+    def _perform(
+        self, operation: str, config: Mapping[str, str], timeout_s: float = TIMEOUT_S, **arguments: object
+    ) -> Any:
+        # Longer than the operation itself takes, whose failure tells more.
+        request = {"operation": operation, "config": dict(config), **arguments}
+        return self.call(request, timeout_s=timeout_s + ANSWER_TIMEOUT_S)

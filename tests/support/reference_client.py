@@ -86,13 +86,13 @@ class ReferenceClient:
         """Set a Java system property; it holds for all sessions."""
         self.call({"client": "", "operation": "property", "name": name, "value": value})
 
-    def call(self, request: Mapping[str, object]) -> Any:
+    def call(self, request: Mapping[str, object], *, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """Send one request and wait for its answer; raises JavaClientError."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
-        answer = json.loads(self._read_line())
+        answer = json.loads(self._read_line(timeout_s))
         if "error" in answer:
             raise JavaClientError(answer["error"], answer["message"])
         return answer["result"]
@@ -111,13 +111,13 @@ class ReferenceClient:
             process.stdin.close()
             process.wait(ANSWER_TIMEOUT_S)
 
-    def _read_line(self) -> bytes:
+    def _read_line(self, timeout_s: float) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         line = b""
         while not line.endswith(b"\n"):
-            readable, _, _ = select.select([descriptor], [], [], ANSWER_TIMEOUT_S)
+            readable, _, _ = select.select([descriptor], [], [], timeout_s)
             part = os.read(descriptor, 65536) if readable else b""
             if not part:
                 raise AssertionError(f"the Java client is silent; its log: {self._log.read_text()[-2000:]}")

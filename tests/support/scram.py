@@ -127,13 +127,22 @@ def challenged(
 
 
 def prove(
-    mechanism: ScramMechanism, client_first: bytes, server_first: bytes, password: str, extensions: str = ""
+    mechanism: ScramMechanism,
+    client_first: bytes,
+    server_first: bytes,
+    password: str,
+    extensions: str = "",
+    *,
+    before_nonce: str = "",
 ) -> bytes:
-    """Make a client-final by RFC 5802 for any client-first; `extensions` is `,name=value` ... or empty."""
+    """Make a client-final by RFC 5802 for any client-first; `extensions` is `,name=value` ... or empty.
+
+    `before_nonce` is for what does not belong there.
+    """
     gs2_flag, authorization_id, bare = client_first.split(b",", 2)
     gs2_header = b",".join((gs2_flag, authorization_id, b""))
     nonce, salt, iterations = (part[2:] for part in server_first.split(b",")[:3])
-    without_proof = b"c=" + base64.b64encode(gs2_header) + b",r=" + nonce + extensions.encode()
+    without_proof = b"c=" + base64.b64encode(gs2_header) + b",r=" + before_nonce.encode() + nonce + extensions.encode()
     auth_message = b",".join((bare, server_first, without_proof))
     keys = derive_keys(mechanism, password, base64.b64decode(salt), int(iterations))
     return without_proof + b",p=" + base64.b64encode(client_proof(mechanism, keys, auth_message))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from kafka_dt.zookeeper.errors import (
     ConnectionLost,
@@ -53,24 +54,24 @@ class ZnodesInMemory:
         """Have the connection break over the next multi."""
         self._losses.append(carried_out)
 
-    async def get_many(self, paths: Sequence[str]) -> list[Znode | ZooKeeperError]:
+    async def get_many(
+        self, paths: Sequence[str], *, arrived: Callable[[list[Znode | ZooKeeperError], None], Any]
+    ) -> Any:
         await self._check()
         if self._old_server:
             self.hung_up = True
             raise RequestRefused("UnimplementedError")
         self.reads += 1
-        return [self._read(path) for path in paths]
+        return arrived([self._read(path) for path in paths], None)
 
-    async def get(self, path: str) -> Znode:
+    async def get(self, path: str, *, arrived: Callable[[Znode | None, ZooKeeperError | None], Any]) -> Any:
         await self._check()
         if self.hung_up:
             asyncio.get_running_loop().call_soon(setattr, self, "hung_up", False)
             raise ConnectionLost("the server hung up", sent=True)
         self.reads += 1
         znode = self._read(path)
-        if isinstance(znode, ZooKeeperError):
-            raise znode
-        return znode
+        return arrived(None, znode) if isinstance(znode, ZooKeeperError) else arrived(znode, None)
 
     async def children(self, path: str) -> list[str]:
         await self._check()

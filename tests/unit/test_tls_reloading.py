@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -76,15 +77,12 @@ def test_a_broken_file_is_told_once_and_the_old_context_stays(key_store: Path, b
     assert reloading.refresh()
 
 
-def test_a_change_while_the_files_are_read_at_the_start_is_seen(
-    key_store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slow(_settings: dict[str, str]) -> ssl.SSLContext:
+def test_a_change_while_the_files_are_read_at_the_start_is_seen(key_store: Path) -> None:
+    def slow(_settings: Mapping[str, str]) -> ssl.SSLContext:
         os.utime(key_store, ns=(1, 1))
         return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
-    monkeypatch.setattr("kafka_dt.tls.reloading.server_context", slow)
-    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)}, slow)
     assert reloading.refresh()
 
 

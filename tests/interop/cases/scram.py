@@ -264,6 +264,9 @@ def last_messages() -> Iterator[Case]:
     }
     for what, final in wrong.items():
         yield Case(f"client-final: {what}", logging_in(final=final), AT_LAST)
+    yield Case(
+        "client-final: the client's nonce twice", logging_in(final=lambda a: a.final(a.text(NONCE + a.nonce))), LET_IN
+    )
     let_in: dict[str, MakeFinal] = {
         "more before the nonce": lambda a: a.final(a.text(nonce=b"x" + a.nonce)),
         "c= of another header": lambda a: a.final(a.text(binding=base64.b64encode(b"y,,"))),

@@ -1,20 +1,28 @@
-"""One real cluster of two brokers without ZooKeeper, and one gateway before it, for all tests of this folder.
+"""One real cluster of two brokers without ZooKeeper, and two gateways before it, for all tests of this folder.
 
-The gateway logs in upstream with tokens of its clients' principals. Upstream, User:alice may use topics, groups and
-transactional ids that begin with `alice-`; nobody else may do anything until a test says so. A test makes its own
-topics, and leaves all brokers running.
+`gateway` logs in upstream with tokens of its clients' principals, `small_gateway` with the users of a file. Upstream,
+User:alice may use topics, groups and transactional ids that begin with `alice-`; nobody else may do anything until a
+test says so. A test makes its own topics, and leaves both brokers running.
+
+Sessions upstream are short: connections that live for longer are logged in again, in all tests.
+
+The tests of this folder are run one after the other, whatever the order of the others, so that the cluster ends with
+the last of them. Those marked `soak` are for `make soak`.
 
     KAFKA_DT_TEST_UPSTREAM     the release of the cluster: 4.x (default) or 3.9
+    KAFKA_DT_TEST_SOAK         anything: the tests marked `soak` are run as well
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import ssl
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import pytest
 
@@ -22,7 +30,18 @@ from kafka_dt.client import DelegationToken
 from kafka_dt.security.acls import PatternType, ResourceType
 from kafka_dt.tls import client_context
 from tests.interop.conftest import unavailable
-from tests.support.gateway import PORTS, Gateway, gated_listener, gateway_properties, names_listener
+from tests.support.broker import USERS
+from tests.support.client_config import plain
+from tests.support.gateway import (
+    IDENTITY,
+    IDENTITY_FILE,
+    PORTS,
+    Gateway,
+    gated_listener,
+    gateway_properties,
+    names_listener,
+    sessions_listener,
+)
 from tests.support.java import Java
 from tests.support.java_tools import KafkaTools
 from tests.support.kraft import RELEASES, KraftCluster
@@ -37,49 +56,117 @@ RELEASE: Final = os.environ.get("KAFKA_DT_TEST_UPSTREAM", "4.x")
 ALICES: Final = "alice-"
 HOST_NAME: Final = "broker-{id}.gateway.test"
 """How the listener with TLS names the brokers."""
+SESSION_MS: Final = 6_000
+"""How long sessions last upstream, but for those of PLAIN: longer than any client here lets answers wait."""
+PLAIN_SESSION_MS: Final = 2_500
+IDLE_MS: Final = 3_000
+"""`connections.max.idle.ms` of `small_gateway`."""
+MAX_CONNECTIONS: Final = 18
+"""... and its `max.connections`."""
+MAX_CONNECTIONS_PER_IP: Final = 12
 
 
-@pytest.fixture(scope="session")
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not os.environ.get("KAFKA_DT_TEST_SOAK"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    ours = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    if ours:
+        first = items.index(ours[0])
+        others = [item for item in items[first:] if item not in ours]
+        items[first:] = [*ours, *others]
+
+
+@pytest.fixture(scope="package")
 def cluster(
     java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KraftCluster]:
     """Two brokers; the first is the controller as well and is left alone."""
     bundles = RELEASES[RELEASE]
     classpath = tuple(jar for bundle in bundles for jar in classpath_of(bundle))
-    with KraftCluster(tmp_path_factory.mktemp("kraft"), java=java, classpath=classpath) as running:
+    sessions = {
+        "connections.max.reauth.ms": SESSION_MS,
+        "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": PLAIN_SESSION_MS,
+    }
+    with KraftCluster(tmp_path_factory.mktemp("kraft"), java=java, classpath=classpath, overrides=sessions) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def gateway_connect(zookeeper_connect: str) -> str:
     """`zookeeper.connect` of the gateways."""
     return make_chroot(zookeeper_connect.partition("/")[0], "gateway")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def signer() -> Identity:
     """Who signs the certificate of the gateway."""
     return authority("Root")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def gateway(
     cluster: KraftCluster, gateway_connect: str, signer: Identity, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Gateway]:
-    """The gateway, with a listener whose clients see names, and one whose connections a test can cut."""
+    """The gateway of two workers, with a listener whose clients see names, one whose connections a test can cut, and
+    one with short sessions."""
     folder = tmp_path_factory.mktemp("gateway")
     certificate = leaf(f"*.{HOST_NAME.partition('.')[2]}", signer)
     key_store = folder / "gateway.pem"
     key_store.touch(mode=0o600)
     key_store.write_text(certificate.key_pem() + certificate.chain_pem)
-    base = free_ports(2 * PORTS)
+    base = free_ports(3 * PORTS)
+    gated, sessions = base + PORTS, base + 2 * PORTS
     properties = gateway_properties(gateway_connect, cluster, base)
-    properties |= names_listener(HOST_NAME, key_store) | gated_listener(base + PORTS)
-    properties["listeners"] = f"{properties['listeners']},SASL_SSL://127.0.0.1:0,GATED://127.0.0.1:{base + PORTS}"
+    properties |= names_listener(HOST_NAME, key_store) | gated_listener(gated) | sessions_listener(sessions)
+    more = f"SASL_SSL://127.0.0.1:0,GATED://127.0.0.1:{gated},SESSIONS://127.0.0.1:{sessions}"
+    properties["listeners"] = f"{properties['listeners']},{more}"
     with Gateway(folder, properties, name="gateway") as running:
         running.port_base = base
         yield running
     running.check_log()
+
+
+class GatewayMaker(Protocol):
+    def __call__(self, name: str, **overrides: object) -> contextlib.AbstractContextManager[Gateway]: ...
+
+
+@pytest.fixture(scope="package")
+def other_gateway(
+    cluster: KraftCluster, gateway_connect: str, tmp_path_factory: pytest.TempPathFactory
+) -> GatewayMaker:
+    """Starts another gateway, of one worker, on the tokens of the first; settings may be taken away with None."""
+
+    @contextlib.contextmanager
+    def start(name: str, **overrides: object) -> Iterator[Gateway]:
+        base = free_ports(PORTS)
+        properties = gateway_properties(gateway_connect, cluster, base) | {"kafka.dt.workers": 1} | overrides
+        present = {key: value for key, value in properties.items() if value is not None}
+        with Gateway(tmp_path_factory.mktemp(name), present, name=name) as running:
+            running.port_base = base
+            yield running
+        running.check_log()
+
+    return start
+
+
+@pytest.fixture(scope="package")
+def small_gateway(other_gateway: GatewayMaker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway that has a user upstream for alice alone, by PLAIN, and is soon tired of its clients."""
+    file = tmp_path_factory.mktemp("identities") / "identities.jaas"
+    file.touch(mode=0o600)
+    login = plain("alice", USERS["alice"])["sasl.jaas.config"]
+    file.write_text(f'"User:alice" {{ {login} }};\n')
+    settings = {
+        IDENTITY: "mapped",
+        IDENTITY_FILE: file,
+        "connections.max.idle.ms": IDLE_MS,
+        "max.connections": MAX_CONNECTIONS,
+        "max.connections.per.ip": MAX_CONNECTIONS_PER_IP,
+    }
+    with other_gateway("small-gateway", **settings) as running:
+        yield running
 
 
 @pytest.fixture
@@ -100,7 +187,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", everything_here)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def operator(cluster: KraftCluster) -> Operator:
     """Who allows things upstream, past the gateway."""
     operator = Operator(cluster)
@@ -130,21 +217,21 @@ def group() -> str:
     return f"{ALICES}{uuid.uuid4().hex}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def alice(gateway: Gateway, operator: Operator) -> DelegationToken:  # noqa: ARG001 - who gives her permissions
     """A token of alice's."""
     return gateway.make_token("alice")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bob(gateway: Gateway) -> DelegationToken:
     """A token of bob's."""
     return gateway.make_token("bob")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def records(kafka_4x: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordsClient]:
-    """The Java producer and consumer of the newest release."""
+    """The Java producer and consumers of the newest release."""
     if not kafka_4x.java.has_compiler:
         unavailable(f"{kafka_4x.java.executable} has no compiler, the Java client is started from source")
     log = tmp_path_factory.mktemp("records-client") / "java.log"

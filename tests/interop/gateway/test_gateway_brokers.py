@@ -56,6 +56,7 @@ async def test_brokers_and_what_they_speak_are_known_when_it_has_started(cluster
             assert "metadata.version" in names(own.finalized_features)
 
 
+@pytest.mark.soak
 async def test_a_broker_that_stops_has_gone_and_is_back_when_it_has_started(cluster: KraftCluster) -> None:
     changes: list[tuple[set[int], set[int]]] = []
     async with following(cluster) as brokers:

@@ -14,6 +14,7 @@ import kafka
 import pytest
 
 from kafka_dt.client import DelegationToken
+from tests.interop.conftest import unavailable
 from tests.interop.gateway.conftest import RELEASE
 from tests.support.client_config import TokenLogin, token
 from tests.support.gateway import Gateway
@@ -40,7 +41,7 @@ def login(gateway: Gateway, alice: DelegationToken) -> dict[str, str]:
 def test_a_java_producer_and_a_group_of_java_consumers(
     records: RecordsClient, login: dict[str, str], topic: str, group: str, protocol: str
 ) -> None:
-    assert records.send(login, topic, COUNT) == COUNT
+    assert records.send(login, topic, COUNT).acknowledged == COUNT
     member = {**login, "group.id": group, "group.protocol": protocol}
     assert records.read(member, topic, COUNT) == ALL
     # The group has committed what it has read: its next member finds only what came since.
@@ -114,8 +115,9 @@ def test_confluent_kafka(gateway: Gateway, alice: DelegationToken, topic: str, g
     assert ReadBack.gathered((each.partition(), each.key(), each.value()) for each in found) == ALL
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 def test_kcat(gateway: Gateway, alice: DelegationToken, topic: str, tmp_path: Path) -> None:
+    if shutil.which("kcat") is None:
+        unavailable("kcat is not installed")
     settings = tmp_path / "kcat.conf"
     settings.touch(mode=0o600)
     settings.write_text("".join(f"{key}={text}\n" for key, text in gateway.settings(alice, "confluent").items()))

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Protocol
 
 import aiokafka
 import aiokafka.errors
@@ -14,12 +10,10 @@ import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.security.acls import ResourceType
-from tests.support.broker import USERS
-from tests.support.client_config import plain
-from tests.support.gateway import IDENTITY, IDENTITY_FILE, PORTS, UPSTREAM, Gateway, gateway_properties, service_login
+from tests.interop.gateway.conftest import GatewayMaker
+from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login
 from tests.support.kraft import GATEWAY, KraftCluster
 from tests.support.kraft_operator import Operator
-from tests.support.ports import free_ports
 from tests.support.raw import EXPIRE, METADATA, RawConnection, ms
 from tests.support.waiting import eventually
 
@@ -91,31 +85,11 @@ def test_a_revoked_token_ends_its_connections_here_and_upstream(gateway: Gateway
             eventually(lambda: not opened & gateway.sockets_to(cluster.sasl), within_s=WITHIN_S)
 
 
-class GatewayMaker(Protocol):
-    def __call__(self, **overrides: object) -> contextlib.AbstractContextManager[Gateway]: ...
-
-
-@pytest.fixture
-def other_gateway(cluster: KraftCluster, gateway_connect: str, tmp_path: Path) -> GatewayMaker:
-    """Starts another gateway, on the tokens of the first; settings may be taken away with None."""
-
-    @contextlib.contextmanager
-    def start(**overrides: object) -> Iterator[Gateway]:
-        base = free_ports(PORTS)
-        properties = gateway_properties(gateway_connect, cluster, base) | {"kafka.dt.workers": 1} | overrides
-        present = {key: value for key, value in properties.items() if value is not None}
-        with Gateway(tmp_path, present, name="other-gateway") as running:
-            running.port_base = base
-            yield running
-        running.check_log()
-
-    return start
-
-
+@pytest.mark.soak
 async def test_everybody_may_be_the_gateway_itself(
     other_gateway: GatewayMaker, bob: DelegationToken, operator: Operator
 ) -> None:
-    with other_gateway(**{IDENTITY: "service"}) as gateway:
+    with other_gateway("service", **{IDENTITY: "service"}) as gateway:
         await produce(gateway, bob, operator.make_topic("for-the-gateway", 1, 2))
 
 
@@ -124,20 +98,15 @@ async def test_nobody_may_be_anybody_where_upstream_has_no_logins(
 ) -> None:
     plaintext: dict[str, object] = {f"{UPSTREAM}.{key}": None for key in service_login()}
     plaintext |= {IDENTITY: "none", f"{UPSTREAM}.bootstrap.servers": cluster.plaintext}
-    with other_gateway(**plaintext) as gateway:
+    with other_gateway("none", **plaintext) as gateway:
         await produce(gateway, bob, operator.make_topic("for-nobody", 1, 2))
 
 
 async def test_a_file_may_say_who_is_whom(
-    other_gateway: GatewayMaker, alice: DelegationToken, bob: DelegationToken, topic: str, tmp_path: Path
+    small_gateway: Gateway, alice: DelegationToken, bob: DelegationToken, topic: str
 ) -> None:
-    file = tmp_path / "identities.jaas"
-    file.touch(mode=0o600)
-    login = plain("alice", USERS["alice"])["sasl.jaas.config"]
-    file.write_text(f'"User:alice" {{ {login} }};\n')
-    with other_gateway(**{IDENTITY: "mapped", IDENTITY_FILE: file}) as gateway:
-        await produce(gateway, alice, topic)
-        assert await consume(gateway, alice, topic) == list(range(COUNT))
-        with gateway.connect_by_token(bob) as nobody:
-            nobody.request(METADATA, 1, topics=())
-            assert nobody.closed()
+    await produce(small_gateway, alice, topic)
+    assert await consume(small_gateway, alice, topic) == list(range(COUNT))
+    with small_gateway.connect_by_token(bob) as nobody:
+        nobody.request(METADATA, 1, topics=())
+        assert nobody.closed()

@@ -23,7 +23,7 @@ from kafka_dt.client import (
 )
 from kafka_dt.config import ConfigError, UpstreamIdentity
 from kafka_dt.gateway.connecting import Connector, identities_for
-from kafka_dt.gateway.identities import NoIdentity, OneForAll, UpstreamLogin
+from kafka_dt.gateway.identities import REFUSED_MS, NoIdentity, OneForAll, UpstreamLogin
 from kafka_dt.gateway.mapped import MappedIdentities
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Exchange, Upstream
@@ -194,6 +194,57 @@ async def test_the_same_login_is_not_tried_twice(broker: ScriptedServer) -> None
     with pytest.raises(LoginFailed):
         await connect(broker, Given(login("wrong"), login("wrong")))
     assert broker.connections == 1
+
+
+async def test_a_login_that_was_refused_is_not_tried_again_for_some_seconds(broker: ScriptedServer) -> None:
+    steps = Steps()
+    wrong = [login("wrong")] * 100
+    connector = Connector(settings(broker), Given(*wrong), now_ms=lambda: steps.now_ms, sleep=steps.sleep)
+
+    async def connect() -> Upstream:
+        return await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())
+
+    for _ in range(10):
+        with pytest.raises(LoginFailed, match="Invalid username or password"):
+            await connect()
+        steps.now_ms += REFUSED_MS // 10
+    assert broker.connections == 1
+    broker.users["alice"] = "wrong"
+    (await connect()).abort()
+    assert broker.connections == 2
+
+
+async def test_a_login_that_one_broker_refuses_is_tried_at_the_others(broker: ScriptedServer) -> None:
+    other = ScriptedServer(users={"alice": "new"})
+    connector = Connector(settings(broker), Given(*[login("new")] * 4))
+
+    async def connect(to: ScriptedServer) -> Upstream:
+        return await connector.connect(ALICE, lambda: parse_addresses(to.address), Silent())
+
+    async with other.running():
+        for _ in range(2):
+            with pytest.raises(LoginFailed):
+                await connect(broker)
+            (await connect(other)).abort()
+    assert (broker.connections, other.connections) == (1, 2)
+
+
+async def test_another_login_of_the_same_principal_is_tried_at_once(broker: ScriptedServer) -> None:
+    identities = Given(login("old"), login("old"), login("wonder"))
+    connector = Connector(settings(broker), identities)
+    with pytest.raises(LoginFailed):
+        await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())
+    (await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())).abort()
+    assert broker.connections == 2
+
+
+async def test_the_keys_of_a_password_are_derived_once(broker: ScriptedServer) -> None:
+    connector = Connector(settings(broker), OneForAll(login("wonder", mechanism="SCRAM-SHA-512").credentials))
+    for _ in range(3):
+        (await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())).abort()
+    assert broker.logins == ["alice"] * 3
+    remembered = connector._derive.cache_info()
+    assert (remembered.misses, remembered.hits) == (1, 2)
 
 
 async def test_a_mechanism_that_the_broker_does_not_take_is_nothing_that_passes(broker: ScriptedServer) -> None:

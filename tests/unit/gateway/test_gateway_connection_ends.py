@@ -14,6 +14,7 @@ import uvloop
 
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol, Settings
 from kafka_dt.gateway import connection as gateway_connection
+from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.security.login import Identity, LoggedIn
 from kafka_dt.server.admission import Admission
 from kafka_dt.server.listener import OpenListener, bind
@@ -196,6 +197,33 @@ async def test_an_answer_that_is_due_keeps_no_connection_that_is_idle() -> None:
     shell.connection.last_received = 0.0
     upstream.answer(1)
     assert shell.connection.last_received > 0.0, "who gets answers is not idle"
+
+
+async def test_logins_upstream_keep_no_connection_that_is_idle() -> None:
+    shell = GatewayShell()
+    shell.connector.login_due_ms = NOW
+    steps = 3
+
+    async def relogin(exchange: Exchange) -> None:
+        for number in range(steps):
+            await exchange(number, b"login")
+
+    shell.connector.relogin = relogin
+    shell.send(request(JOIN_GROUP, 99))
+    upstream = await shell.upstream()
+    upstream.answer(99)
+    shell.connection.last_received = 0.0
+    for number in range(steps):
+        await until(lambda: upstream.written.count(b"login") == number + 1)  # noqa: B023
+        upstream.answer(number)
+    await turns()
+    assert shell.gateway._upstream_task is None
+    assert shell.connection.last_received == 0.0
+    shell.send(request(JOIN_GROUP, 100))
+    await turns()
+    shell.connection.last_received = 0.0
+    upstream.answer(100)
+    assert shell.connection.last_received > 0.0
 
 
 async def test_an_idle_connection_that_is_closed_ends_upstream_though_the_client_does_not_read() -> None:

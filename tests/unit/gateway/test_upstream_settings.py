@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import cast
+
 import pytest
 
-from kafka_dt.client import Address, Credentials, SecurityProtocol
+from kafka_dt.client import Address, ConnectionLost, Credentials, SecurityProtocol
 from kafka_dt.config import ConfigError, UpstreamIdentity, from_properties, gateway_settings, listeners
+from kafka_dt.gateway.upstream import Upstream, UpstreamListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.tls import server_context
 from protocol.sasl import ScramMechanism
+from tests.support.scripted_server import ScriptedServer
+from tests.support.tls_material import Identity, authority, leaf
 
 UPSTREAM = "kafka.dt.gateway.upstream."
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -29,6 +36,80 @@ def made(**changes: str) -> UpstreamSettings:
     gateway = gateway_settings(settings, listeners(settings))
     assert gateway is not None
     return UpstreamSettings.of(gateway)
+
+
+CERTIFIED = {
+    "security.protocol": "SSL",
+    "ssl.truststore.type": "PEM",
+    "ssl.keystore.type": "PEM",
+    "identity": "service",
+}
+
+
+@pytest.fixture
+def signer() -> Identity:
+    return authority("Root")
+
+
+@pytest.fixture
+def stores(tmp_path: Path, signer: Identity) -> dict[str, str]:
+    """Settings of a gateway that shows a certificate, with the files that they name."""
+    trust, key = tmp_path / "trust.pem", tmp_path / "key.pem"
+    trust.write_text(signer.certificate_pem)
+    write(str(key), store(leaf("gateway", authority("Unknown"))))
+    return {"ssl.truststore.location": str(trust), "ssl.keystore.location": str(key)}
+
+
+def store(identity: Identity) -> str:
+    return identity.key_pem() + identity.chain_pem
+
+
+def write(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+async def test_renewed_certificates_are_shown_from_then_on(stores: dict[str, str], signer: Identity) -> None:
+    server = leaf("localhost", signer)
+    asking = server_context(
+        {
+            "ssl.keystore.key": server.key_pem(),
+            "ssl.keystore.certificate.chain": server.chain_pem,
+            "ssl.truststore.certificates": signer.certificate_pem,
+            "ssl.client.auth": "required",
+        }
+    )
+    async with ScriptedServer().running(asking) as broker:
+        settings = made(**CERTIFIED, **stores, **{"bootstrap.servers": broker.address})
+
+        async def opened() -> None:
+            address = settings.client.bootstrap_servers[0]
+            (await Upstream.open(address, settings, None, cast("UpstreamListener", None))).abort()
+
+        with pytest.raises(ConnectionLost):
+            await opened()
+        write(stores["ssl.keystore.location"], store(leaf("gateway", signer)))
+        await settings.refresh_certificates()
+        await opened()
+
+
+async def test_certificates_that_cannot_be_used_change_nothing(
+    stores: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = made(**CERTIFIED, **stores)
+    before = settings.client.tls
+    assert before is not None
+    write(stores["ssl.keystore.location"], "nonsense")
+    for _ in range(2):
+        await settings.refresh_certificates()
+    assert settings.client.tls is before
+    (line,) = caplog.messages
+    assert f"{UPSTREAM}ssl.keystore.location" in line
+
+
+async def test_without_tls_there_are_no_certificates_to_look_at() -> None:
+    settings = made()
+    await settings.refresh_certificates()
+    assert settings.client.tls is None
 
 
 def test_the_settings_become_those_of_a_client() -> None:

@@ -220,6 +220,43 @@ def test_a_produce_begins_when_its_acks_are_there_and_not_before(version: int) -
     assert stream.take() + stream.take() == data[:acks_end]
 
 
+@given(
+    st.lists(
+        st.builds(
+            produce,
+            st.sampled_from([2, 3, 8, 9, 13]),
+            st.sampled_from([0, 1]),
+            client_id=st.sampled_from([None, b"a", b"b"]),
+            transactional_id=st.sampled_from([None, b"", b"t"]),
+            tags=st.sampled_from([(), (b"tag",)]),
+        ),
+        max_size=6,
+    ).map(lambda contents: contents * 2)
+)
+def test_acks_are_those_of_each_produce_whatever_the_one_before_was(contents: list[bytes]) -> None:
+    alone = []
+    for each in contents:
+        stream = RequestStream(LIMIT)
+        stream.receive_data(frame(each))
+        alone.append(stream.next_start())
+    together = RequestStream(LIMIT)
+    together.receive_data(b"".join(map(frame, contents)))
+    for expected in alone:
+        assert together.next_start() == expected
+        together.take()
+
+
+def test_a_produce_that_begins_like_the_last_one_and_ends_before_its_acks_is_malformed() -> None:
+    usual = frame(produce(9, 1))
+    stream = RequestStream(LIMIT)
+    stream.receive_data(usual)
+    stream.next_start()
+    stream.take()
+    stream.receive_data((len(usual) - 4 - 4 - 2).to_bytes(4) + usual[4:])
+    with pytest.raises(MalformedMessage, match="it ends early"):
+        stream.next_start()
+
+
 @pytest.mark.parametrize("version", [2, 8, 13])
 def test_the_longest_names_stand_before_acks(version: int) -> None:
     stream = RequestStream(LIMIT)

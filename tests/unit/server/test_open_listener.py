@@ -119,6 +119,16 @@ async def test_an_idle_connection_is_closed_and_one_that_speaks_is_not() -> None
         await ended(speaking)
 
 
+async def test_clients_that_come_while_the_worker_is_busy_wait_in_the_kernel() -> None:
+    async with opened() as world:
+        clients = [socket.create_connection((HOST, world.port), timeout=0.5) for _ in range(200)]
+        assert len(world.listener) == 0, "nothing was accepted meanwhile"
+        while len(world.listener) < len(clients):  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+        for client in clients:
+            client.close()
+
+
 async def test_a_negative_idle_time_keeps_connections() -> None:
     async with opened(max_idle_ms=-1) as world:
         client = await world.client()

@@ -219,6 +219,19 @@ async def test_while_cut_off_known_tokens_are_found_and_described_until_they_are
         await node.manager.describe(ALICE, None, nothing_more)
 
 
+async def test_after_an_outage_a_lookup_waits_for_the_news(cluster: Cluster, nodes: tuple[Node, Node]) -> None:
+    first, second = nodes
+    kept, revoked = await create(first), await create(first)
+    second.store.deliver()
+    await first.manager.expire(ALICE, revoked.hmac, -1)
+
+    second.store.stale_ms = cluster.limits.max_staleness_ms + 1
+    with pytest.raises(StoreUnavailable):
+        second.manager.find(kept.token.token_id)
+    lookups = (second.manager.lookup(each.token.token_id) for each in (kept, revoked))
+    assert await asyncio.gather(*lookups) == [kept, None]
+
+
 async def test_revocations_can_be_told_from_other_changes(nodes: tuple[Node, Node]) -> None:
     first, second = nodes
     heard: list[tuple[str, bool]] = []

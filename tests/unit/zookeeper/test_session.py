@@ -76,6 +76,18 @@ async def test_a_client_that_ends_is_started_again_each_time(monkeypatch: pytest
         await eventually(lambda: server.connections > 4)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_refused_login_explains_what_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "RESTART_DELAY_S", 0.01)
+    server = Server(CONNECTED, AUTH_FAILED)
+    async with session_with(server) as (session, _):
+        await eventually(lambda: "refuses the login" in session.trouble)
+        server.answers = (CONNECTED, UNFORESEEN)
+        seen = server.connections
+        await eventually(lambda: server.connections > seen + 2)
+        assert "refuses the login" in session.trouble
+
+
 async def test_an_end_before_its_start_is_noticed_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is busy while the client is started again and ends again."""
     monkeypatch.setattr(session_module, "RESTART_DELAY_S", 0.01)

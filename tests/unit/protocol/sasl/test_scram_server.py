@@ -101,6 +101,31 @@ def test_the_proof_covers_what_was_sent_in_the_order_it_was_sent(first: bytes, e
     assert isinstance(server.step(prove(SHA_256, first, challenge, "secret", extensions)), Success)
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("extensions", ["", ",a=b"])
+def test_an_old_librdkafka_may_say_its_nonce_twice(mechanism: ScramMechanism, extensions: str) -> None:
+    known = credential(mechanism, "secret")
+    server, challenge = challenged(mechanism, FIRST, known)
+    final = prove(mechanism, FIRST, challenge, "secret", extensions, before_nonce=CLIENT_NONCE)
+    assert isinstance(server.step(final), Success)
+    server, challenge = challenged(mechanism, FIRST, known)
+    assert isinstance(server.step(prove(mechanism, FIRST, challenge, "other", before_nonce=CLIENT_NONCE)), Failure)
+
+
+@pytest.mark.parametrize("more", ["x", CLIENT_NONCE * 2, CLIENT_NONCE[:-1], CLIENT_NONCE + SERVER_NONCE, SERVER_NONCE])
+def test_nothing_else_may_stand_before_the_nonce(more: str) -> None:
+    server, challenge = challenged(SHA_256, FIRST, credential(SHA_256, "secret"))
+    assert isinstance(server.step(prove(SHA_256, FIRST, challenge, "secret", before_nonce=more)), Failure)
+
+
+def test_the_nonce_of_another_exchange_does_not_pass() -> None:
+    known = credential(SHA_256, "secret")
+    _, challenge = challenged(SHA_256, FIRST, known)
+    final = prove(SHA_256, FIRST, challenge, "secret", before_nonce=CLIENT_NONCE)
+    server, _ = challenged(SHA_256, FIRST, known, SERVER_NONCE[::-1])
+    assert isinstance(server.step(final), Failure)
+
+
 def test_an_authorization_id_is_compared_as_a_name_not_as_it_is_escaped() -> None:
     request = ScramServer(SHA_256, SERVER_NONCE).step(b"n,a=a=2Cb,n=a=2Cb,r=x")
     assert request == CredentialRequest("a,b")
