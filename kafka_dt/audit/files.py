@@ -5,7 +5,8 @@
 
 Who reads takes what ends in `.jsonl` and never sees half a file or half a line. A file that a crash has left open is
 finished by the next start of its node: cut after its last whole line and renamed. Who writes holds a lock on the file
-(flock), so that one of several nodes in a folder does not finish the files of another that lives.
+(flock), so that one of several nodes in a folder does not finish the files of another that lives. A file that could
+not be completed, because its folder was away for a moment, is finished as soon as it can be.
 
 What was written survives a crash of the process at once, and one of the machine after `SYNC_SECONDS`. A line is written
 whole or not at all: what a full disk cuts off is taken back.
@@ -75,6 +76,7 @@ class EventFiles:
         self._now_ms = now_ms
         self._monotonic = monotonic
         self._file: LineFile | None = None
+        self._left_open = False
 
     @property
     def name(self) -> str:
@@ -83,9 +85,9 @@ class EventFiles:
 
     def open(self) -> None:
         """Finish what a crash of this node has left open."""
+        self._left_open = True
         with _named_failures():
-            for path in self._own(OPEN):
-                finish(path)
+            self._finish_left()
             self._remove_old()
 
     def write(self, lines: Sequence[bytes]) -> None:
@@ -94,19 +96,19 @@ class EventFiles:
         with _named_failures():
             if self._file is not None and self._file.size + len(data) > self._limits.file_bytes:
                 self._complete()
-            if self._file is None:
-                self._file = LineFile.create(self._paths(), self._monotonic())
             try:
-                self._file.append(data, self._monotonic())
+                self._append(data)
             except OSError:
-                self._take_back(self._file)
+                with suppress(OSError):
+                    self._remove_old()  # if the disk is full, there is no other time for it
                 raise
 
     def tend(self) -> float | None:
         """Sync and roll what is due; gives the seconds until that is so again."""
-        if self._file is None:
-            return None
         with _named_failures():
+            self._finish_left()
+            if self._file is None:
+                return None
             now = self._monotonic()
             roll_due = self._file.begun + self._limits.roll_ms / 1000
             if now >= roll_due:
@@ -123,20 +125,42 @@ class EventFiles:
         with _named_failures():
             if self._file is not None:
                 self._complete()
+            self._finish_left()
+
+    def _append(self, data: bytes) -> None:
+        if self._file is None:
+            self._file = LineFile.create(self._paths(), self._monotonic())
+        try:
+            self._file.append(data, self._monotonic())
+        except OSError:
+            self._take_back(self._file)
+            raise
 
     def _complete(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            file.complete()
+            try:
+                file.complete()
+            except OSError:
+                self._left_open = True
+                raise
             self._remove_old()
 
     def _take_back(self, file: LineFile) -> None:
-        """Cut off what was written of a batch; where that fails too, the next start of the node does it."""
+        """Cut off what was written of a batch; where that fails too, it is done when the file is finished."""
         try:
             file.cut()
         except OSError:
             self._file = None
+            self._left_open = True
             file.close()
+
+    def _finish_left(self) -> None:
+        """Finish what a crash of this node, or a failure, has left open."""
+        if self._left_open:
+            for path in self._own(OPEN):
+                finish(path)
+            self._left_open = False
 
     def _paths(self) -> Iterator[Path]:
         started = datetime.fromtimestamp(self._now_ms() / 1000, UTC)

@@ -53,8 +53,10 @@ class LineFile:
             except FileExistsError:
                 continue
             if _lock(descriptor, partial):
-                return cls(descriptor, path, begun)
-            os.close(descriptor)  # another worker that starts took it for one that was left
+                if not path.exists():
+                    return cls(descriptor, path, begun)
+                partial.unlink()  # another node of our name has just completed one that was called the same
+            os.close(descriptor)  # or another worker that starts took ours for one that was left
         raise AssertionError("paths end")
 
     def append(self, data: bytes, now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -139,6 +140,54 @@ def test_a_folder_that_is_gone_is_told_and_used_when_it_is_back(tmp_path: Path, 
     assert len(names(folder)) == 1
 
 
+def test_a_full_disk_does_not_keep_what_is_old(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock, retention_ms=10 * DAY_MS)
+    sink.open()
+    sink.write([b"0123\n"])
+    old = aged(tmp_path, "audit-kdt1-0-20261101T000000Z-0.jsonl", days=20)
+    with files_of_at_most(8), pytest.raises(SinkFailed, match="File too large"):
+        sink.write([b"4567\n"])
+    assert not old.exists()
+    sink.close()
+
+
+def test_a_file_that_could_not_be_completed_is_finished_when_it_can_be(tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    sink = files(folder, clock, roll_ms=5000)
+    sink.write([b"1\n"])
+    folder.rename(tmp_path / "elsewhere")
+    clock.seconds += 5
+    for _ in range(2):
+        with pytest.raises(SinkFailed, match="No such file"):
+            sink.tend()
+    (tmp_path / "elsewhere").rename(folder)
+    assert sink.tend() is None
+    assert names(folder) == ["audit-kdt1-0-20261121T174416Z-0.jsonl"]
+    assert (folder / names(folder)[0]).read_bytes() == b"1\n"
+
+
+def test_what_could_not_be_completed_at_the_end_of_a_file_is_finished_though_others_are_written(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = files(tmp_path, clock, file_bytes=1024)
+    sink.write([b"1\n"])
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(SinkFailed, match="Input/output error"):
+        sink.write([b"x" * 1024 + b"\n"])
+    monkeypatch.undo()
+    sink.write([b"2\n"])
+    assert len([name for name in names(tmp_path) if name.endswith(OPEN)]) == 2
+    sink.tend()
+    assert len([name for name in names(tmp_path) if name.endswith(OPEN)]) == 1
+    sink.close()
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"1\n", b"2\n"]
+
+
 # After a crash
 
 
@@ -203,6 +252,25 @@ def test_two_nodes_of_one_name_do_not_write_to_one_file(tmp_path: Path, clock: C
         sink.write([b"%d\n" % number])
     for sink in sinks:
         sink.close()
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"0\n", b"1\n"]
+
+
+def test_a_file_that_another_node_of_the_name_has_just_completed_stays(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sinks = [files(tmp_path, clock), files(tmp_path, clock)]
+    sinks[0].write([b"0\n"])
+    there = Path.exists
+
+    def seen_too_early(path: Path) -> bool:
+        monkeypatch.undo()
+        found = there(path)
+        sinks[0].close()
+        return found
+
+    monkeypatch.setattr(Path, "exists", seen_too_early)
+    sinks[1].write([b"1\n"])
+    sinks[1].close()
     assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"0\n", b"1\n"]
 
 
