@@ -9,9 +9,9 @@
 There is one for each connection, and none where nothing is written down. A login that just stops, because the client
 goes away, is no event.
 
-Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions). So a
-login of somebody who has not said it waits for that: at most `SOFTWARE_SECONDS`, and not beyond a request that is an
-event.
+Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions), and
+who logs in by certificate has not said anything by then. So a login of somebody who has not said it waits for that: at
+most `SOFTWARE_SECONDS`, and not beyond a request that is an event.
 
 Source: docs/audit.md.
 """
@@ -65,13 +65,13 @@ class ConnectionAudit:
         self._connection = recorder.connection()
         self._mechanism: str | None = None
         self._token_id: str | None = None
-        self._waiting: tuple[int, LoggedIn] | None = None
+        self._waiting: tuple[int, Principal, Facts] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def certified(self, principal: Principal) -> None:
         """Write down that a certificate made the client somebody."""
         self._mechanism = CERTIFICATE
-        self._recorder.record(EventType.LOGIN, Outcome.OK, self._session(principal))
+        self._wait_for_software(principal, Facts())
 
     def certificate_refused(self) -> None:
         """Write down that nobody can be made of a certificate."""
@@ -121,7 +121,14 @@ class ConnectionAudit:
 
     def _logged_in(self, outcome: LoggedIn) -> None:
         self._mechanism, self._token_id = outcome.identity.mechanism, outcome.identity.token_id
-        self._waiting = (self._recorder.now_ms(), outcome)
+        token = outcome.token
+        facts = Facts()
+        if token is not None:
+            facts = Facts(token_id=token.token_id, owner=str(token.owner), requester=str(token.requester))
+        self._wait_for_software(outcome.identity.principal, facts)
+
+    def _wait_for_software(self, principal: Principal, facts: Facts) -> None:
+        self._waiting = (self._recorder.now_ms(), principal, facts)
         if self._machine.client_software is not None:
             self._settle()
         else:
@@ -131,16 +138,11 @@ class ConnectionAudit:
         """Write down the login that waits, if one does."""
         if self._waiting is None:
             return
-        (time_ms, outcome), self._waiting = self._waiting, None
+        (time_ms, principal, facts), self._waiting = self._waiting, None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        token = outcome.token
-        facts = Facts()
-        if token is not None:
-            facts = Facts(token_id=token.token_id, owner=str(token.owner), requester=str(token.requester))
-        origin = self._session(outcome.identity.principal)
-        self._recorder.record(EventType.LOGIN, Outcome.OK, origin, time_ms=time_ms, **facts)
+        self._recorder.record(EventType.LOGIN, Outcome.OK, self._session(principal), time_ms=time_ms, **facts)
 
     def _refused(self, refused: Refused) -> None:
         name, token = refused.name, refused.token

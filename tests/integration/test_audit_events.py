@@ -354,10 +354,9 @@ async def test_certificates_are_logins(zookeeper_connect: str, tmp_path: Path) -
     strangers = leaf("alice", authority("Another root"), subject_of("CN=Alice,OU=People,O=Example"))
     properties = server_properties(zookeeper_connect) | tls.properties | people | folder.properties()
     with KafkaDt(tmp_path / "server", properties) as server:
-        with RawConnection(server.address("SSL"), tls.context(tls.alice)) as connection:
-            connection.ask(18, 0)
-        with RawConnection(server.address("SSL"), tls.context(tls.stranger)) as connection:
-            connection.ask(18, 0)
+        for identity in (tls.alice, tls.stranger):
+            with RawConnection(server.address("SSL"), tls.context(identity)) as connection:
+                connection.ask(18, 3, client_software_name="a-library", client_software_version="1.2")
         for identity in (None, strangers):
             # With TLS 1.3 the client hears of the refusal only when it reads.
             with (
@@ -370,6 +369,7 @@ async def test_certificates_are_logins(zookeeper_connect: str, tmp_path: Path) -
         for principal in ("User:alice", STRANGER):
             (event,) = folder.wait_for(1, type="login", outcome="ok", listener="SSL", principal=principal)
             assert told(event, "mechanism", "by_token") == {"mechanism": "SSL", "by_token": False}
+            assert told(event, "client_id", "client_software") == {"client_id": "raw", "client_software": "a-library"}
         refused = folder.wait_for(2, type="login", outcome="refused", listener="SSL")
         assert [event["reason"] for event in refused] == ["wrong_credentials"] * 2
         assert all(event["client_address"] == "127.0.0.1" for event in refused)

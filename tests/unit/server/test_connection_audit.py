@@ -248,11 +248,24 @@ async def test_who_says_nothing_or_needs_no_login_is_no_event(log: RecordedEvent
     assert log.told() == []
 
 
-async def test_a_certificate_is_a_login(log: RecordedEvents) -> None:
-    shell(log, listener=SSL, certified=lambda _: ALICE)
+async def test_a_certificate_is_a_login_of_a_client_that_says_next_what_it_is(log: RecordedEvents) -> None:
+    connection = shell(log, listener=SSL, certified=lambda _: ALICE)
+    assert log.told() == []
+    connection.ask(ApiKey.API_VERSIONS, 3, client_software_name="librdkafka", client_software_version="2.5.0")
     (event,) = log.told()
     assert (event["type"], event["outcome"], event["principal"]) == ("login", "ok", "User:alice")
     assert (event["mechanism"], event["by_token"], event["listener"]) == ("SSL", False, "SSL")
+    assert (event["client_id"], event["client_software"], event["client_software_version"]) == (
+        "test",
+        "librdkafka",
+        "2.5.0",
+    )
+
+
+async def test_a_certificate_is_a_login_though_nothing_follows(log: RecordedEvents) -> None:
+    shell(log, listener=SSL, certified=lambda _: ALICE).connection.connection_lost(None)
+    (event,) = log.told()
+    assert (event["outcome"], event["mechanism"], event["principal"]) == ("ok", "SSL", "User:alice")
 
 
 async def test_who_shows_no_certificate_and_need_not_has_not_logged_in(log: RecordedEvents) -> None:
