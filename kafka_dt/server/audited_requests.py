@@ -15,6 +15,7 @@ Source: docs/audit.md; KIP-48, KIP-140, KIP-554.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import DelegationToken, Keyring, StoreUnavailable, Token
 from protocol import ApiKey, RemoteProtocolError
 from protocol.times import from_timestamp
+
+_LOG = logging.getLogger(__name__)
 
 _Told = Iterator[tuple[ErrorCode, Facts]]
 """What became of a request or a part of one: the error, `none` for success, and the facts."""
@@ -92,8 +95,11 @@ class AuditedRequests:
         except Exception:
             self._record(api.kind, context, ErrorCode.unknown_server_error, {})
             raise
-        for code, facts in api.told(self._tokens, context, body, answer, token):
-            self._record(api.kind, context, code, facts)
+        try:
+            for code, facts in api.told(self._tokens, context, body, answer, token):
+                self._record(api.kind, context, code, facts)
+        except Exception:  # noqa: BLE001 - what was done is done, and the client has to hear of it
+            _LOG.exception("What became of a request of API %d could not be written down", context.header.api_key)
         return answer
 
     def _record(self, kind: EventType, context: RequestContext, code: ErrorCode, facts: Facts) -> None:

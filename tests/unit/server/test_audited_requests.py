@@ -336,6 +336,19 @@ async def test_a_request_that_fails_is_told_and_fails_all_the_same(
     assert server.told() == [{"type": "tokens_described", "outcome": "refused", "reason": reason}]
 
 
+async def test_what_cannot_be_written_down_was_done_all_the_same(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = object()
+
+    async def odd(_context: RequestContext, _body: Any) -> Any:
+        return answer
+
+    server.handler = server.audited(odd)
+    assert await server.ask(ALICE, DESCRIBE, owners=None) is answer
+    assert "could not be written down" in caplog.text
+
+
 async def test_other_requests_are_no_events(server: Server) -> None:
     element = {"resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1}
     values = element | {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
