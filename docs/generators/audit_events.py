@@ -86,12 +86,14 @@ _REASONS: Final = {
 _MIDDLE: Final = """
 
 The client of a refused login is told what it always was: as little as possible. The reason is for the event alone.
-Java's clients say what they are just after the login; its event waits for that, up to a second, and has the time of the
-login.
+Java's clients say what they are just after the login, and so does everybody who logs in by certificate; the event waits
+for that, up to a second, and has the time of the login.
 
 A login that just stops, because the client goes away, is no event; nor is anybody on a PLAINTEXT listener, or without a
 certificate on an SSL listener, for there is no login. Of requests only those above are events. The bulk commands
-(`token expire-all`, `keys ...`) work on ZooKeeper past the nodes, as brokers do, and have a report of their own.
+(`token expire-all`, `keys ...`) work on ZooKeeper past the nodes, as brokers do, and have a report of their own. A node
+that is started with another secret key than the last time has not changed it: there is no event, but the `key_id` of
+the tokens that it makes tells.
 
 A [gateway](how-to/gateway.md) has the events of its logins and of the tokens that are made at it. ACLs, SCRAM users and
 everything else that it passes on are the cluster's to write down.
@@ -132,7 +134,8 @@ Each worker writes a file of its own, `audit-<node>-<worker>-<start in UTC>-<n>.
 when it is complete: when it would grow beyond `kafka.dt.audit.log.file.bytes`, is older than
 `kafka.dt.audit.log.roll.ms`, or the node ends. So whoever reads only `*.jsonl` never sees half a file or half a line,
 and sees events at most that much later. Complete files are never touched again but by
-`kafka.dt.audit.log.retention.ms`, which is off by default: take them away, or set it.
+`kafka.dt.audit.log.retention.ms`, which is off by default: take them away, or set it. A full disk does not keep what it
+says may go.
 
 A file that a crash has left `.open` is finished by the next start of a node of the same name in the same folder: what
 follows its last whole line is cut off, and it is renamed. In containers, where the name of the host changes, set
@@ -162,6 +165,8 @@ were lost so far, and when it is over.
 | a worker is killed | what it had not written: the last {linger} ms, or the buffer where writing failed |
 | the machine stops | the last {sync} s of the files; of the topic what its `acks` allow |
 | the folder is full, the brokers are away | nothing, as long as the buffer lasts |
+
+Who reads the events can see a loss, too: without one, the numbers at the end of a worker's ids have no gap.
 
 ## What is never in an event
 
