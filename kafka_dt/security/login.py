@@ -27,6 +27,7 @@ from kafka_dt.tokens import Principal, Token, has_token_id_form
 from protocol.errors import LocalProtocolError
 from protocol.sasl import (
     TOKENAUTH,
+    BearerRejected,
     Challenge,
     CredentialRequest,
     DigestServer,
@@ -112,6 +113,8 @@ class Login:
 
     identity: Identity | None = None
     """Whom the last successful login made the connection's owner."""
+    foregone: Refused | None = None
+    """What the exchange under way can only come to, though the client has still to say a word: many never say it."""
 
     def __init__(
         self,
@@ -139,6 +142,7 @@ class Login:
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
         self._mechanism = Mechanism(mechanism)
+        self.foregone = None
         self._subject = None
         self._claim = Claim.USER
         self._name = ""
@@ -163,6 +167,7 @@ class Login:
         """
         if self._mechanism is Mechanism.GSSAPI:
             return self._run_kerberos(message)
+        self.foregone = None
         outcome = self._running().step(message)
         match outcome:
             case CredentialRequest():
@@ -216,6 +221,8 @@ class Login:
 
     def _take_verdict(self, judgement: Judgement) -> LoginOutcome:
         self._bearer_expiry_ms = judgement.expiry_timestamp_ms
+        if isinstance(judgement.verdict, BearerRejected):
+            self.foregone = self._refused(judgement.verdict.detail)
         return self._conclude(self._running().resume(judgement.verdict))
 
     async def _look_up(self, name: str) -> LoginOutcome:

@@ -147,7 +147,7 @@ class ClientConnection(asyncio.Protocol):
         del exc  # that a client is gone is nothing to report
         self._closing = True
         if self._audit is not None:
-            self._audit.lost()
+            self._audit.lost(self._login.foregone)
         self._leave_session()
         self._services.closed(self)
 

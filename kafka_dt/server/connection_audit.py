@@ -4,10 +4,11 @@
     audit.concluded(outcome)        # a login has ended, one way or the other
     audit.heard()                   # something was received
     audit.origin()                  # where its requests come from
-    audit.closing(), audit.lost()   # the connection is being closed; it is no more
+    audit.closing()                 # the connection is being closed
+    audit.lost(foregone)            # it is no more
 
 There is one for each connection, and none where nothing is written down. A login that just stops, because the client
-goes away, is no event.
+goes away, is no event, unless it was clear by then that it is refused.
 
 Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions), and
 who logs in by certificate has not said anything by then. So a login of somebody who has not said it waits for that: at
@@ -95,9 +96,15 @@ class ConnectionAudit:
         if self._waiting is not None and self._machine.client_software is not None:
             self._settle()
 
-    def lost(self) -> None:
-        """Write down the login that waits; nothing more will be heard."""
+    def lost(self, foregone: Refused | None) -> None:
+        """Write down what waits; nothing more will be heard.
+
+        Args:
+            foregone: how the login under way would have ended; None without one, or if nobody knows.
+        """
         self._settle()
+        if foregone is not None and self._machine.login_fault is None:
+            self._refused(foregone)
 
     def closing(self) -> None:
         """Write down a login that ends with the connection, before its mechanism could end it."""

@@ -197,8 +197,13 @@ async def test_logins_by_bearer_token(zookeeper_connect: str, tmp_path: Path) ->
             connection.handshake("OAUTHBEARER")
             connection.authenticate(f"n,,\x01auth=Bearer {expired}\x01\x01".encode())
             connection.authenticate(b"\x01")
-        (accepted,) = folder.wait_for(1, type="login", outcome="ok")
         (refused,) = folder.wait_for(1, type="login", outcome="refused")
+        with RawConnection(server.sasl) as connection:
+            connection.handshake("OAUTHBEARER")
+            connection.authenticate(f"n,,\x01auth=Bearer {expired}\x01\x01".encode())
+        (accepted,) = folder.wait_for(1, type="login", outcome="ok")
+        _, gone = folder.wait_for(2, type="login", outcome="refused")
+    assert told(gone, "mechanism", "reason") == told(refused, "mechanism", "reason")
     assert told(accepted, "mechanism", "principal") == {"mechanism": "OAUTHBEARER", "principal": "User:alice"}
     assert told(refused, "mechanism", "reason") == {"mechanism": "OAUTHBEARER", "reason": "wrong_credentials"}
     assert good not in folder.text()

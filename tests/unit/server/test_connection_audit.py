@@ -161,6 +161,19 @@ async def test_a_login_that_goes_on_is_no_event(log: RecordedEvents) -> None:
     assert log.told() == []
 
 
+async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log: RecordedEvents) -> None:
+    rejected = Refused("m", "d", "", Mechanism.OAUTHBEARER)
+    for more in ((), (b"GET / HTTP/1.1\r\n\r\n",)):
+        login = StubLogin(Challenge(b"{}"), later=False, foregone=rejected)
+        connection = Shell(listener=SASL, new_login=lambda _, login=login: login, recorder=log.recorder)
+        log_in(connection)
+        for sent in more:
+            connection.send(sent)
+        connection.connection.connection_lost(None)
+        (event,) = log.told()
+        assert event["reason"] == ("broken_exchange" if more else "wrong_credentials")
+
+
 @pytest.mark.parametrize(
     ("refused", "expected"),
     [

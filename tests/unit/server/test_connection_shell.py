@@ -13,7 +13,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
-from kafka_dt.security.login import Identity, LoggedIn, LoginOutcome
+from kafka_dt.security.login import Identity, LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.connection import EVENTS_IN_A_ROW, READ_AHEAD_BYTES
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -251,6 +251,7 @@ class StubLogin:
     outcome: LoginOutcome | Exception
     later: bool
     identity: Identity | None = None
+    foregone: Refused | None = None
 
     def begin(self, mechanism: str) -> None:
         assert mechanism == "PLAIN"
