@@ -486,10 +486,21 @@ async def test_a_session_by_bearer_token_ends_when_the_setting_says_so(world: Wo
 async def test_a_bearer_token_that_is_refused_is_told_in_two_steps(world: World) -> None:
     login = world.login()
     assert await bearer(login, unsigned_token(exp=1)) == Challenge(b'{"status": "invalid_token"}')
+    foregone = login.foregone
+    assert foregone is not None
     outcome = await evaluated(login, b"\x01")
     assert isinstance(outcome, Refused)
     assert outcome.message == '{"status": "invalid_token"}'
     assert "expired" in outcome.detail
+    assert (foregone.detail, foregone.reason) == (outcome.detail, outcome.reason)
+    assert login.foregone is None
+
+
+async def test_a_refused_bearer_token_is_forgotten_with_the_next_login(world: World) -> None:
+    login = world.login()
+    await bearer(login, unsigned_token(exp=1))
+    assert isinstance(await bearer(login, unsigned_token()), LoggedIn)
+    assert login.foregone is None
 
 
 async def test_a_bearer_token_may_not_change_the_principal(world: World) -> None:
