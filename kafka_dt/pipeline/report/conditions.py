@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 INSTANT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss 'UTC'"
 """How evidence shows an instant."""
+_LONGEST: Final = 120
+"""Characters of a name in evidence; clients choose some, and a node takes thousands."""
 TOKEN_EVENTS: Final = (
     EventType.LOGIN,
     EventType.TOKEN_CREATED,
@@ -69,8 +71,17 @@ def as_text(instant: Column) -> Column:
     return F.date_format(instant, INSTANT_FORMAT)
 
 
+def first_of(values: Column, limit: int = 5) -> Column:
+    """Show the first values of an array as text; long ones are cut."""
+    return F.array_join(F.transform(F.slice(values, 1, limit), _cut), ", ")
+
+
 def some(values: Column, limit: int = 5) -> Column:
     """Show the first values of a sorted array as text, and that there are more of them."""
-    shown = F.array_join(F.slice(values, 1, limit), ", ")
+    shown = first_of(values, limit)
     more = F.when(F.size(values) > limit, F.concat(F.lit(" and "), F.size(values) - limit, F.lit(" more")))
     return F.concat(shown, F.coalesce(more, F.lit("")))
+
+
+def _cut(text: Column) -> Column:
+    return F.when(F.length(text) > _LONGEST, F.concat(F.substring(text, 1, _LONGEST), F.lit("…"))).otherwise(text)

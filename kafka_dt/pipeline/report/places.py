@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 """Of a client that does not say what it is."""
+_LONGEST: Final = 200
+"""Characters of a client id or a name that count. Clients choose them, and the time that a regular expression takes for
+a long one grows with the square of its length."""
 _IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
 _MAPPED: Final = r"^::ffff:(?=[0-9.]+$)"
 """What stands before an IPv4 address on a socket for both."""
@@ -42,14 +45,14 @@ def subnet(address: Column) -> Column:
 
 def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
-    words = F.regexp_replace(F.lower(client_id), _WITH_DIGIT, "#")
+    words = F.regexp_replace(F.lower(F.substring(client_id, 1, _LONGEST)), _WITH_DIGIT, "#")
     joined = F.regexp_replace(words, _REPEATED, "#")
     return F.coalesce(F.regexp_replace(joined, _POD_SUFFIX, "#"), F.lit(UNKNOWN))
 
 
 def software(name: Column) -> Column:
     """Give what a client calls its library, `unknown` if it does not."""
-    return F.coalesce(name, F.lit(UNKNOWN))
+    return F.coalesce(F.substring(name, 1, _LONGEST), F.lit(UNKNOWN))
 
 
 def _groups(ipv6: Column) -> Column:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.alive import Role, alive_over_time
 from kafka_dt.pipeline.report.collecting import alive_series
+from kafka_dt.pipeline.report.conditions import some
 from kafka_dt.pipeline.report.contents import OTHER
 from kafka_dt.pipeline.report.places import client_shape, subnet
 from kafka_dt.pipeline.report.timeline import Timeline
@@ -28,6 +29,7 @@ SHAPES = {
     "consumer-orders-12": "consumer-orders-#",
     "spark-executor-3f2a9c1e-aa01-4c44-9b1e-0123456789ab-17": "spark-executor-#",
     "Console": "console",
+    "x" * 16_000: "x" * 200,
     "": "",
 }
 
@@ -65,6 +67,12 @@ def test_client_ids_are_compared_without_what_each_start_changes(spark: SparkSes
     rows = spark.createDataFrame([(text,) for text in SHAPES], "client string")
     found = {row[0]: row[1] for row in rows.select("client", client_shape(F.col("client"))).collect()}
     assert found == SHAPES
+
+
+def test_evidence_shows_the_first_names_and_of_long_ones_the_beginning(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(["a", "b" * 121],), (["c"] * 7,), ([],)], "names array<string>")
+    shown = [row[0] for row in rows.select(some(F.col("names"))).collect()]
+    assert shown == [f"a, {'b' * 120}…", "c, c, c, c, c and 2 more", ""]
 
 
 def test_living_tokens_are_those_that_began_and_did_not_end(spark: SparkSession) -> None:

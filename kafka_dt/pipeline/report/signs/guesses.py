@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report import places
-from kafka_dt.pipeline.report.conditions import of_type, some
+from kafka_dt.pipeline.report.conditions import first_of, of_type, some
 from kafka_dt.pipeline.report.signs.rows import finding
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.thresholds import Thresholds
     from kafka_dt.pipeline.report.store import Work
 
-_EXAMPLES: Final = 5
 _HOUR_S: Final = 3600
 _DAY_S: Final = 24 * _HOUR_S
 _NEIGHBOURS: Final = 2
@@ -132,6 +131,6 @@ def _findings(bursts: DataFrame) -> DataFrame:
             ("usual for this address", F.concat_ws(" in ", F.round("usual", 2), F.col("within"))),
             ("attempts", F.col("events")),
             ("clients", some(F.col("clients"))),
-            ("ids, for example", F.array_join(F.slice("examples", 1, _EXAMPLES), ", ")),
+            ("ids, for example", first_of(F.col("examples"))),
         ],
     )

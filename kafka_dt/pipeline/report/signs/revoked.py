@@ -8,7 +8,7 @@ Tokens that end by age are not looked at: their jobs try again for a while, and 
 ended at a later time and renewed before is not revoked.
 
 Not seen: a thief who notices that the token is of no use and does not try again, and one whose last try comes within
-the clock skew.
+the clock skew. Nor is a token that was ended where no event is written: by `kafka-dt token expire-all`, or at a broker.
 
 Only tokens with a late attempt are looked up in the events, and there are few of them.
 """
@@ -48,10 +48,9 @@ def used_after_revocation(events: DataFrame, usage: DataFrame, lives: DataFrame,
 
 
 def _attempts(events: DataFrame, tried: DataFrame, usage: DataFrame) -> DataFrame:
-    """Give the logins with the ids of some tokens, and whether each came from a network of before."""
-    before = (
-        usage.join(tried, "token_id", "left_semi").select("token_id", "subnet", F.lit(True).alias("known")).distinct()
-    )
+    """Give the logins with the ids of some tokens, and whether each came from a network of before the revocation."""
+    used_before = usage.join(tried, "token_id").where(F.col("first_seen") <= F.col("revoked_at"))
+    before = used_before.select("token_id", "subnet", F.lit(True).alias("known")).distinct()
     logins = events.where(of_type(EventType.LOGIN) & F.col("token_id").isNotNull()).select(
         "token_id",
         "time",
