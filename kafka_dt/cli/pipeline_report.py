@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.reporting import Made
 
 _MOST_STEPS: Final = 10
+_TEN_YEARS_H: Final = 10 * 366 * 24
 _SHOWN: Final = 10
 """How many findings the table has."""
 
@@ -44,9 +45,16 @@ class _Instant(click.ParamType[datetime]):
             return value
         try:
             instant = datetime.fromisoformat(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             self.fail(f"{value!r} is not ISO 8601, like 2026-11-21T08:00:00Z.", param, ctx)
         return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, hours: float) -> timedelta:
+    try:
+        return timedelta(hours=hours)
+    except ValueError as error:  # nan is in any range
+        raise click.BadParameter(f"{hours} is no number of hours.") from error
 
 
 @click.command()
@@ -80,18 +88,18 @@ class _Instant(click.ParamType[datetime]):
 )
 @click.option(
     "--expiring-within",
-    "expiring_hours",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, min_open=True, max=_TEN_YEARS_H),
     default=2.0,
+    callback=_duration,
     show_default=True,
     metavar="HOURS",
     help="Tokens that end within are about to expire.",
 )
 @click.option(
     "--unused-for",
-    "unused_hours",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(min=0, max=_TEN_YEARS_H),
     default=6.0,
+    callback=_duration,
     show_default=True,
     metavar="HOURS",
     help="Living tokens that had no login for so long are never used; ended ones always.",
@@ -113,8 +121,8 @@ def report(  # noqa: PLR0917 - click gives them by name
     owner: str | None,
     address: str | None,
     steps: int,
-    expiring_hours: float,
-    unused_hours: float,
+    expiring_within: timedelta,
+    unused_for: timedelta,
     output: Output,
     master: str | None,
     conf: Mapping[str, str],
@@ -132,7 +140,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     from kafka_dt.pipeline.report.reporting import report as make_report  # noqa: PLC0415
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
-    settings = _settings(at, owner, address, steps, expiring_hours, unused_hours)
+    settings = _settings(at, owner, address, steps, expiring_within, unused_for)
     with started("report", master, conf) as spark, one_line(OSError), Steps().step("Reading the table") as step:
         made = make_report(
             spark,
@@ -154,15 +162,15 @@ def _settings(  # noqa: PLR0917 - as the options come
     owner: str | None,
     address: str | None,
     steps: int,
-    expiring_hours: float,
-    unused_hours: float,
+    expiring_within: timedelta,
+    unused_for: timedelta,
 ) -> Settings:
     from kafka_dt.pipeline.report.analysis import Settings  # noqa: PLC0415
     from kafka_dt.pipeline.report.blast import Start  # noqa: PLC0415
     from kafka_dt.pipeline.report.contents import Lines  # noqa: PLC0415
 
     start = Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None
-    lines = Lines(expiring_within=timedelta(hours=expiring_hours), unused_for=timedelta(hours=unused_hours))
+    lines = Lines(expiring_within=expiring_within, unused_for=unused_for)
     return Settings(at=at, lines=lines, start=start, steps=steps)
 
 
@@ -182,7 +190,7 @@ def _summary(made: Made) -> dict[str, Any]:
         "findings": whole["findings"],
     }
     if contents.blast is not None:
-        summary["exposed"] = _exposed(contents)
+        summary["exposed"] = contents.blast.exposed
     return summary
 
 
@@ -198,15 +206,6 @@ def _numbers(contents: Contents) -> dict[str, int]:
     }
 
 
-def _exposed(contents: Contents) -> dict[str, int]:
-    """Count what a blast radius exposes, by type; the start itself is not counted."""
-    exposed: dict[str, int] = {}
-    for each in contents.blast.counts if contents.blast else ():
-        if each.exposed and each.step:
-            exposed[each.type] = exposed.get(each.type, 0) + each.count
-    return exposed
-
-
 def _write_table(made: Made) -> None:
     contents = made.contents
     click.echo(f"as of            {contents.at:%Y-%m-%d %H:%M:%S} UTC")
@@ -219,7 +218,7 @@ def _write_table(made: Made) -> None:
     if (more := contents.finding_total - _SHOWN) > 0:
         click.echo(f"  and {more:,} more")
     if contents.blast is not None:
-        exposed = ", ".join(f"{count:,} x {what}" for what, count in _exposed(contents).items()) or "nothing"
+        exposed = ", ".join(f"{count:,} x {what}" for what, count in contents.blast.exposed.items()) or "nothing"
         click.echo(f"{'blast radius':16} {ascii_name(contents.blast.start)} exposes {exposed}")
     click.echo(f"{'page':16} {made.page}")
     click.echo(f"{'JSON':16} {made.document}")

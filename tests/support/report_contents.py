@@ -123,12 +123,13 @@ def _blast() -> Blast:
         steps=4,
         counts=(
             ReachedCount(0, "principal", True, 1),
-            ReachedCount(1, "token", True, 7),
+            ReachedCount(1, "token", True, 7, ended=3),
             ReachedCount(2, "address", False, 9),
         ),
         reached=(
             Reached("principal", HOSTILE, 0, exposed=True, path=()),
-            Reached("token", "t" * 22, 1, exposed=True, path=(Hop("owns", "token", "t" * 22),)),
+            Reached("token", "t" * 22, 1, exposed=True, path=(Hop("owns", "token", "t" * 22),), alive=True),
+            Reached("token", "e" * 22, 1, exposed=True, path=(Hop("owns", "token", "e" * 22),), alive=False),
             Reached(
                 "address",
                 "10.0.0.7",

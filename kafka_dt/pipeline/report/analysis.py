@@ -18,7 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.pipeline.report.activity import activity
 from kafka_dt.pipeline.report.alive import alive_over_time
 from kafka_dt.pipeline.report.attention import TokenList, attention
-from kafka_dt.pipeline.report.blast import DEFAULT_STEPS, Start, blast_radius, reachable_logins
+from kafka_dt.pipeline.report.blast import (
+    DEFAULT_STEPS,
+    Start,
+    blast_radius,
+    is_named,
+    reachable_logins,
+    with_alive,
+)
 from kafka_dt.pipeline.report.collecting import Counted, alive_series, blast, listings, rows_of
 from kafka_dt.pipeline.report.conditions import until
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
@@ -143,10 +150,11 @@ class Analysis:
     def _blast(self, lives: DataFrame, usage: DataFrame, start: Start) -> Blast:
         self._progress("Following the blast radius")
         steps = self._settings.steps
-        radius = self._keep(Output.BLAST_RADIUS, blast_radius(lives, usage, start, steps, self._store.work))
+        followed = blast_radius(lives, usage, start, steps, self._store.work)
+        radius = self._keep(Output.BLAST_RADIUS, with_alive(followed, lives, self._at))
         logins = self._keep(Output.REACHABLE_LOGINS, reachable_logins(usage, radius))
         found = blast(radius, logins, start, steps)
-        if not found.counts:
+        if not found.counts and not is_named(self._events, start):
             raise NotInTable(start.node)
         return found
 

@@ -1,6 +1,7 @@
 """The blast radius: what somebody could reach who has an owner's credentials, or a machine.
 
     radius = blast_radius(lives, usage, Start.owner("User:alice"), steps=4, work=store.work)
+    radius = with_alive(radius, lives, at)
     logins = reachable_logins(usage, radius)
 
 It goes from the start along the edges of `edges.py`, step by step, and keeps of each thing the shortest way there. A
@@ -20,20 +21,32 @@ Source: docs/how-to/pipeline-report.md
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.edges import NodeType, edges, gives
+from kafka_dt.pipeline.report.lives import alive_at
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.store import Work
 
 DEFAULT_STEPS: Final = 4
 _PATH: Final = "array<struct<relation: string, type: string, node: string>>"
+_NAMED_IN: Final[Mapping[NodeType, tuple[str, ...]]] = {
+    NodeType.ADDRESS: ("client_address",),
+    NodeType.PRINCIPAL: ("principal", "owner", "requester"),
+    NodeType.TOKEN: ("token_id",),
+}
+"""Columns of the events that name one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,31 @@ def blast_radius(lives: DataFrame, usage: DataFrame, start: Start, steps: int, w
         .agg(best)
         .select("type", "node", (~F.col("best.hidden")).alias("exposed"), "best.step", "best.path")
     )
+
+
+def with_alive(radius: DataFrame, lives: DataFrame, at: datetime) -> DataFrame:
+    """Say of each token whether it lives, in the column `alive`; it is null of everything else.
+
+    Args:
+        radius: as `blast_radius` makes it.
+        lives: as `lives.token_lives` makes them.
+        at: the instant of the report.
+    """
+    tokens = lives.select(
+        F.lit(NodeType.TOKEN.value).alias("type"), F.col("token_id").alias("node"), alive_at(at).alias("alive")
+    )
+    return radius.join(tokens, ["type", "node"], "left")
+
+
+def is_named(events: DataFrame, start: Start) -> bool:
+    """Whether any event names the start; one that is named and reaches nothing has only been refused.
+
+    Args:
+        events: of the table, up to the instant of the report.
+        start: where a blast radius begins.
+    """
+    named = reduce(or_, (F.col(column) == start.node for column in _NAMED_IN[start.type]))
+    return not events.where(named).isEmpty()
 
 
 def reachable_logins(usage: DataFrame, radius: DataFrame) -> DataFrame:

@@ -150,8 +150,11 @@ def listings(attention: DataFrame) -> Mapping[str, Listing]:
 
 def blast(radius: DataFrame, logins: DataFrame, start: Start, steps: int) -> Blast:
     """Collect `blast.blast_radius` and `blast.reachable_logins`."""
-    counts = radius.groupBy("step", "type", "exposed").agg(F.count("*").alias("count"))
-    nearest = radius.orderBy(F.desc("exposed"), "step", "type", "node").limit(ROWS)
+    ended = ~F.coalesce("alive", F.lit(True))
+    counts = radius.groupBy("step", "type", "exposed").agg(
+        F.count("*").alias("count"), F.count(F.when(ended, 1)).alias("ended")
+    )
+    nearest = radius.orderBy(F.desc("exposed"), ended, "step", "type", "node").limit(ROWS)
     latest = logins.orderBy(F.desc("last_seen"), "address", "token_id").limit(ROWS)
     total = logins.agg(F.coalesce(F.sum("logins"), F.lit(0)).alias("total"))
     return Blast(

@@ -93,6 +93,8 @@ class Reached:
     step: int
     exposed: bool
     path: tuple[Hop, ...]
+    alive: bool | None = None
+    """Whether a token lives; None: it is no token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class ReachedCount:
     type: str
     exposed: bool
     count: int
+    ended: int = 0
+    """How many of them are tokens that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +132,20 @@ class Blast:
     """How far was looked."""
     counts: tuple[ReachedCount, ...]
     reached: tuple[Reached, ...]
-    """The nearest and the exposed first."""
+    """The exposed first, of these what has not ended, and then the nearest."""
     logins: tuple[ReachableLogin, ...]
     """The latest first."""
     login_total: int
     """How many logins there are in all rows."""
+
+    @property
+    def exposed(self) -> dict[str, int]:
+        """How much of each type is exposed and good for something; the start itself is not counted."""
+        found: dict[str, int] = {}
+        for each in self.counts:
+            if each.exposed and each.step and each.count > each.ended:
+                found[each.type] = found.get(each.type, 0) + each.count - each.ended
+        return found
 
 
 @dataclass(frozen=True, slots=True)

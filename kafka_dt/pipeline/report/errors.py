@@ -3,6 +3,7 @@
 PipelineError
   NoEvents              the table has no event up to the instant of the report
   NotInTable            nothing in the table is about the start of a blast radius
+  OutputTaken           something else is where the Parquet output would go
   ReportFailed          Spark could not do it; `reason` is its own, in one line
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from kafka_dt.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
 
@@ -33,6 +35,18 @@ class NotInTable(PipelineError):
             f"nothing in the table is about {start!r}: owners are written like User:alice, addresses as nodes see them"
         )
         self.start = start
+
+
+class OutputTaken(PipelineError):
+    """What would be replaced is no earlier report."""
+
+    def __init__(self, root: str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"{root} has {', '.join(names)}, which no report has made and this one would replace: "
+            "name another place with --parquet"
+        )
+        self.root = root
+        self.names = names
 
 
 class ReportFailed(PipelineError):

@@ -3,8 +3,8 @@
     made = report(spark, Table("/data/audit"), Path("/reports/today"), Settings(), progress=print, now=now)
     made.page    # /reports/today/report.html
 
-The page comes last: if it is there, everything is. Page and JSON are written on the driver's machine, each whole or not
-at all, and readable for their owner only: they tell who has which token where. The Parquet output may be elsewhere.
+The page comes last; an earlier one stays until then. Page and JSON are written on the driver's machine, each whole or
+not at all, and readable for their owner only: they tell who has which token where. The Parquet output may be elsewhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from kafka_dt.files import replace_file
@@ -74,19 +74,22 @@ def report(
         NoTable: there is none.
         NoEvents: it has nothing up to the instant of the report.
         NotInTable: it has nothing about the start of the blast radius.
+        OutputTaken: something else is where the Parquet output would go.
         ReportFailed: Spark could not do it.
         OSError: `to` cannot be written.
     """
     to = to.resolve()
     to.mkdir(parents=True, exist_ok=True)
-    events, quarantined = table.events(spark), _quarantined(spark, table)
-    store = Store(spark, parquet or f"file://{to / PARQUET}")
     try:
-        contents = Analysis(events, settings, store, progress).contents(now, quarantined=quarantined, table=table.path)
-    except (PySparkException, Py4JJavaError) as error:
+        events, quarantined = table.events(spark), _quarantined(spark, table)
+        store = Store(spark, parquet or f"file://{to / PARQUET}")
+        try:
+            analysis = Analysis(events, settings, store, progress)
+            contents = analysis.contents(now, quarantined=quarantined, table=table.path)
+        finally:
+            store.clear_work()
+    except (PySparkException, Py4JError) as error:
         raise ReportFailed(_reason(error)) from error
-    finally:
-        store.clear_work()
     progress("Writing the page")
     document, page = to / DOCUMENT, to / PAGE
     replace_file(document, as_json(contents))
@@ -94,7 +97,7 @@ def report(
     return Made(contents, page, document, store.root)
 
 
-def _reason(error: PySparkException | Py4JJavaError) -> str:
+def _reason(error: PySparkException | Py4JError) -> str:
     """Give Spark's reason in one line."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).partition("\n")[0]

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.pipeline.parquet import write_parquet
+from kafka_dt.pipeline.report.errors import OutputTaken
 from kafka_dt.pipeline.storage import Storage
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     Work = Callable[[str, DataFrame], DataFrame]
     """`Store.work`."""
 
+_MARK: Final = "_made_by_kafka_dt"
+"""Says that the folders beside it are a report's, and may be replaced."""
 _WORK: Final = "_work"
 """What is needed for a while only; readers of Parquet pass over names that begin with `_`."""
 
@@ -60,7 +63,15 @@ class Store:
         """The URI of the directory."""
 
     def begin(self) -> None:
-        """Delete what an earlier report has left; other things in the directory stay."""
+        """Delete what an earlier report has left; other things in the directory stay.
+
+        Raises:
+            OutputTaken: it has a directory of the name of an output, and no report has made it.
+        """
+        if not self._storage.exists(_MARK):
+            if taken := [name.value for name in Output if self._storage.exists(name)]:
+                raise OutputTaken(self.root, taken)
+            self._storage.write_document(_MARK, {"made_by": "kafka-dt pipeline report"})
         for name in (_WORK, *Output):
             self._storage.delete(name)
 

@@ -17,8 +17,9 @@ from click.testing import CliRunner, Result
 
 from kafka_dt.cli.pipeline_report import report
 from kafka_dt.pipeline.findings import IncidentKind
-from kafka_dt.pipeline.report.blast import Start, blast_radius, reachable_logins
+from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
 from kafka_dt.pipeline.report.collecting import rows_of
+from kafka_dt.pipeline.table import Table
 from tests.support import stories_of_theft as stories
 
 if TYPE_CHECKING:
@@ -182,8 +183,26 @@ def test_a_machine_exposes_who_logs_in_there_and_all_tokens_of_them(made: Made, 
     assert {row["address"] for row in rows_of(reachable_logins(usage, radius))} >= {"10.0.1.5", "10.0.1.10"}
 
 
+def test_a_token_that_has_ended_is_reached_and_said_to_have_ended(made: Made, spark: SparkSession) -> None:
+    lives, usage = made.parquet(spark, "tokens"), made.parquet(spark, "usage")
+    radius = blast_radius(lives, usage, Start.owner("User:ivan"), 1, lambda _name, frame: frame.cache())
+    alive = {row["node"]: row["alive"] for row in rows_of(with_alive(radius, lives, stories.END))}
+    assert {node for node, lives_on in alive.items() if lives_on} == {"spared"}
+    assert {node for node, lives_on in alive.items() if lives_on is None} == {"User:ivan"}
+    assert {stories.TRIED_AT_HOME, "aged"} < {node for node, lives_on in alive.items() if lives_on is False}
+
+
+def test_an_address_that_was_only_refused_is_known_and_exposes_nothing(made: Made, spark: SparkSession) -> None:
+    lives, usage = made.parquet(spark, "tokens"), made.parquet(spark, "usage")
+    guesser = Start.address(stories.GUESSER)
+    assert rows_of(blast_radius(lives, usage, guesser, 1, lambda _name, frame: frame.cache())) == []
+    events = Table(str(made.table)).events(spark)
+    assert is_named(events, guesser)
+    assert not is_named(events, Start.address("192.0.2.1"))
+
+
 def test_the_parquet_output_has_everything(made: Made, spark: SparkSession) -> None:
-    names = {path.name for path in (made.to / "parquet").iterdir()}
+    names = {path.name for path in (made.to / "parquet").iterdir() if path.is_dir()}
     assert names == {
         "activity", "alive", "attention", "blast_radius", "findings", "reachable_logins", "tokens", "usage",
     }  # fmt: skip
@@ -213,6 +232,14 @@ def test_an_instant_before_the_first_event_is_one_line(made: Made, tmp_path: Pat
     assert "the table has no event until 2026-03-01T00:00:00+00:00" in result.output
 
 
+def test_what_no_report_has_made_is_not_replaced(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "parquet" / "tokens").mkdir(parents=True)
+    result = run(made.table, tmp_path, "--at", "2026-03-02T02:00:00Z")
+    assert result.exit_code == 1
+    assert "has tokens, which no report has made" in result.output
+    assert (tmp_path / "parquet" / "tokens").exists()
+
+
 def test_no_table_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
     assert spark
     result = run(tmp_path / "nothing", tmp_path / "to")
@@ -226,6 +253,9 @@ def test_no_table_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
         (["--owner", "User:a", "--address", "10.0.0.1"], "not both"),
         (["--owner", "alice"], "write User:alice"),
         (["--at", "yesterday"], "is not ISO 8601"),
+        (["--at", "9999-12-31T23:00:00-14:00"], "is not ISO 8601"),
+        (["--unused-for", "nan"], "is no number of hours"),
+        (["--expiring-within", "1e300"], "is not in the range"),
     ],
 )
 def test_wrong_usage_is_told_before_spark_starts(options: list[str], says: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -93,6 +94,23 @@ def test_every_plot_has_its_place(page: Page) -> None:
 
 def test_a_list_that_is_cut_says_so(page: Page) -> None:
     assert "the first 25 of 1,200, the Parquet output has all" in "".join(page.words)
+
+
+def test_a_blast_radius_counts_what_is_still_good_for_something(page: Page) -> None:
+    made = contents().blast
+    assert made is not None
+    assert made.exposed == {"token": 4}
+    text = " ".join("".join(page.words).split())
+    assert f"4 exposed by {HOSTILE}" in text
+    assert f"token {'e' * 22} ended" in text
+
+
+def test_a_blast_radius_of_nothing_says_why() -> None:
+    whole = contents()
+    assert whole.blast is not None
+    nothing = replace(whole.blast, counts=(), reached=(), logins=(), login_total=0)
+    text = "".join(Page(html(replace(whole, blast=nothing))).words)
+    assert "whatever was tried there was refused" in text
 
 
 def test_a_report_of_nothing_has_a_page(page: Page) -> None:

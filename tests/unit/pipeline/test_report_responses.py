@@ -6,12 +6,15 @@ import stat
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_dt.cli import main
 from kafka_dt.pipeline.findings import Evidence, Finding, IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report.responses import responses
 
@@ -59,6 +62,26 @@ def test_no_value_is_more_than_one_word_of_a_command(owner: str, token_id: str, 
     for step in responses(finding, table):
         assert step.command.isprintable()
         assert len(shlex.split(step.command)) in usual
+
+
+@pytest.mark.parametrize("kind", IncidentKind)
+def test_the_commands_and_their_options_exist(kind: IncidentKind) -> None:
+    plain = replace(STOLEN, kind=kind, owner="User:alice")
+    for step in responses(plain, "/data/audit"):
+        words = shlex.split(step.command.replace("$(", "").replace("=kafka-dt", " kafka-dt").replace(")", " )"))
+        for place in (number for number, word in enumerate(words) if word == "kafka-dt"):
+            check_command(words[place + 1 :])
+
+
+def check_command(words: list[str]) -> None:
+    """See that a command exists, with the options up to where another program begins."""
+    command: click.Command | None = main
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(main), words.pop(0))
+    assert command is not None
+    known = {name for parameter in command.params for name in parameter.opts}
+    for word in takewhile(lambda word: word not in {"|", ")"}, words):
+        assert not word.startswith("--") or word.partition("=")[0] in known
 
 
 def test_a_name_that_does_not_print_is_in_no_command() -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#B8A900", "#8C8C8C")
 """The last one is for all others."""
+_EXPOSED, _TO_LOOK_AT, _ENDED = "exposed", "to be looked at", "tokens that have ended"
 _LONGEST_LABEL: Final = 40
 _BAR_PX: Final = 34
 
@@ -152,13 +153,17 @@ def _theft(findings: Sequence[Finding]) -> go.Figure | None:
 def _steps(blast: Blast | None) -> go.Figure | None:
     if blast is None:
         return None
+    numbers: dict[str, Counter[str]] = {_EXPOSED: Counter(), _TO_LOOK_AT: Counter(), _ENDED: Counter()}
+    places: dict[str, None] = {}
+    for each in blast.counts:
+        if each.step:
+            place = f"step {each.step}: {each.type}"
+            places[place] = None
+            numbers[_EXPOSED if each.exposed else _TO_LOOK_AT][place] += each.count - each.ended
+            numbers[_ENDED][place] += each.ended
     traces = []
-    for exposed, name, colour in ((True, "exposed", COLOURS[3]), (False, "to be looked at", COLOURS[4])):
-        counts: Counter[str] = Counter()
-        for each in blast.counts:
-            if each.exposed is exposed and each.step:
-                counts[f"step {each.step}: {each.type}"] += each.count
-        if counts:
+    for (name, counted), colour in zip(numbers.items(), (COLOURS[3], COLOURS[4], COLOURS[-1]), strict=True):
+        if counts := {place: number for place, number in counted.items() if number}:
             traces.append(
                 go.Bar(
                     x=list(counts),
@@ -169,7 +174,8 @@ def _steps(blast: Blast | None) -> go.Figure | None:
                     hovertemplate="%{y:,}",
                 )
             )
-    return _figure(traces, barmode="stack", showlegend=True, legend={"orientation": "h", "y": 1.15})
+    axis = {"categoryorder": "array", "categoryarray": list(places)}
+    return _figure(traces, barmode="stack", xaxis=axis, showlegend=True, legend={"orientation": "h", "y": 1.15})
 
 
 def _figure(traces: Sequence[Any], **layout: Any) -> go.Figure | None:
