@@ -6,7 +6,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
@@ -41,6 +41,7 @@ def event(**values: Any) -> AuditEvent:
     return AuditEvent(**(known | values))
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_json_says_the_same_again_without_what_is_none(values: dict[str, Any]) -> None:
     line = encode(AuditEvent(**values))
@@ -50,6 +51,7 @@ def test_json_says_the_same_again_without_what_is_none(values: dict[str, Any]) -
     assert json.loads(line) == expected
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_a_line_is_ascii_and_ends_where_it_ends(values: dict[str, Any]) -> None:
     line = encode(AuditEvent(**values))
@@ -82,6 +84,7 @@ def test_what_is_long_stays_whole_as_long_as_the_line_is_not() -> None:
     assert json.loads(encode(event(principal=name)))["principal"] == name
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(0, 200))
 def test_a_line_has_a_length_that_every_topic_takes(texts: int, entries: int) -> None:
     long = "\N{GRINNING FACE}" * 2000
