@@ -139,6 +139,8 @@ class EventTopic:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 producer = await self._started()
+            # It ends by itself, and then it says why.
+            async with asyncio.timeout(self._timeout_seconds + STOP_SECONDS):
                 partitions = sorted(await producer.partitions_for(self._settings.topic))
             for batch in _batches(lines):
                 async with asyncio.timeout(self._timeout_seconds):
@@ -151,6 +153,9 @@ class EventTopic:
         except TimeoutError:
             await self._stop()
             raise SinkFailed(f"no answer within {self._timeout_seconds:g} s", written) from None
+        except _aiokafka().errors.UnknownTopicOrPartitionError as error:
+            await self._stop()
+            raise SinkFailed("there is no such topic, or its user may not see it", written) from error
         except (_aiokafka().errors.KafkaError, OSError) as error:
             await self._stop()
             raise SinkFailed(_words(error), written) from error
@@ -162,12 +167,20 @@ class EventTopic:
         return self._producer
 
     async def _stop(self) -> None:
-        """Leave the producer; how it ends is of no interest."""
+        """Leave the producer; how it ends is of no interest, but nothing of it may stay."""
         producer, self._producer = self._producer, None
-        if producer is not None:
+        if producer is None:
+            return
+        # The second is for a producer that waits for brokers in vain: it stops only when they have answered.
+        for stop in (producer.stop, producer.client.close):
             with suppress(TimeoutError, _aiokafka().errors.KafkaError, OSError):
                 async with asyncio.timeout(STOP_SECONDS):
-                    await producer.stop()
+                    await stop()
+                    break
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # there is nobody else on this loop
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 def _leave_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

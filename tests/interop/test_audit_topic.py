@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +14,9 @@ from typing import Any
 import aiokafka
 import pytest
 
+from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.topic import EventTopic, TopicProducer
+from kafka_dt.config import audit_settings, from_properties
 from tests.support.audit import AuditFolder, Event
 from tests.support.broker import USERS, Broker
 from tests.support.java import Java
@@ -53,7 +58,7 @@ def kraft(
         java=java,
         classpath=classpath,
         brokers=1,
-        overrides={"connections.max.idle.ms": IDLE_MS},
+        overrides={"connections.max.idle.ms": IDLE_MS, "auto.create.topics.enable": False},
     ) as running:
         yield running
 
@@ -240,6 +245,53 @@ def _last_of_each_worker(log: str) -> list[int]:
             worker = line.partition("[")[2].partition("]")[0]
             last[worker] = int(line.partition("will not: ")[2].split()[0])
     return list(last.values())
+
+
+async def test_a_topic_that_is_missing_is_said_and_gets_everything_when_it_is_made(
+    kraft: KraftCluster, connect: str, tmp_path: Path
+) -> None:
+    broker = kraft.brokers[1]
+    node, files, topic = audited(tmp_path, connect, broker.plaintext, request_timeout_ms=1000)
+    with node:
+        log_in(node, 10)
+        eventually(lambda: "there is no such topic" in node.log(), WITHIN_S)
+        Operator(kraft).make_topic(topic, 1)
+        eventually(lambda: node.log().count("are written to") == node.log().count("cannot be written to"), WITHIN_S)
+    written = by_id(files.events())
+    assert len(written) == 10
+    assert await events_of(broker.plaintext, topic, len(written)) == written
+    node.check_log()
+
+
+def test_a_broker_that_hangs_leaves_nothing_behind_however_often_it_is_tried(kraft: KraftCluster) -> None:
+    broker = kraft.brokers[1]
+    topic = f"audit-{uuid.uuid4().hex}"
+    Operator(kraft).make_topic(topic, 1)
+    settings = {f"{KAFKA}.bootstrap.servers": broker.plaintext, f"{KAFKA}.topic": topic}
+    found = audit_settings(from_properties(settings | {f"{KAFKA}.request.timeout.ms": "1000"}).settings)
+    assert found is not None
+    assert found.topic is not None
+    sink = EventTopic(TopicProducer.of(found.topic))
+    sink.open()
+    sink.write([b"1\n"])
+    assert sink._loop is not None
+    assert broker.process.pid is not None
+    before = open_files()
+    os.kill(broker.process.pid, signal.SIGSTOP)
+    try:
+        for _ in range(3):
+            with pytest.raises(SinkFailed):
+                sink.write([b"2\n"])
+            assert asyncio.all_tasks(sink._loop) == set()
+            assert open_files() < before
+    finally:
+        os.kill(broker.process.pid, signal.SIGCONT)
+    sink.write([b"3\n"])
+    sink.close()
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def test_a_topic_that_may_not_be_written_to_is_said_and_hurts_nobody(
