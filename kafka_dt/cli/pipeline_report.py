@@ -45,9 +45,9 @@ class _Instant(click.ParamType[datetime]):
             return value
         try:
             instant = datetime.fromisoformat(value)
+            return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
             self.fail(f"{value!r} is not ISO 8601, like 2026-11-21T08:00:00Z.", param, ctx)
-        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, hours: float) -> timedelta:
