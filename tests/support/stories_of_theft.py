@@ -67,8 +67,9 @@ def _usual(story: Story) -> None:
     for day in range(4):
         pods = [f"10.0.1.{10 + day * 3 + pod}" for pod in range(3)]
         version = "3.9.1" if day < 2 else "4.0.0"
-        more = {"client_id": f"etl-7f9c{day}b-x2k9{day}", "client_software_version": version}
-        story.logins("usual", "User:alice", at(day, 8.5), at(day, 23), pods, **more)
+        name = f"etl-7f9c{day}b-x2k9{day}"
+        began, ended = at(day, 8.5), at(day, 23)
+        story.logins("usual", "User:alice", began, ended, pods, client_id=name, client_software_version=version)
         if day:
             story.renewal("usual", "User:alice", YARN, at(day, 3), lives=timedelta(days=1))
 

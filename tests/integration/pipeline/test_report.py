@@ -43,6 +43,7 @@ class Made:
         return spark.read.parquet(str(self.to / "parquet" / name))
 
     def finding(self, subject: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any]
         (found,) = (each for each in self.document["findings"] if each["subject"] == subject)
         return found
 
@@ -207,7 +208,8 @@ def test_the_parquet_output_has_everything(made: Made, spark: SparkSession) -> N
         "activity", "alive", "attention", "blast_radius", "findings", "reachable_logins", "tokens", "usage",
     }  # fmt: skip
     assert made.parquet(spark, "findings").count() == len(stories.FOUND)
-    assert made.parquet(spark, "activity").groupBy().sum("events").first()[0] == made.document["events"]
+    ((events,),) = made.parquet(spark, "activity").groupBy().sum("events").collect()
+    assert events == made.document["events"]
 
 
 def test_the_page_is_one_file_for_its_owner_that_names_nothing_as_markup(made: Made) -> None:
@@ -240,8 +242,8 @@ def test_what_no_report_has_made_is_not_replaced(made: Made, tmp_path: Path) -> 
     assert (tmp_path / "parquet" / "tokens").exists()
 
 
-def test_no_table_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    assert spark
+@pytest.mark.usefixtures("spark")
+def test_no_table_is_one_line(tmp_path: Path) -> None:
     result = run(tmp_path / "nothing", tmp_path / "to")
     assert result.exit_code == 1
     assert "is no table of audit events" in result.output

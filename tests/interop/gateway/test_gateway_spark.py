@@ -49,7 +49,7 @@ class Topics:
 
     def send(self) -> None:
         """Send some more records."""
-        assert self._records.send(self._java, self.source, COUNT, first=self._sent) == COUNT
+        assert self._records.send(self._java, self.source, COUNT, first=self._sent).acknowledged == COUNT
         self._sent += COUNT
 
     def check(self) -> None:

@@ -101,7 +101,7 @@ def test_a_blast_radius_counts_what_is_still_good_for_something(page: Page) -> N
     assert made is not None
     assert made.exposed == {"token": 4}
     text = " ".join("".join(page.words).split())
-    assert f"4 exposed by {HOSTILE}" in text
+    assert f"4 exposed by {HOSTILE[:39]}…" in text
     assert f"token {'e' * 22} ended" in text
 
 
@@ -113,11 +113,10 @@ def test_a_blast_radius_of_nothing_says_why() -> None:
     assert "whatever was tried there was refused" in text
 
 
-def test_a_report_of_nothing_has_a_page(page: Page) -> None:
+def test_a_report_of_nothing_has_a_page() -> None:
     text = "".join(Page(html(empty())).words)
     assert "None was found." in text
     assert "Blast radius" not in text
-    assert page
 
 
 def test_a_name_in_a_plot_is_short_and_no_markup() -> None:
