@@ -130,7 +130,7 @@ class Ingest:
         return not self._stopping and interval_ms is not None
 
     def _follow(self, query: StreamingQuery) -> None:
-        while not query.awaitTermination(POLL_S):
+        while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # it takes fractions as well
             self._heard(self.counts)
             if self._stopping or self._source.has_changed():
                 return

@@ -359,8 +359,8 @@ async def test_certificates_are_logins(zookeeper_connect: str, tmp_path: Path) -
     strangers = leaf("alice", authority("Another root"), subject_of("CN=Alice,OU=People,O=Example"))
     properties = server_properties(zookeeper_connect) | tls.properties | people | folder.properties()
     with KafkaDt(tmp_path / "server", properties) as server:
-        for identity in (tls.alice, tls.stranger):
-            with RawConnection(server.address("SSL"), tls.context(identity)) as connection:
+        for known in (tls.alice, tls.stranger):
+            with RawConnection(server.address("SSL"), tls.context(known)) as connection:
                 connection.ask(18, 3, client_software_name="a-library", client_software_version="1.2")
         for identity in (None, strangers):
             # With TLS 1.3 the client hears of the refusal only when it reads.

@@ -114,5 +114,6 @@ def crashing_at(number: int) -> Iterator[Callable[[], bool]]:
 
         return change
 
-    with mock.patch.multiple(Storage, **{name: wrapped(getattr(Storage, name)) for name in MUTATIONS}):
+    changed: dict[str, Any] = {name: wrapped(getattr(Storage, name)) for name in MUTATIONS}
+    with mock.patch.multiple(Storage, **changed):
         yield lambda: done >= number

@@ -163,9 +163,12 @@ async def test_a_login_that_goes_on_is_no_event(log: RecordedEvents) -> None:
 
 async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log: RecordedEvents) -> None:
     rejected = Refused("m", "d", "", Mechanism.OAUTHBEARER)
+
+    def new_login(_: Any) -> Any:
+        return StubLogin(Challenge(b"{}"), later=False, foregone=rejected)
+
     for more in ((), (b"GET / HTTP/1.1\r\n\r\n",)):
-        login = StubLogin(Challenge(b"{}"), later=False, foregone=rejected)
-        connection = Shell(listener=SASL, new_login=lambda _, login=login: login, recorder=log.recorder)
+        connection = Shell(listener=SASL, new_login=new_login, recorder=log.recorder)
         log_in(connection)
         for sent in more:
             connection.send(sent)
