@@ -116,6 +116,8 @@ def test_a_blast_radius_of_nothing_says_why() -> None:
 def test_a_report_of_nothing_has_a_page() -> None:
     text = "".join(Page(html(empty())).words)
     assert "None was found." in text
+    assert "from 1 event since" in text
+    assert "Tokens alive by owner" not in text
     assert "Blast radius" not in text
 
 

@@ -35,7 +35,7 @@ SEVERITIES: Final[Mapping[Severity, str]] = {
 """What a severity asks for."""
 
 ROLES: Final[Mapping[str, tuple[str, str]]] = {
-    "owner": ("By owner", "Whom logins with them are."),
+    "owner": ("By owner", "As whom their logins act."),
     "requester": ("By requester", "Who asked for them; the owner, unless somebody may ask for others (KIP-373)."),
     "renewer": ("By renewer", "Who may renew them; a token with several renewers counts for each."),
 }
