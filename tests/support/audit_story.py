@@ -88,7 +88,7 @@ class Story:
         *,
         client_id: str = "etl-1",
         reason: str | None = None,
-        **client: str,
+        **client: str | None,
     ) -> None:
         """Log in by a token."""
         self.tell(

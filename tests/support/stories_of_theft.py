@@ -118,6 +118,7 @@ def _stolen(story: Story) -> None:
         every=timedelta(minutes=30),
         client_id="rdkafka",
         client_software="librdkafka",
+        client_software_version=None,
     )
 
 

@@ -83,6 +83,7 @@ def test_findings_say_what_was_unusual_and_what_is_usual(made: Made) -> None:
     assert evidence["in networks"] == "203.0.113.0/24"
     assert evidence["usual networks"] == "10.0.2.0/24"
     assert evidence["usual clients"] == "apache-kafka-java 3.9.1 as etl-#"
+    assert made.evidence(stories.FIRST_DAY)["unusual clients"] == "librdkafka as rdkafka"
     assert evidence["usual use last seen"] == "2026-03-05 23:00:00 UTC"
 
 

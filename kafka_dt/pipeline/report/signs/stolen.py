@@ -33,6 +33,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
+from kafka_dt.pipeline.report import places
 from kafka_dt.pipeline.report.conditions import as_text, some
 from kafka_dt.pipeline.report.signs.history import new_to_owner, usual, with_history, with_owners
 from kafka_dt.pipeline.report.signs.rows import SHOWN, finding
@@ -152,4 +153,6 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
 
 
 def _client() -> Column:
-    return F.concat_ws(" ", "software", "software_version", F.concat(F.lit("as "), F.col("client")))
+    """Name a client: `librdkafka 2.6.1 as console-consumer-#`; a version that is unknown is left out."""
+    version = F.when(F.col("software_version") != places.UNKNOWN, F.col("software_version"))
+    return F.concat_ws(" ", "software", version, F.concat(F.lit("as "), F.col("client")))
