@@ -36,7 +36,7 @@ COPY kafka_dt /src/kafka_dt
 RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
         --no-deps --no-build-isolation /src \
     && /opt/kafka-dt/bin/pip uninstall --yes --quiet \
-        editables hatchling packaging pathspec pluggy tomlkit trove-classifiers
+        editables hatchling pathspec pluggy tomlkit trove-classifiers
 
 FROM ${PYTHON_IMAGE} AS server
 RUN useradd --create-home --uid 10001 kafka-dt

@@ -56,7 +56,7 @@ lock: ## Resolve the dependencies again (needs uv)
 		--extra embedded --extra clients --extra spark --group build --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header pyproject.toml \
-		--constraint requirements.lock --group build -o requirements-server.lock
+		--constraint requirements.lock --extra audit-kafka --group build -o requirements-server.lock
 	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
