@@ -295,7 +295,7 @@ class TestOrderOfChecks:
             ({"expired"}, TokenExpired),
             (set(), None),
         ],
-        ids=str,
+        ids=["all is wrong", "not the requester", "expired", "nothing is wrong"],
     )
     async def test_the_token_is_found_then_its_owner_checked_then_its_expiry(
         self, cluster: Cluster, node: Node, wrong: set[str], refusal: type[TokenError] | None
@@ -360,7 +360,7 @@ class TestDescribe:
             (GROUP_ALICE, {"group alice"}),
             (MALLORY, set()),
         ],
-        ids=str,
+        ids=["Alice", "Bob", "Carol", "group Alice", "Mallory"],
     )
     async def test_owner_renewers_and_requester_see_their_tokens(
         self, node: Node, tokens: dict[str, DelegationToken], requester: Principal, described: set[str]
