@@ -5,7 +5,7 @@ tokens that one machine takes too long. `rotate` is what is left to do at scale 
 keys have sealed is sealed with the current one, and what is plain stays plain. `keys retire` finds its work done then.
 
 Executors look the secret keys up for themselves, so they have to be `file:` or `env:` in the configuration. The changes
-of a second can be bounded (`--rate`), for all executors together.
+of a second are bounded (`--rate`), for all executors together.
 
 Limits: what a key of tokens means for their HMACs is not changed by sealing; see docs/how-to/change-keys.md.
 
@@ -22,9 +22,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.cli.bulk_run import BulkRun, now_ms
@@ -37,8 +38,9 @@ from kafka_dt.cli.pipeline_session import session_options, started
 from kafka_dt.cli.token_expire_all import expiry_run, write_expiry
 from kafka_dt.cli.token_filters import confirm, confirmed_option, filter_options
 from kafka_dt.config import ConfigError, from_properties, given_properties
+from kafka_dt.config.secret_keys import CURRENT
 from kafka_dt.log import set_up_logging
-from kafka_dt.pipeline.bulk_partition import BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk_job import CHANGES_A_SECOND, BulkJob, JobKind, PartitionResult
 from kafka_dt.pipeline.cluster_access import ClusterAccess
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.node_registry import live_brokers
@@ -48,8 +50,6 @@ if TYPE_CHECKING:
 
     from kafka_dt.bulk.engine import Report
     from kafka_dt.zookeeper.client import ZooKeeperClient
-
-_KEY: Final = "delegation.token.secret.key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,11 @@ _parallelism = click.option(
 _rate = click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
+    default=CHANGES_A_SECOND,
+    show_default=True,
     metavar="N",
-    help="How many tokens are changed in a second at most, by all executors together. [default: as many as ZooKeeper "
-    "takes; where brokers have to hear of the changes, as many as they take in]",
+    help="How many tokens are changed in a second at most, by all executors together; where brokers have to hear of "
+    "the changes, no more than they take in.",
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
 
@@ -194,14 +196,11 @@ class _Work:
 
     async def _with(self, spark: SparkSession, access: ClusterAccess) -> None:
         # Imported here: pyspark is an extra, and starting takes long enough.
-        from kafka_dt.pipeline.bulk_jobs import BulkJobs, executors_ring, slots  # noqa: PLC0415
+        from kafka_dt.pipeline.bulk_jobs import BulkJobs  # noqa: PLC0415
 
         async with access.connected() as client:
             await tell_if_no_token_was_made(client, access.zookeeper)
-            at_once = self._given.parallelism
-            if at_once is None:
-                at_once = await asyncio.to_thread(slots, spark)
-            key_ids = await asyncio.to_thread(executors_ring, spark, access, at_once)
+            at_once, key_ids = await self._executors(spark, access)
             job = BulkJob(self._kind, access, self._selected, self._dry_run, at_once, self._given.rate, key_ids)
             if not self._dry_run:
                 await self._look_around(client, key_ids[0])
@@ -212,6 +211,18 @@ class _Work:
                 await jobs.run(client, heard=self._heard, stop=stop)
 
             await self._run.through(total, work)
+
+    async def _executors(self, spark: SparkSession, access: ClusterAccess) -> tuple[int, tuple[str, ...]]:
+        """Return how many tasks they run at a time, and the ids of their secret keys; a busy cluster takes its time."""
+        from kafka_dt.pipeline.executors import cancel_jobs, executors_ring, slots  # noqa: PLC0415 - as above
+
+        with Console(stderr=True).status("Waiting for executors"):
+            try:
+                at_once = self._given.parallelism or await asyncio.to_thread(slots, spark)
+                return at_once, await asyncio.to_thread(executors_ring, spark, access, at_once)
+            except asyncio.CancelledError:
+                cancel_jobs(spark.sparkContext)  # or their threads would be waited for
+                raise
 
     async def _look_around(self, client: ZooKeeperClient, current: str) -> None:
         """See that nodes can read what is sealed, and tell of those who write the other form."""
@@ -250,7 +261,7 @@ def _access(config: Path | None, properties: Mapping[str, str]) -> ClusterAccess
         raise click.UsageError("Missing option '--config', the server.properties of a node.")
     access = ClusterAccess.of_properties(properties)
     if not access.has_key:
-        raise ConfigError(_KEY, "is needed, as file:/path or env:NAME, which executors look up")
+        raise ConfigError(CURRENT, "is needed, as file:/path or env:NAME, which executors look up")
     return access
 
 

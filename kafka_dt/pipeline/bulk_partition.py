@@ -2,9 +2,9 @@
 
     result = work_on(job, packed_names)
 
-A job travels to executors, so it holds where the secret keys are and not the keys. An executor that finds other keys
-there than the others leaves its tokens alone: what it sealed, nobody else might read. What could not be done because
-ZooKeeper was away comes back as names that are left, so that nothing is counted twice when it is tried again.
+An executor that finds other secret keys than the others leaves its tokens alone: what it sealed, nobody else might
+read. What could not be done because ZooKeeper was away comes back as names that are left, so that nothing is counted
+twice when it is tried again.
 
 Source: kafka_dt.bulk.
 """
@@ -17,23 +17,23 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.engine import BulkLimits, process
 from kafka_dt.bulk.expiry import NOT_READABLE, Expire
-from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.pace import Portion
 from kafka_dt.bulk.summary import Summary
 from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
 from kafka_dt.config import ConfigError
+from kafka_dt.config.secret_keys import CURRENT
+from kafka_dt.pipeline.bulk_job import JobKind, PartitionResult
 from kafka_dt.pipeline.token_names import catch_up, pack, unpack
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.decisions import Result, Task
+    from kafka_dt.pipeline.bulk_job import BulkJob
     from kafka_dt.pipeline.cluster_access import ClusterAccess
     from kafka_dt.tokens import Keyring
 
@@ -41,72 +41,12 @@ LIMITS: Final = BulkLimits(threads=2)
 """A task has one core: a thread for it, and another so that it need not wait for the interpreter."""
 
 
-class JobKind(StrEnum):
-    """What is done with every token."""
-
-    SEAL = "seal"
-    """Seal it with the current key."""
-    UNSEAL = "unseal"
-    """Write it plain."""
-    ROTATE = "rotate"
-    """If it is sealed with an older key, seal it with the current one."""
-    VERIFY = "verify"
-    """Check it."""
-    EXPIRE = "expire"
-    """Delete it, if it is meant."""
-
-    @property
-    def announces(self) -> bool:
-        """Whether nodes and brokers are told of its changes."""
-        return self in {JobKind.UNSEAL, JobKind.EXPIRE}
-
-    @property
-    def seals(self) -> bool:
-        """Whether it writes what only the current key opens."""
-        return self in {JobKind.SEAL, JobKind.ROTATE}
-
-
-@dataclass(frozen=True, slots=True)
-class BulkJob:
-    """What is done with the tokens of a cluster; it travels."""
-
-    kind: JobKind
-    access: ClusterAccess
-    selected: TokenFilter = field(default_factory=TokenFilter)
-    """Which tokens end."""
-    dry_run: bool = False
-    """Whether it is only found out what would be done."""
-    at_once: int = 1
-    """How many partitions are worked on at the same time."""
-    changes_a_second: float | None = None
-    """Of all partitions together; None = as many as ZooKeeper takes."""
-    key_ids: tuple[str, ...] | None = None
-    """The ring that every executor must have; None = whatever it finds."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionResult:
-    """What became of the tokens of a partition."""
-
-    summary: Summary = field(default_factory=Summary)
-    by_owner: Counter[str] = field(default_factory=Counter)
-    """How many tokens of each owner ended."""
-    not_readable: int = 0
-    """Tokens that were left because nobody can say whether they are meant."""
-    changes: tuple[str, ...] = ()
-    """Change znodes that somebody has to purge."""
-    left: bytes = b""
-    """The names of the tokens that were not done, packed; empty if all were."""
-    error: str = ""
-    """Why they were not."""
-
-
 class OtherKeys(ConfigError):
     """An executor has other secret keys than those that the job is for."""
 
     def __init__(self, found: Sequence[str], wanted: Sequence[str]) -> None:
         super().__init__(
-            "delegation.token.secret.key",
+            CURRENT,
             f"the secret keys on {socket.gethostname()} are {_listed(found)}, and were {_listed(wanted)} where the "
             "work began: give all executors the same, and change none meanwhile",
         )
@@ -205,7 +145,7 @@ def _task(job: BulkJob) -> Task:
 def _keyring(access: ClusterAccess) -> Keyring:
     keyring = access.keyring()
     if keyring is None:
-        raise ConfigError("delegation.token.secret.key", "is needed, as file:/path or env:NAME")
+        raise ConfigError(CURRENT, "is needed, as file:/path or env:NAME")
     return keyring
 
 

@@ -7,6 +7,8 @@ PipelineError
   TableInUse            another ingest writes to the table
   TableBroken           the table's own records cannot be understood
   IngestFailed          a batch could not be done; `reason` is Spark's, in one line
+  BulkJobFailed         work on every token could not go on; `reason` says why, in one line
+  DuplicatedTasks       Spark is set to do work twice, which no rate allows for
 
 Errors carry their fields and word themselves.
 """
@@ -66,3 +68,18 @@ class IngestFailed(PipelineError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"the ingest failed: {reason}; run it again to go on where it stopped")
         self.reason = reason
+
+
+class BulkJobFailed(PipelineError):
+    """Work on every token could not go on; what was done before stays done, and the next run goes on there."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; run it again to go on")
+        self.reason = reason
+
+
+class DuplicatedTasks(PipelineError):
+    """Spark is set to run tasks twice, which no rate allows for."""
+
+    def __init__(self) -> None:
+        super().__init__("spark.speculation runs slow tasks a second time: switch it off for work on tokens")

@@ -26,13 +26,13 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pyspark
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -85,7 +85,9 @@ def spark_session(
         try:
             yield spark
         finally:
-            spark.stop()
+            # Where the JVM has ended, what failed for it says more than that it cannot be stopped.
+            with suppress(Py4JError, OSError):
+                spark.stop()
 
 
 def is_submitted() -> bool:

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from kafka_dt.config import read_properties
-from kafka_dt.pipeline.bulk_jobs import run_bulk
-from kafka_dt.pipeline.bulk_partition import JobKind
+from kafka_dt.pipeline.bulk_job import JobKind
+from kafka_dt.pipeline.bulk_outcome import run_bulk
 from kafka_dt.pipeline.session import spark_session
 from kafka_dt.pipeline.tokens_source import read_tokens
 

@@ -15,9 +15,12 @@ from kazoo.client import KazooClient
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.config import ConfigError
-from kafka_dt.pipeline.bulk_jobs import ATTEMPTS, BulkJobFailed, BulkJobs, BulkOutcome, executors_ring, run_bulk, slots
-from kafka_dt.pipeline.bulk_partition import BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk_job import BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk_jobs import ATTEMPTS, BulkJobs
+from kafka_dt.pipeline.bulk_outcome import BulkOutcome, run_bulk
 from kafka_dt.pipeline.cluster_access import ClusterAccess
+from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
+from kafka_dt.pipeline.executors import executors_ring, slots
 from kafka_dt.zookeeper.sealing import is_sealed, open_sealed
 from kafka_dt.zookeeper.znodes import TokenZnode
 from tests.support.sealable import NEW_KEY, OLD_KEY
@@ -151,6 +154,16 @@ def test_executors_are_asked_for_their_keys_first(spark: SparkSession, cluster: 
     cluster.current.unlink()
     with pytest.raises(ConfigError, match=r"delegation.token.secret.key: .*cannot be read.* \(on "):
         run_bulk(spark, JobKind.SEAL, cluster.properties)
+
+
+def test_a_spark_that_does_work_twice_is_refused(spark: SparkSession, cluster: SealedCluster) -> None:
+    settings = spark.sparkContext._conf
+    settings.set("spark.speculation", "TRUE")
+    try:
+        with pytest.raises(DuplicatedTasks, match="switch it off"):
+            BulkJobs(spark, BulkJob(JobKind.SEAL, ClusterAccess.of_properties(cluster.properties)), now_ms=lambda: 0)
+    finally:
+        settings.set("spark.speculation", "false")
 
 
 def test_the_cores_of_the_executors_are_counted(spark: SparkSession) -> None:

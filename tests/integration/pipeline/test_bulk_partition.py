@@ -11,7 +11,8 @@ import pytest
 
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.filters import TokenFilter
-from kafka_dt.pipeline.bulk_partition import BulkJob, JobKind, PartitionResult, ring_ids, work_on
+from kafka_dt.pipeline.bulk_job import BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk_partition import ring_ids, work_on
 from kafka_dt.pipeline.cluster_access import ClusterAccess
 from kafka_dt.pipeline.token_names import pack, unpack
 from kafka_dt.zookeeper.sealing import open_sealed

@@ -9,28 +9,37 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
+from py4j.protocol import Py4JError
 
 from kafka_dt.cli import main
-from kafka_dt.pipeline import bulk_jobs
+from kafka_dt.pipeline import bulk_shares
 from kafka_dt.zookeeper.own_znodes import NodeState, NodeZnode
+from kafka_dt.zookeeper.sealing import open_sealed
 from tests.support.properties import write_properties
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
 from tests.support.sealed_cluster import NEW, OLD, SealedCluster, recent, sealed_cluster
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from tests.support.java import Java
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 MANY = 300
+SMALL = (
+    "--master=local[2]",
+    "--conf=spark.driver.memory=512m",
+    "--conf=spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's, of collect()
 
@@ -59,15 +68,28 @@ def counts(summary: dict[str, Any]) -> tuple[int, int, int, int]:
     return summary["changed"], summary["unchanged"], summary["gone"], summary["failed"]
 
 
-def session_members(leader: int) -> list[int]:
-    """The processes that live in the session of a process that began one."""
-    members = []
+def processes() -> Iterator[tuple[int, int, int]]:
+    """The id, the parent and the session of every process."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, _, _, session = stat.read_text().rpartition(") ")[2].split()[:4]
-            if int(session) == leader and state != "Z":
-                members.append(int(stat.parent.name))
-    return members
+            state, parent, _, session = stat.read_text().rpartition(") ")[2].split()[:4]
+            if state != "Z":
+                yield int(stat.parent.name), int(parent), int(session)
+
+
+def session_members(leader: int) -> list[int]:
+    """The processes that live in the session of a process that began one."""
+    return [process for process, _, session in processes() if session == leader]
+
+
+def children(of: int) -> list[int]:
+    return [process for process, parent, _ in processes() if parent == of]
+
+
+def keep_busy(context: SparkContext) -> None:
+    """Have both cores do nothing until somebody cancels it."""
+    with pytest.raises(Py4JError):
+        context.parallelize(range(2), 2).foreach(lambda _: time.sleep(60))
 
 
 @pytest.mark.usefixtures("spark")
@@ -152,8 +174,8 @@ def test_zookeeper_out_of_reach_is_told_in_one_line(cluster: SealedCluster) -> N
 def test_ctrl_c_ends_it_in_order_and_the_next_run_does_the_rest(
     cluster: SealedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_jobs, "TOKENS_A_PARTITION", 50)
-    monkeypatch.setattr(bulk_jobs, "FEWEST_A_PARTITION", 50)
+    monkeypatch.setattr(bulk_shares, "TOKENS_A_PARTITION", 50)
+    monkeypatch.setattr(bulk_shares, "FEWEST_A_PARTITION", 50)
     cluster.znodes.write([recent(number) for number in range(MANY)])
 
     def interrupt() -> None:
@@ -194,40 +216,92 @@ def test_the_second_ctrl_c_ends_it_at_once(cluster: SealedCluster) -> None:
     assert counts(summary(cluster, "verify")) == (0, MANY, 0, 0)
 
 
-def test_killed_in_the_middle_it_finishes_when_it_is_run_again_and_no_log_has_a_secret(
-    cluster: SealedCluster, spark: SparkSession, spark_java: Java
-) -> None:
-    assert spark.sparkContext.master == "local[2]"
+def test_ctrl_c_ends_the_wait_for_executors(cluster: SealedCluster, spark: SparkSession) -> None:
+    context = spark.sparkContext
+    tracker = context.statusTracker()
+    busy = threading.Thread(target=keep_busy, args=(context,))
+
+    def interrupt() -> None:
+        eventually(lambda: len(tracker.getActiveJobsIds()) > 1, within_s=60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    busy.start()
+    eventually(tracker.getActiveJobsIds, within_s=60)
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    try:
+        ended = ask(cluster, "verify")
+    finally:
+        interrupting.join()
+        busy.join()
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.fixture
+def rotation(cluster: SealedCluster, spark_java: Java) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `rotate` in a session of its own, and gives it when it has changed some of many tokens."""
     cluster.znodes.write([recent(number) for number in range(MANY)], OLD_KEY)
     before = cluster.znodes.data()
-    events = cluster.folder / "events"
-    events.mkdir()
-    command = [PROGRAM, "pipeline", "rotate", "--config", str(cluster.configuration), "--rate", "60"]
-    command += ["--override", "delegation.token.secret.key=env:THE_CURRENT_KEY", "--master", "local[2]"]
-    command += ["--conf", "spark.eventLog.enabled=true", "--conf", "spark.eventLog.compress=false"]
-    command += ["--conf", f"spark.eventLog.dir={events.as_uri()}"]
-    environment = {**os.environ, "THE_CURRENT_KEY": NEW, "JAVA_HOME": str(spark_java.executable.resolve().parents[1])}
+    started: list[subprocess.Popen[str]] = []
 
-    def changed() -> int:
-        after = cluster.znodes.data()
-        return sum(after[name] != before[name] for name in before)
+    def start(*options: str, **environment: str) -> subprocess.Popen[str]:
+        command = [PROGRAM, "pipeline", "rotate", "--config", str(cluster.configuration), "--rate", "60", *SMALL]
+        process = subprocess.Popen(
+            [*command, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "JAVA_HOME": str(spark_java.executable.resolve().parents[1]), **environment},
+            start_new_session=True,
+        )
+        started.append(process)
+        eventually(lambda: cluster.znodes.data() != before, within_s=90)
+        return process
 
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    ) as process:
-        eventually(lambda: changed() > 0, within_s=90)
-        process.kill()
-        stdout, stderr = process.communicate(timeout=60)
+    yield start
+    for process in started:
+        for member in session_members(process.pid):
+            os.kill(member, signal.SIGKILL)
+        process.communicate(timeout=60)
+
+
+def rotated(cluster: SealedCluster) -> int:
+    return sum(open_sealed([NEW_KEY, OLD_KEY], data).key == NEW_KEY for data in cluster.znodes.data().values())
+
+
+@pytest.mark.usefixtures("spark")
+def test_killed_in_the_middle_it_finishes_when_it_is_run_again_and_no_log_has_a_secret(
+    cluster: SealedCluster, rotation: Callable[..., subprocess.Popen[str]]
+) -> None:
+    (events := cluster.folder / "events").mkdir()
+    log = {"enabled": "true", "compress": "false", "dir": events.as_uri()}
+    options = [f"--conf=spark.eventLog.{name}={value}" for name, value in log.items()]
+    key = "--override=delegation.token.secret.key=env:THE_CURRENT_KEY"
+    process = rotation(*options, key, THE_CURRENT_KEY=NEW)
+    process.kill()
+    stdout, stderr = process.communicate(timeout=60)
     # Executors and their Python end with the driver.
     eventually(lambda: not session_members(process.pid), within_s=30)
-    done = changed()
-    assert 0 < done < MANY
+    assert 0 < (done := rotated(cluster)) < MANY
     logged = "".join(file.read_text() for file in events.rglob("*") if file.is_file())
     assert "kafka-dt rotate: a partition of the tokens" in logged
     assert not [secret for secret in (NEW, OLD) if secret in logged + stdout + stderr]
-    rest = summary(cluster, "rotate")
-    assert counts(rest) == (MANY - done, done, 0, 0)
+    assert counts(summary(cluster, "rotate")) == (MANY - done, done, 0, 0)
     assert counts(summary(cluster, "verify")) == (0, MANY, 0, 0)
+
+
+def test_a_spark_that_ends_under_it_is_told_in_one_line(
+    cluster: SealedCluster, rotation: Callable[..., subprocess.Popen[str]]
+) -> None:
+    process = rotation("--output=json")
+    (jvm,) = children(process.pid)
+    os.kill(jvm, signal.SIGKILL)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert json.loads(stdout)["total"] == MANY
+    assert "Error: Spark could not work on a partition (its JVM has ended); run it again to go on\n" in stderr
+    assert 0 < rotated(cluster) < MANY
 
 
 def test_without_settings_a_command_says_what_it_needs() -> None:
