@@ -19,8 +19,8 @@ from tests.support.properties import write_properties
 if TYPE_CHECKING:
     from tests.integration.conftest import Addresses
 
-ELSEWHERE = {"docs/spark.md"}
-"""Pages whose programs need more than a server; tests/interop/gateway runs them."""
+ELSEWHERE = {"docs/spark.md", "docs/how-to/pipeline-tokens.md"}
+"""Pages whose programs need Spark; tests/interop/gateway and tests/integration/pipeline run them."""
 SNIPPETS = [block for page in documents() if page not in ELSEWHERE for block in blocks(page, "python")]
 
 

@@ -16,6 +16,7 @@ from kafka_dt.pipeline.token_rows import TOKENS_SCHEMA
 from kafka_dt.pipeline.tokens_source import read_tokens, register
 from kafka_dt.tokens import Token
 from kafka_dt.zookeeper.znodes import TokenZnode
+from tests.support.documents import blocks
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
 from tests.support.sealed_cluster import FOREIGN, NEW, OLD, SealedCluster, recent, sealed_cluster
 from tests.support.zookeeper import child_zookeeper, make_chroot
@@ -126,6 +127,20 @@ def test_it_is_filtered_and_counted_as_any_table(spark: SparkSession, cluster: S
     frame.createOrReplaceTempView("tokens")
     counted = spark.sql("SELECT owner, count(*) AS n FROM tokens WHERE reason IS NULL GROUP BY owner ORDER BY owner")
     assert [tuple(row) for row in counted.collect()] == [("User:owner-0", 3), ("User:owner-1", 3), ("User:owner-2", 3)]
+
+
+def test_the_example_of_the_manual_runs(
+    spark: SparkSession, cluster: SealedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (example,) = blocks("docs/how-to/pipeline-tokens.md", "python")
+    text = example.text.replace("zk1:2181,zk2:2181/kafka", cluster.connect)
+    text = text.replace("/etc/kafka-dt/secret.key", str(cluster.current))
+    text = text.replace("/etc/kafka-dt/previous.keys", str(cluster.previous))
+    exec(compile(text, str(example), "exec"), {})  # noqa: S102 - the manual's
+    shown = capsys.readouterr().out
+    assert "|User:owner-1|" in shown
+    assert "|its MAC fits none of the secret keys" in shown
+    assert spark.sparkContext._jsc is not None, "the session that ran before goes on"
 
 
 def test_a_secret_in_an_option_is_refused_and_shown_nowhere(
