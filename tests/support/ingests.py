@@ -5,11 +5,14 @@ ingest.add(events(3))            # a closed file; also lines that are no events
 ingest.run()                     # all there is, as `--once`
 ingest.stored()                  # {"00c0ffee-0", ...}, each once
 ingest.run(crash_at=4)           # the process ends before its fourth change of a file, or is done before that
+ingest.run(crash_at=4, mended=True)      # ... counted from the moment when it has mended what a crash had left
+ingest.changes()                 # what there is now, and how many changes of files that took
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +26,7 @@ from kafka_dt.pipeline.errors import IngestFailed
 from kafka_dt.pipeline.ingest import Ingest
 from kafka_dt.pipeline.ingest_rules import Counts, Rules
 from kafka_dt.pipeline.ingest_sources import FileSource
+from kafka_dt.pipeline.journal import Journal
 from kafka_dt.pipeline.storage import Storage
 from kafka_dt.pipeline.table import Table
 from tests.support.audit_lines import NOON_MS, stored_ids, write_file
@@ -73,18 +77,24 @@ class Ingests:
         source = FileSource(str(self.source), batch_bytes=self.batch_bytes)
         return Ingest(self.spark, self.table, source, self.rules, now_ms=lambda: self.now_ms)
 
-    def run(self, *, crash_at: int | None = None) -> Counts | None:
+    def run(self, *, crash_at: int | None = None, mended: bool = False) -> Counts | None:
         """Ingest what there is; None if it was cut off."""
         if crash_at is None:
             return self.ingest().run()
-        with crashing_at(crash_at) as crashed:
+        with crashing_at(crash_at, mended=mended) as changes:
             try:
                 counts = self.ingest().run()
             except (Crash, IngestFailed):
-                if not crashed():
+                if changes() < crash_at:
                     raise
                 return None
         return counts
+
+    def changes(self) -> int:
+        """Ingest what there is; gives how many changes of files that took, beside mending."""
+        with crashing_at(sys.maxsize, mended=True) as changes:
+            self.ingest().run()
+        return changes()
 
     def stored(self) -> set[str]:
         """The ids of the events in the files of the table; none is there twice."""
@@ -100,14 +110,26 @@ class Ingests:
 
 
 @contextmanager
-def crashing_at(number: int) -> Iterator[Callable[[], bool]]:
-    """End everything that changes files from the given change on, counted from 1; gives whether it came so far."""
+def crashing_at(number: int, *, mended: bool = False) -> Iterator[Callable[[], int]]:
+    """End everything that changes files from the given change on, counted from 1; gives how many there were.
+
+    Args:
+        number: of the change that does not take place.
+        mended: whether to count from the end of `Journal.roll_forward` on.
+    """
     done = 0
+    counting = not mended
+    roll_forward = Journal.roll_forward
+
+    def mend(journal: Journal, now_ms: int) -> None:
+        nonlocal counting
+        roll_forward(journal, now_ms)
+        counting = True
 
     def wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         def change(*arguments: Any) -> Any:
             nonlocal done
-            done += 1
+            done += counting
             if done >= number:
                 raise Crash(done)
             return method(*arguments)
@@ -115,5 +137,5 @@ def crashing_at(number: int) -> Iterator[Callable[[], bool]]:
         return change
 
     changed: dict[str, Any] = {name: wrapped(getattr(Storage, name)) for name in MUTATIONS}
-    with mock.patch.multiple(Storage, **changed):
-        yield lambda: done >= number
+    with mock.patch.multiple(Storage, **changed), mock.patch.object(Journal, "roll_forward", mend):
+        yield lambda: done
