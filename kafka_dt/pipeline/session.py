@@ -48,6 +48,8 @@ LOCAL: Final = "local[*]"
 KAFKA_PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 TIME_ZONE: Final = "spark.sql.session.timeZone"
 
+_ARTIFACTS: Final = "artifacts"
+"""Spark's directory for what sessions bring along, in the directory in which it is started."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that `spark-submit` runs."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -123,6 +125,7 @@ def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path
     """Say how Spark is started where nobody else has said so."""
     if not _has_java():
         raise SparkNotStarted(f"there is no java; {_NEEDED}")
+    _check_directory()
     master = master or conf.get("spark.master", LOCAL)
     settings = {
         "spark.app.name": f"kafka-dt {name}",
@@ -143,6 +146,20 @@ def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path
     quiet = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     settings[_DRIVER_JAVA_OPTIONS] = f"{quiet} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()
     return settings
+
+
+def _check_directory() -> None:
+    """See that Spark can make its directory; without it every query fails, with many words.
+
+    Source: SPARK-52396, mended in 4.0.1.
+    """
+    here = Path.cwd()
+    try:
+        with tempfile.TemporaryDirectory(dir=here / _ARTIFACTS if (here / _ARTIFACTS).is_dir() else here):
+            pass
+    except OSError as error:
+        reason = f"it makes a directory where it is started, and {here} cannot be written: start it elsewhere"
+        raise SparkNotStarted(reason) from error
 
 
 def _has_java() -> bool:

@@ -65,6 +65,13 @@ def test_without_a_java_it_says_what_is_needed(tmp_path: Path, monkeypatch: pyte
         settings(tmp_path)
 
 
+@pytest.mark.usefixtures("java_home")
+def test_where_spark_cannot_make_its_directory_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/proc")  # not even root makes one there
+    with pytest.raises(SparkNotStarted, match=r"makes a directory where it is started, and /proc cannot be written"):
+        settings(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("master", "local"),
     [("local", True), ("local[4]", True), ("local[*]", True), ("local-cluster[1,1,512]", False), ("yarn", False)],
