@@ -205,7 +205,8 @@ class _Work:
             if not self._dry_run:
                 await self._look_around(client, key_ids[0])
             jobs = BulkJobs(spark, job, now_ms=now_ms)
-            total = await jobs.prepare(client)
+            with Console(stderr=True).status("Listing the tokens"):
+                total = await jobs.prepare(client)
 
             async def work(stop: asyncio.Event, _report: Report) -> None:
                 await jobs.run(client, heard=self._heard, stop=stop)
