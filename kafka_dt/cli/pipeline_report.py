@@ -69,7 +69,8 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
 @click.option(
     "--parquet",
     metavar="DIR",
-    help="Where the Parquet output goes: a path or a URI that the executors can write. [default: parquet in --to]",
+    help="Where the Parquet output goes: a path or a URI that the executors can write; needed on a cluster. "
+    "[default: parquet in --to]",
 )
 @click.option(
     "--at",

@@ -24,7 +24,7 @@ from kafka_dt.pipeline.generator import Generated, Scenario, generate
 from kafka_dt.pipeline.ingest import Ingest
 from kafka_dt.pipeline.ingest_sources import FileSource
 from kafka_dt.pipeline.report.analysis import Settings
-from kafka_dt.pipeline.report.reporting import report
+from kafka_dt.pipeline.report.reporting import PARQUET, report
 from kafka_dt.pipeline.table import Table
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
         counts = _ingest(spark, table, generated, now, step)
     telling.note(f"{counts.events:,} events in the table, {counts.quarantined:,} in quarantine")
     with telling.step(Stage.REPORT) as step:
-        made = report(spark, table, folder / _REPORT, Settings(), progress=step.now, now=now)
+        to = folder / _REPORT
+        # On a cluster the folder is mounted everywhere, or there would be no events.
+        made = report(spark, table, to, Settings(), progress=step.now, now=now, parquet=f"file://{to / PARQUET}")
     contents = made.contents
     telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
     verdicts = judge(generated.truth.incidents, contents.findings)

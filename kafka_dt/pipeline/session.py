@@ -77,7 +77,7 @@ def spark_session(
         kafka: whether Spark's Kafka source is needed.
 
     Raises:
-        SparkNotStarted: there is no Java, or its JVM ended at once.
+        SparkNotStarted: there is no Java, this directory cannot be written, or the JVM ended at once.
     """
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
@@ -102,6 +102,11 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
+def runs_here(spark: SparkSession) -> bool:
+    """Say whether the executors of a session are threads of this process's JVM."""
+    return is_local(str(spark.sparkContext.master))
+
+
 def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> SparkSession:
     settings = conf if is_submitted() else _settings(name, master, conf, scratch, kafka=kafka)
     if is_submitted() and master is not None:
@@ -116,7 +121,7 @@ def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *
     except Py4JJavaError as error:
         raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error
     spark.conf.set(TIME_ZONE, "UTC")
-    if not is_local(spark.sparkContext.master):
+    if not runs_here(spark):
         _ship(spark, scratch)
     return spark
 

@@ -4,6 +4,7 @@ PipelineError
   NoEvents              the table has no event up to the instant of the report
   NotInTable            nothing in the table is about the start of a blast radius
   OutputTaken           something else is where the Parquet output would go
+  OutputNotShared       executors on other machines cannot write where it would go
   ReportFailed          Spark could not do it; `reason` is its own, in one line
 """
 
@@ -47,6 +48,17 @@ class OutputTaken(PipelineError):
         )
         self.root = root
         self.names = names
+
+
+class OutputNotShared(PipelineError):
+    """What executors write on disks of their own would be missing, and the report would say that there is nothing."""
+
+    def __init__(self, to: str) -> None:
+        super().__init__(
+            f"executors on other machines cannot write to {to} of this one: "
+            "name a place that they share with --parquet, such as hdfs:///reports/today"
+        )
+        self.to = to
 
 
 class ReportFailed(PipelineError):

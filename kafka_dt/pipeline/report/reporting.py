@@ -20,9 +20,10 @@ from kafka_dt.files import replace_file
 from kafka_dt.pipeline.errors import NoTable
 from kafka_dt.pipeline.report.analysis import Analysis, Settings
 from kafka_dt.pipeline.report.documents import as_json
-from kafka_dt.pipeline.report.errors import ReportFailed
+from kafka_dt.pipeline.report.errors import OutputNotShared, ReportFailed
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.store import Store
+from kafka_dt.pipeline.session import runs_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,21 +69,24 @@ def report(
         settings: what the report is to say.
         progress: hears what is worked on.
         now: the time, in UTC.
-        parquet: path or URI of the directory for the Parquet output; None: in `to`.
+        parquet: path or URI of the directory for the Parquet output; None: in `to`, where executors are threads of
+            this process.
 
     Raises:
         NoTable: there is none.
         NoEvents: it has nothing up to the instant of the report.
         NotInTable: it has nothing about the start of the blast radius.
         OutputTaken: something else is where the Parquet output would go.
+        OutputNotShared: executors on other machines cannot write there.
         ReportFailed: Spark could not do it.
         OSError: `to` cannot be written.
     """
     to = to.resolve()
+    output = output_uri(parquet, to, here=runs_here(spark))
     to.mkdir(parents=True, exist_ok=True)
     try:
         events, quarantined = table.events(spark), _quarantined(spark, table)
-        store = Store(spark, parquet or f"file://{to / PARQUET}")
+        store = Store(spark, output)
         try:
             analysis = Analysis(events, settings, store, progress)
             contents = analysis.contents(now, quarantined=quarantined, table=table.path)
@@ -95,6 +99,24 @@ def report(
     replace_file(document, as_json(contents))
     replace_file(page, html(contents))
     return Made(contents, page, document, store.root)
+
+
+def output_uri(parquet: str | None, to: Path, *, here: bool) -> str:
+    """Say where the Parquet output goes.
+
+    Args:
+        parquet: where somebody wants it.
+        to: the directory of the page.
+        here: whether the executors are threads of this process's JVM.
+
+    Raises:
+        OutputNotShared: it would go to a disk of this machine, and executors are elsewhere.
+    """
+    if parquet is not None:
+        return parquet
+    if not here:
+        raise OutputNotShared(str(to))
+    return f"file://{to / PARQUET}"
 
 
 def _reason(error: PySparkException | Py4JError) -> str:
