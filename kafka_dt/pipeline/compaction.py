@@ -97,6 +97,7 @@ class Compaction:
         rows = self._spark.read.schema(stored).parquet(*(self._storage.uri(each.name) for each in small))
         rows = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, order)
         write_parquet(rows.sortWithinPartitions(order), self._storage.uri(staging))
+        self._storage.sync(staging)
         change = Change(
             adds=staged_files(self._storage, staging, directory, f"{SERIES}.{number:012d}"),
             removes=tuple(each.name for each in small),

@@ -7,6 +7,9 @@ Exactly once, whenever the process ends: Spark runs a batch again, with the same
 checkpoint that the batch is done. A batch that ended before its change was prepared has left staged files only. One
 whose change was prepared is rolled forward at the next start, and is found in the journal when it is run again.
 
+The same holds should the machine stop: before a change is prepared, its files are on the disk, and so is what Spark has
+noted of the lines of the batch. Without that, the journal might know a batch that Spark would then make of other lines.
+
 Source: Spark, "Structured Streaming Programming Guide", foreachBatch.
 """
 
@@ -113,6 +116,8 @@ class BatchWriter:
         self._storage.delete(directory)
         staged = stage(lines, self._limits(now_ms, newest_ms), self._storage, directory, now_ms)
         fresh = without_known(staged, self._table.events(self._spark), self._storage)
+        for each in (directory, f"{CHECKPOINTS}/{self._source}"):
+            self._storage.sync(each)
         change = Change(adds=self._places(fresh, name), record={_NEWEST: max(newest_ms, fresh.to_ms)})
         self._journal.carry_out(series, batch, change, now_ms)
         self._storage.delete(directory)

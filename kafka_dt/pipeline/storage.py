@@ -8,17 +8,20 @@ All names are relative to the root. The calls go to Hadoop's API in the driver's
 so nothing here is for what there are very many of.
 
 Limits: where renaming copies, as object stores do, it is neither quick nor whole; use HDFS or a shared file system for
-tables there. Only a local file system has the lock.
+tables there. Only a local file system has the lock, and only there `sync` has anything to do: what HDFS has closed is
+on several machines.
 
-Source: org.apache.hadoop.fs.FileSystem; Hadoop, "Filesystem specification".
+Source: org.apache.hadoop.fs.FileSystem; Hadoop, "Filesystem specification"; fsync(2).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCK: Final = "_lock"
+_LOCAL: Final = "file"
 LOCK_WAIT_S: Final = 15.0
 """How long the JVM of a process that was killed may take to notice."""
 _LOCK_POLL_S: Final = 0.2
@@ -123,7 +127,7 @@ class Storage:
         return document
 
     def write_document(self, name: str, document: Mapping[str, object]) -> None:
-        """Write a new file with a JSON object, so that nobody ever reads half of it."""
+        """Write a new file with a JSON object, so that nobody ever reads half of it; it stays, whatever ends."""
         partial = f"{name}.partial"
         stream = self._files.create(self._path(partial), True)  # one that was left is overwritten
         try:
@@ -131,7 +135,18 @@ class Storage:
             stream.hsync()
         finally:
             stream.close()
+        self.sync(partial)  # Hadoop's local file system only says that it does that
         self.rename(partial, name)
+        self.sync(name)
+
+    def sync(self, name: str) -> None:
+        """See that a file, or a directory with all that is in it, is still there should the machine stop now."""
+        if self._files.getScheme() != _LOCAL:
+            return
+        path = Path(self._path(name).toUri().getPath())
+        for each in (*path.rglob("*"), path, path.parent):
+            with suppress(FileNotFoundError):  # Spark tidies its checkpoint up meanwhile
+                _sync(each)
 
     def lock(self, clock: Callable[[], float] = time.monotonic) -> TableLock:
         """Keep others from writing, until the lock is released or this process has ended.
@@ -141,7 +156,7 @@ class Storage:
         Raises:
             TableInUse: another one has it.
         """
-        if self._files.getScheme() != "file":
+        if self._files.getScheme() != _LOCAL:
             return TableLock(None)
         self._files.mkdirs(self._root)
         file = self._jvm.java.io.RandomAccessFile(self._path(LOCK).toUri().getPath(), "rw")
@@ -181,6 +196,14 @@ class Storage:
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class TableLock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -199,6 +200,33 @@ def test_a_crash_at_any_step_of_a_batch_loses_nothing_and_doubles_nothing(ingest
     assert ingests.stored() == ingests.seen() == {each.id for made in batches for each in made}
     assert reasons(ingests) == ["not_json"] * len(batches)
     assert_tidy(ingests)
+
+
+def test_what_a_change_is_made_of_is_on_the_disk_before_it_is_prepared(
+    ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingests.rules = Rules(compact_at=2)
+    synced: list[list[str]] = [[]]
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        synced[-1].append(path.removeprefix(f"{ingests.path}/"))
+        if path.endswith(".prepared.partial"):
+            synced.append([])
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for number in range(2):
+        ingests.add(events(1, first=number))
+    ingests.run()
+    first, second, compacted, _ = synced
+    for number, before in enumerate((first, second)):
+        assert any(name.endswith(".parquet") and f"{number:012d}/events/date=" in name for name in before)
+        for part in ("offsets", "sources/0"):
+            assert any(name.endswith(f"/{part}/{number}") for name in before)
+    assert any(name.endswith(".parquet") and "/compaction." in name for name in compacted)
+    assert "_journal" in second
 
 
 def test_a_crash_at_any_step_of_a_compaction_loses_nothing_and_doubles_nothing(
