@@ -89,8 +89,8 @@ class AuditOptions(GatewayOptions):
         "kafka.dt.audit.kafka.bootstrap.servers",
         Kind.LIST,
         (),
-        "Brokers of a cluster that audit events are written to as well, `host:port` each. Needs the extra `audit- "
-        "kafka`.",
+        "Brokers of a cluster that audit events are written to as well, `host:port` each. Needs the extra "
+        "`audit-kafka`.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
