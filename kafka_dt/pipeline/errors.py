@@ -1,7 +1,7 @@
 """The errors of the pipeline; Spark's own that anybody can do something about are translated into these.
 
 PipelineError
-  SparkNotStarted       there is no Java for Spark, or its JVM ended at once
+  SparkNotStarted       there is no Java for Spark, no directory that it can write to, or its JVM ended at once
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
   TableInUse            another ingest writes to the table
