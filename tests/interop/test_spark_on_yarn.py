@@ -21,10 +21,10 @@ from tests.support.java import Java
 from tests.support.kdc import REALM, Kdc, missing
 from tests.support.maven import SPARK_KAFKA, YARN, Bundle, Classpath
 from tests.support.server import KafkaDt
-from tests.support.spark_submit import documented
+from tests.support.spark_submit import documented, program_of
 from tests.support.yarn import Yarn
 
-JOB = Path(__file__).parent.parent / "support" / "spark_job.py"
+PAGE = "docs/spark.md"
 
 
 @pytest.fixture
@@ -65,8 +65,11 @@ async def test_a_spark_job_gets_its_token_by_kerberos_and_its_executor_logs_in_w
     kerberos_server: KafkaDt,
     broker: Broker,
     classpath_of: Callable[[Bundle], Classpath],
+    *,
+    tmp_path: Path,
 ) -> None:
-    command = next(documented(block) for block in blocks("docs/spark.md", "sh") if "--master yarn" in block.text)
+    command = next(documented(block) for block in blocks(PAGE, "sh") if "--master yarn" in block.text)
+    (job := tmp_path / command.program).write_text(program_of(PAGE, command.program).text)
     assert command.configuration.keys() >= {"spark.kerberos.principal", "spark.kerberos.keytab"}
     before = await tokens_of_alice(broker)
     configuration = {
@@ -78,6 +81,6 @@ async def test_a_spark_job_gets_its_token_by_kerberos_and_its_executor_logs_in_w
         "spark.security.credentials.hive.enabled": "false",
         "spark.security.credentials.hbase.enabled": "false",
     }
-    output = yarn.run_spark(JOB, [broker.sasl, "spark"], configuration, classpath_of(SPARK_KAFKA))
+    output = yarn.run_spark(job, [broker.sasl, "spark"], configuration, classpath_of(SPARK_KAFKA))
     assert "read back: " + " ".join(f"value-{number}" for number in range(10)) in output
     assert len(await tokens_of_alice(broker) - before) == 1

@@ -27,7 +27,6 @@ from tests.support.records_client import ReadBack, RecordsClient
 from tests.support.spark_submit import CLUSTER, SparkSubmit, Submitted, documented, program_of
 
 PAGE: Final = "docs/spark.md"
-JOB: Final = Path(__file__).parents[2] / "support" / "spark_stream_job.py"
 COUNT: Final = 200
 SESSION_MS: Final = 6_000
 """How long a token lives, and so a session with it, unless it is renewed."""
@@ -96,8 +95,9 @@ async def test_a_running_query_goes_on_with_its_token_renewed_and_with_the_next_
 ) -> None:
     command = command_of("with_token.py", gateway.sasl)
     program = spark.write(program_of(PAGE, command.program), command.program)
+    copies = spark.write(program_of(PAGE, command.arguments[1]), command.arguments[1])
     file = tmp_path / "token.properties"
-    arguments = [str(file), str(JOB), gateway.sasl, topics.source, topics.sink, str(spark.folder / "checkpoints")]
+    arguments = [str(file), str(copies), gateway.sasl, topics.source, topics.sink, str(spark.folder / "checkpoints")]
     async with gateway.client("alice") as client:
         first = await client.create()
         hand(first, file)
