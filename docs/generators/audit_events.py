@@ -89,7 +89,7 @@ The client of a refused login is told what it always was: as little as possible.
 Java's clients say what they are just after the login, and so does everybody who logs in by certificate; the event waits
 for that, up to a second, and has the time of the login.
 
-A login that just stops, because the client goes away, is no event, unless its bearer token had been refused by then; nor
+A login that just stops, because the client goes away, is no event unless its bearer token had been refused by then; nor
 is anybody on a PLAINTEXT listener, or without a certificate on an SSL listener, for there is no login. Of requests only
 those above are events. The bulk commands (`token expire-all`, `keys ...`) work on ZooKeeper past the nodes, as brokers
 do, and have a report of their own. A node that is started with another secret key than the last time has not changed
