@@ -180,7 +180,8 @@ class EventTopic:
         left = asyncio.all_tasks() - {asyncio.current_task()}  # there is nobody else on this loop
         for task in left:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        if left:
+            await asyncio.wait(left, timeout=STOP_SECONDS)
 
 
 def _leave_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
