@@ -251,8 +251,8 @@ class TokenManager:
         Raises:
             StoreUnavailable: as `find`; or the token is not known here and the store cannot be asked.
         """
-        if self.enabled and self._store.connected and self._too_stale_ms():
-            await self._catch_up.join()
+        if self.enabled and self._too_stale_ms():
+            await self._refresh()
         found = self.find(token_id)
         if found is None and self.enabled:
             found = await self._read_through.lookup(token_id)
