@@ -126,7 +126,9 @@ class Work:
 
         with Console(stderr=True).status("Waiting for executors"):
             try:
-                at_once = self._given.parallelism or await asyncio.to_thread(slots, spark)
+                at_once = self._given.parallelism
+                if at_once is None:
+                    at_once = await asyncio.to_thread(slots, spark)
                 return at_once, await asyncio.to_thread(executors_ring, spark, access, at_once)
             except asyncio.CancelledError:
                 cancel_jobs(spark.sparkContext)  # or their threads would be waited for

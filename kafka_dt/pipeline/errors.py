@@ -5,6 +5,7 @@ PipelineError
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
   TableInUse            another ingest writes to the table
+  TableNotShared        what executors write to the table is not there for the driver
   TableBroken           the table's own records cannot be understood
   IngestFailed          a batch could not be done; `reason` is Spark's, in one line
   BulkJobFailed         work on every token could not go on; `reason` says why, in one line
@@ -50,6 +51,17 @@ class TableInUse(PipelineError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"another ingest writes to {path}; stop it first, or give this one a table of its own")
+        self.path = path
+
+
+class TableNotShared(PipelineError):
+    """Executors see other files at the path of the table than the driver does."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"what executors write to {path} is not found there: "
+            "name a place that all machines of the cluster share, on HDFS or a mounted file system"
+        )
         self.path = path
 
 

@@ -6,18 +6,17 @@ once (`as_event`), and only a line with which something may be wrong (`is_suspic
 type (`as_any_values`), and looked at field by field (`wrong_fields`). `finding` says what that amounts to.
 
 The columns refer to each other by name: `raw` is the text, `event`, `end` and `broken` are the fields of `as_event`,
-`suspicious`, `closer` and `wrong` are the others.
+`suspicious`, `closer` and `wrong` are the others. What has many parts is written as SQL, which Spark is handed at once:
+made of columns, each part would be several calls of its JVM, and all of them are made for each batch.
 
 Source: RFC 8259; Spark SQL, "JSON files", "Variant type".
 """
 
 from __future__ import annotations
 
-from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import (
     ArrayType,
@@ -35,7 +34,9 @@ from kafka_dt.audit.event import VERSION, EventType, Outcome
 from kafka_dt.pipeline.schema import INSTANTS, LINE_SCHEMA, REQUIRED, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import Column
 
 LAST_INSTANT_MS: Final = 253_402_300_799_999
 """The end of the year 9999."""
@@ -62,7 +63,9 @@ _NULL: Final = "VOID"
 _ANY_VALUES: Final = MapType(StringType(), VariantType())
 _MADE_TEXT: Final = r"(?m)^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|[{\[].*)$"
 """What Spark's text of a JSON value looks like that was no text."""
-_SEPARATOR: Final = "\n"
+_LISTS: Final = tuple(f"event.{each.name}" for each in LINE_SCHEMA if isinstance(each.dataType, ArrayType))
+_IS_INSTANT: Final = f"coalesce({{}} BETWEEN 0 AND {LAST_INSTANT_MS}, true)"
+_NO_NAMES: Final = "cast(array() AS array<string>)"
 
 
 def as_event() -> Column:
@@ -77,74 +80,63 @@ def as_any_values() -> Column:
 
 def is_suspicious() -> Column:
     """Whether a line has to be looked at field by field: true for all that are wrong, and for few others."""
-    event = F.col("event")
-    texts = [event[each.name] for each in LINE_SCHEMA if isinstance(each.dataType, StringType)]
-    lists = [event[each.name] for each in LINE_SCHEMA if isinstance(each.dataType, ArrayType)]
-    return (
-        F.col("broken").isNotNull()
-        | F.col("end").isNull()
-        | event.isNull()
+    texts = [f"event.{each.name}" for each in LINE_SCHEMA if isinstance(each.dataType, StringType)]
+    # `concat_ws` leaves out what is null in a list.
+    nulls = " OR ".join(f"coalesce(exists({each}, item -> item IS NULL), false)" for each in _LISTS)
+    return F.expr(
+        "broken IS NOT NULL OR `end` IS NULL OR event IS NULL"
         # More than one value on the line, or a field that is an object.
-        | F.col("raw").rlike(r"\}\s*,")
-        | F.concat_ws(_SEPARATOR, *texts, *lists).rlike(_MADE_TEXT)
-        # `concat_ws` leaves out what is null in a list.
-        | reduce(Column.__or__, (F.coalesce(F.exists(each, F.isnull), F.lit(False)) for each in lists))
+        r" OR raw RLIKE r'\}\s*,'"
+        f" OR concat_ws('\n', {_listed(texts)}, {_listed(_LISTS)}) RLIKE r'{_MADE_TEXT}' OR {nulls}"
     )
 
 
 def wrong_fields() -> Column:
     """Name the fields whose values are of a wrong type, in a line that was read with values of any type."""
-
-    def is_wrong(name: Column, value: Column) -> Column:
-        return ~F.array_contains(F.element_at(_names_of_types(), name), F.schema_of_variant(value))
-
-    lists = [
-        F.when(F.exists(f"event.{each.name}", F.isnull), F.lit(each.name))
-        for each in LINE_SCHEMA
-        if isinstance(each.dataType, ArrayType)
-    ]
-    wrong = F.map_keys(F.map_filter("closer.event", is_wrong))
-    return F.array_union(F.coalesce(wrong, _no_names()), F.array_compact(F.array(*lists)))
+    types = _listed(f"'{each.name}', array({_quoted((*_TYPES[type(each.dataType)], _NULL))})" for each in LINE_SCHEMA)
+    is_right = f"array_contains(element_at(map({types}), name), schema_of_variant(value))"
+    of_lists = _array(f"if(exists({each}, item -> item IS NULL), '{_name(each)}', NULL)" for each in _LISTS)
+    return F.expr(
+        f"array_union(coalesce(map_keys(map_filter(closer.event, (name, value) -> NOT {is_right})), {_NO_NAMES}),"
+        f" array_compact({of_lists}))"
+    )
 
 
 def finding() -> Column:
     """Say what is wrong with a line by itself, the first thing of the order of Reason."""
-    event, closer, wrong = F.col("event"), F.col("closer"), F.col("wrong")
     # Each of the two lets something pass behind the first value, and what one does the other does not.
-    is_whole = F.json_array_length(F.concat(F.lit("["), "raw", F.lit("]"))) == 1
-    is_object = closer["broken"].isNull() & closer["end"].isNotNull() & closer["event"].isNotNull() & is_whole
-    missing = F.array_compact(F.array(*(F.when(event[name].isNull(), F.lit(name)) for name in REQUIRED)))
-    impossible = F.array_compact(F.array(*(F.when(~is_instant(event[name]), F.lit(name)) for name in INSTANTS)))
-    unknown = F.array_compact(
-        F.array(
-            F.when(~event["type"].isin(*(each.value for each in EventType)), F.lit("type")),
-            F.when(~event["outcome"].isin(*(each.value for each in Outcome)), F.lit("outcome")),
-        )
+    is_whole = "json_array_length(concat('[', raw, ']')) = 1"
+    is_object = f"closer.broken IS NULL AND closer.`end` IS NOT NULL AND closer.event IS NOT NULL AND {is_whole}"
+    missing = _names_if({name: f"event.{name} IS NULL" for name in REQUIRED})
+    unknown = _names_if(
+        {
+            "type": f"event.type NOT IN ({_quoted(EventType)})",
+            "outcome": f"event.outcome NOT IN ({_quoted(Outcome)})",
+        }
     )
-    return (
-        F.when(~F.col("is_text"), found(Reason.NOT_TEXT))
-        .when(F.col("suspicious") & ~F.coalesce(is_object, F.lit(False)), found(Reason.NOT_JSON))
-        .when(event["version"] != VERSION, found(Reason.UNKNOWN_VERSION, names("version")))
-        .when((F.size(wrong) > 0) | F.col("broken").isNotNull(), found(Reason.WRONG_FIELD, wrong))
-        .when(F.size(missing) > 0, found(Reason.MISSING_FIELD, missing))
-        .when(F.size(unknown) > 0, found(Reason.UNKNOWN_TYPE, unknown))
-        .when(F.size(impossible) > 0, found(Reason.IMPOSSIBLE_TIME, impossible))
+    impossible = _names_if({name: f"NOT {_IS_INSTANT.format(f'event.{name}')}" for name in INSTANTS})
+    return _first_of(
+        (Reason.NOT_TEXT, "NOT is_text", _NO_NAMES),
+        (Reason.NOT_JSON, f"suspicious AND NOT coalesce({is_object}, false)", _NO_NAMES),
+        (Reason.UNKNOWN_VERSION, f"event.version <> {VERSION}", "array('version')"),
+        (Reason.WRONG_FIELD, "size(wrong) > 0 OR broken IS NOT NULL", "wrong"),
+        (Reason.MISSING_FIELD, f"size({missing}) > 0", missing),
+        (Reason.UNKNOWN_TYPE, f"size({unknown}) > 0", unknown),
+        (Reason.IMPOSSIBLE_TIME, f"size({impossible}) > 0", impossible),
     )
 
 
-def found(reason: Reason, fields: Column | None = None) -> Column:
-    """Give what `finding` gives: a struct of `reason` and `fields`."""
-    return F.struct(F.lit(reason.value).alias("reason"), (_no_names() if fields is None else fields).alias("fields"))
+def out_of_limits(earliest_ms: int, latest_ms: int) -> Column:
+    """Say whether an event that is good by itself is too early or too late: as `finding` says it."""
+    return _first_of(
+        (Reason.FROM_THE_FUTURE, f"event.time > {latest_ms}", "array('time')"),
+        (Reason.LATE, f"event.time < {earliest_ms}", "array('time')"),
+    )
 
 
-def names(*names: str) -> Column:
-    """Give a list of names."""
-    return F.array(*map(F.lit, names))
-
-
-def is_instant(milliseconds: Column) -> Column:
+def is_instant(name: str) -> Column:
     """Whether these milliseconds are in the years that Python and Spark both know; null is no objection."""
-    return F.coalesce(milliseconds.between(0, LAST_INSTANT_MS), F.lit(True))
+    return F.expr(_IS_INSTANT.format(name))
 
 
 def _wrapped_as(schema: DataType) -> Column:
@@ -155,16 +147,31 @@ def _wrapped_as(schema: DataType) -> Column:
     return F.from_json(F.concat(F.lit('{"event":'), "raw", F.lit(',"end":1}')), wrapper, dict(_OPTIONS))
 
 
-def _names_of_types() -> Column:
-    """Give what Spark may call the type of each field's value."""
-    return F.create_map(
-        *(
-            part
-            for each in LINE_SCHEMA
-            for part in (F.lit(each.name), F.array(*map(F.lit, (*_TYPES[type(each.dataType)], _NULL))))
-        )
+def _names_if(conditions: Mapping[str, str]) -> str:
+    """Give the names whose condition holds."""
+    names = _array(f"if({what}, '{name}', NULL)" for name, what in conditions.items())
+    return f"array_compact({names})"
+
+
+def _first_of(*findings: tuple[Reason, str, str]) -> Column:
+    """Give the first reason whose condition holds, with the names of fields: a struct of `reason` and `fields`."""
+    cases = " ".join(
+        f"WHEN {holds} THEN struct('{reason}' AS reason, {fields} AS fields)" for reason, holds, fields in findings
     )
+    return F.expr(f"CASE {cases} END")
 
 
-def _no_names() -> Column:
-    return F.array().cast("array<string>")
+def _name(field: str) -> str:
+    return field.rpartition(".")[2]
+
+
+def _array(parts: Iterable[str]) -> str:
+    return f"array({_listed(parts)})"
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    return _listed(f"'{each}'" for each in texts)
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(parts)

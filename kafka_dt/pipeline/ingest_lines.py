@@ -24,16 +24,15 @@ from kafka_dt.pipeline.ingest_checks import (
     as_any_values,
     as_event,
     finding,
-    found,
     is_instant,
     is_suspicious,
-    names,
+    out_of_limits,
     wrong_fields,
 )
-from kafka_dt.pipeline.schema import DATE, EVENT_SCHEMA, INSTANTS, LINE_SCHEMA, QUARANTINE_SCHEMA, Reason, day, instant
+from kafka_dt.pipeline.schema import DATE, EVENT_SCHEMA, INSTANTS, LINE_SCHEMA, QUARANTINE_SCHEMA, day, instant
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 LINE: Final = "line"
 SOURCE: Final = ("source", "source_partition", "source_offset")
@@ -73,7 +72,12 @@ def check_lines(lines: DataFrame, limits: Limits) -> DataFrame:
     closer = doubted.select("*", F.when(F.col("suspicious"), as_any_values()).alias("closer"))
     checked = closer.select("*", F.when(F.col("suspicious"), wrong_fields()).alias("wrong"))
     judged = checked.select(*SOURCE, "raw", "event", finding().alias("finding"))
-    limited = judged.select(*SOURCE, "raw", "event", F.coalesce("finding", _out_of(limits)).alias("finding"))
+    limited = judged.select(
+        *SOURCE,
+        "raw",
+        "event",
+        F.coalesce("finding", out_of_limits(limits.earliest_ms, limits.latest_ms)).alias("finding"),
+    )
     return limited.select(*SOURCE, "raw", "event", "finding.reason", "finding.fields")
 
 
@@ -93,20 +97,11 @@ def quarantined_lines(checked: DataFrame, now_ms: int) -> DataFrame:
         checked: what it gave.
         now_ms: the time, which is kept with each line.
     """
-    time = F.col("event.time")
     columns = {
         **{name: F.col(name) for name in ("reason", "fields", *SOURCE)},
-        "time": instant(F.when(is_instant(time), time)),
+        "time": instant(F.when(is_instant("event.time"), F.col("event.time"))),
         "ingest_time": instant(F.lit(now_ms).cast("bigint")),
         "raw": F.substring("raw", 1, RAW_LENGTH),
     }
     bad = checked.where(F.col("reason").isNotNull())
     return bad.select(*(columns[each.name].cast(each.dataType).alias(each.name) for each in QUARANTINE_SCHEMA))
-
-
-def _out_of(limits: Limits) -> Column:
-    """Say whether an event that is good by itself is too early or too late."""
-    time = F.col("event.time")
-    return F.when(time > limits.latest_ms, found(Reason.FROM_THE_FUTURE, names("time"))).when(
-        time < limits.earliest_ms, found(Reason.LATE, names("time"))
-    )

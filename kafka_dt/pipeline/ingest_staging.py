@@ -5,7 +5,8 @@
 
 Nearly every batch is read once and written once: an observation tells whether lines have to go to quarantine, and the
 ids of the staged events, a few bytes each, whether the table has one of them already. Only if so the events are
-written again, without those.
+written again, without those. They also tell whether all that executors wrote is there: on a cluster whose machines do
+not share the files of the table, it is not.
 
 Limits: an event that comes again is known by its id and its time; it is not looked for under another time.
 
@@ -21,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.errors import TableNotShared
 from kafka_dt.pipeline.ingest_lines import Limits, check_lines, good_events, quarantined_lines
-from kafka_dt.pipeline.parquet import write_parquet
+from kafka_dt.pipeline.parquet import parquet_files, write_parquet
 from kafka_dt.pipeline.schema import DATE, EVENT_SCHEMA, instant
 from kafka_dt.pipeline.table import EVENTS, QUARANTINE
 
@@ -97,7 +99,12 @@ def without_known(staged: Staged, known: DataFrame, storage: Storage) -> Staged:
         staged: what `stage` has written.
         known: the events of the table.
         storage: its files.
+
+    Raises:
+        TableNotShared: not all that was written is there.
     """
+    if staged.quarantined and not parquet_files(storage, staged.quarantine_directory):
+        raise TableNotShared(storage.root)
     if not staged.events:
         return staged
     spark = known.sparkSession
@@ -106,8 +113,11 @@ def without_known(staged: Staged, known: DataFrame, storage: Storage) -> Staged:
     # A hash is shorter; two ids that share one are told apart below.
     key = F.xxhash64("id").alias("key")
     keys = new.select(key, F.lit(1).alias("new")).union(there.select(key, F.lit(0)))
-    repeated = keys.groupBy("key").agg(F.count("*").alias("times"), F.max("new").alias("new"))
-    if repeated.where("times > 1 AND new = 1").isEmpty():
+    times = keys.groupBy("key").agg(F.count("*").alias("times"), F.sum("new").alias("new"))
+    found = times.agg(F.sum("new").alias("new"), F.count_if(F.expr("times > 1 AND new > 0")).alias("repeated")).first()
+    if found is None or found["new"] != staged.events:
+        raise TableNotShared(storage.root)
+    if not found["repeated"]:
         return staged
     directory = f"{staged.directory}/fresh"
     fresh = new.dropDuplicates(["id"]).join(there, "id", "left_anti").select(*EVENT_SCHEMA.names)

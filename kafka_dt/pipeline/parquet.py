@@ -24,6 +24,11 @@ def write_parquet(rows: DataFrame, uri: str, *partitioned_by: str) -> None:
     (writer.partitionBy(*partitioned_by) if partitioned_by else writer).parquet(uri)
 
 
+def parquet_files(storage: Storage, directory: str) -> list[str]:
+    """Give the names of the files with rows right in a directory; Spark writes others beside them."""
+    return [each.name for each in storage.files(directory) if each.name.endswith(_ENDING)]
+
+
 def staged_files(storage: Storage, staging: str, directory: str, name: str) -> tuple[tuple[str, str], ...]:
     """Say where the files of a staging directory go.
 
@@ -36,5 +41,5 @@ def staged_files(storage: Storage, staging: str, directory: str, name: str) -> t
     Returns:
         Where each is, and its place.
     """
-    staged = [each.name for each in storage.files(staging) if each.name.endswith(_ENDING)]
-    return tuple((each, f"{directory}/{name}-{index:04d}{_ENDING}") for index, each in enumerate(staged))
+    staged = enumerate(parquet_files(storage, staging))
+    return tuple((each, f"{directory}/{name}-{index:04d}{_ENDING}") for index, each in staged)

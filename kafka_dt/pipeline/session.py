@@ -138,6 +138,8 @@ def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         TIME_ZONE: "UTC",
+        # A record of the line that made each column doubles what it costs to make one.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     if is_local(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -59,7 +59,7 @@ class Storage:
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        context = spark.sparkContext
+        context: Any = spark.sparkContext
         self._jvm: Any = context._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
         path = self._jvm.org.apache.hadoop.fs.Path(root)
         self._files: Any = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001

@@ -72,11 +72,12 @@ class Table:
         if not storage.exists(name):
             raise NoTable(self.path)
         journal = Journal(storage)
-        before, view = None, journal.view()
-        while before != view:
-            before = view
+        view = journal.view()
+        while True:
             # This is where Spark lists the files.
             rows = spark.read.schema(schema).parquet(storage.uri(name))
-            view = journal.view()
+            before, view = view, journal.view()
+            if before == view:
+                break
         names = sorted(each.rpartition("/")[2] for each in view.hidden if each.startswith(f"{name}/"))
         return rows.where(~F.col("_metadata.file_name").isin(names)) if names else rows

@@ -15,19 +15,21 @@ import pyarrow.parquet
 import pytest
 
 from kafka_dt.audit import AuditEvent
+from kafka_dt.pipeline import ingest_staging
 from kafka_dt.pipeline.compaction import Compaction
-from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse
+from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse, TableNotShared
 from kafka_dt.pipeline.ingest import Ingest
 from kafka_dt.pipeline.ingest_rules import Counts, Rules
 from kafka_dt.pipeline.ingest_sources import FileSource
 from kafka_dt.pipeline.journal import STAGING, Journal
+from kafka_dt.pipeline.parquet import write_parquet
 from kafka_dt.pipeline.schema import EVENT_SCHEMA
 from kafka_dt.pipeline.table import Table
 from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
 from tests.support.ingests import Crash, Ingests, crashing_at
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.fixture
@@ -292,6 +294,26 @@ def test_only_one_ingest_writes_to_a_table(ingests: Ingests, monkeypatch: pytest
         ingests.run()
     lock.release()
     assert ingests.run() is not None
+
+
+@pytest.mark.parametrize("part", ["events", "quarantine"])
+def test_what_executors_write_to_disks_of_their_own_is_not_lost(
+    ingests: Ingests, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingests.add(events(2, first=0), b"broken")
+    with monkeypatch.context() as patch:
+
+        def write_elsewhere(rows: DataFrame, uri: str, *partitioned_by: str) -> None:
+            write_parquet(rows, uri, *partitioned_by)
+            for file in Path(uri.removeprefix("file:")).rglob("*.parquet"):
+                if part in uri:
+                    file.unlink()
+
+        patch.setattr(ingest_staging, "write_parquet", write_elsewhere)
+        with pytest.raises(TableNotShared, match="all machines of the cluster share"):
+            ingests.run()
+    assert ingests.run() == Counts(batches=1, lines=3, events=2, quarantined=1)
+    assert len(ingests.seen()) == 2
 
 
 def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:

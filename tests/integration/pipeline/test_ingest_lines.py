@@ -211,17 +211,18 @@ def test_any_line_is_read_as_python_reads_it(spark: SparkSession, lines: list[by
 
 
 def _names_come_twice(line: bytes) -> bool:
+    repeated = False
+
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        nonlocal twice
-        twice = twice or len(dict(items)) < len(items)
+        nonlocal repeated
+        repeated = repeated or len(dict(items)) < len(items)
         return dict(items)
 
-    twice = False
     try:
         json.loads(line, object_pairs_hook=pairs)
     except ValueError:
         return False
-    return twice
+    return repeated
 
 
 def test_an_event_comes_through_with_every_field(spark: SparkSession) -> None:

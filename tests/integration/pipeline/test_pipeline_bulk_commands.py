@@ -226,7 +226,7 @@ def test_ctrl_c_ends_the_wait_for_executors(cluster: SealedCluster, spark: Spark
         os.kill(os.getpid(), signal.SIGINT)
 
     busy.start()
-    eventually(tracker.getActiveJobsIds, within_s=60)
+    eventually(lambda: bool(tracker.getActiveJobsIds()), within_s=60)
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     try:
