@@ -25,7 +25,7 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	$(BIN)/python -m pytest -n auto tests/unit
-	$(BIN)/python -m pytest tests/integration tests/interop tests/chaos
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/integration tests/interop tests/chaos
 
 soak: $(READY) ## Run the slow tests of the gateway as well, before Kafka 4.x and before 3.9
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway

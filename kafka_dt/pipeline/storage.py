@@ -178,10 +178,12 @@ class Storage:
             raise
 
     def _read(self, name: str) -> str:
-        path = self._path(name)
-        if not self._files.exists(path):
-            raise FileNotFoundError(self.uri(name))
-        stream = self._files.open(path)
+        try:
+            stream = self._files.open(self._path(name))
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() == "FileNotFoundException":
+                raise FileNotFoundError(self.uri(name)) from error
+            raise
         try:
             return bytes(stream.readAllBytes()).decode(errors="replace")
         finally:
