@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SERVER_TESTS := tests/integration tests/interop tests/chaos
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak bench kerberos lint format docs generated lock clean
+.PHONY: help setup run test test-servers test-spark soak bench kerberos lint format docs generated lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +26,16 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	$(BIN)/python -m pytest -n auto tests/unit
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/integration tests/interop tests/chaos
+	@$(MAKE) --no-print-directory -j 2 test-servers test-spark
+
+test-servers: $(READY)
+	$(BIN)/python -m pytest -m 'not spark' $(SERVER_TESTS)
+
+# Beside the others, but only where these leave time: some of them break off what takes too long.
+test-spark: $(READY)
+	@mkdir -p build
+	@nice $(BIN)/python -m pytest -m spark $(SERVER_TESTS) >build/test-spark.log 2>&1; \
+		status=$$?; cat build/test-spark.log; exit $$status
 
 soak: $(READY) ## Run the slow tests of the gateway as well, before Kafka 4.x and before 3.9
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway

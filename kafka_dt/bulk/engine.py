@@ -23,12 +23,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
 from kafka_dt.bulk.pace import WHOLE
 from kafka_dt.bulk.writes import Change, Writes, news_of_changes
+from kafka_dt.lanes import run_lanes
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     ConnectionLost,
@@ -155,17 +157,8 @@ class _Run:
 
     async def all(self, names: Iterable[str], writes: Writes | None) -> None:
         """Work on all names, several batches at once; without `writes` nothing is changed."""
-        left = iter(names)
-        try:
-            async with asyncio.TaskGroup() as lanes:
-                for _ in range(self._limits.lanes):
-                    lanes.create_task(self._lane(left, writes))
-        except ExceptionGroup as failed:
-            # Not except*: before Python 3.11.4 it makes a group of what is raised there.
-            refused, others = failed.split(ZooKeeperError)
-            if refused is None or others is not None:
-                raise
-            raise refused.exceptions[0] from None
+        lane = partial(self._lane, iter(names), writes)
+        await run_lanes(lane, self._limits.lanes, raises=ZooKeeperError)
 
     async def _lane(self, left: Iterator[str], writes: Writes | None) -> None:
         while not self._stop.is_set() and (names := list(islice(left, self._limits.batch))):

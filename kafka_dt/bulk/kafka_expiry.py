@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.bulk.decisions import Outcome, Result
 from kafka_dt.client import ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
+from kafka_dt.lanes import run_lanes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.engine import Report
@@ -59,17 +61,8 @@ async def expire_over_kafka(
     Raises:
         TokenClientError: no server can be used any more; what was done has been reported.
     """
-    left = iter(tokens)
-    try:
-        async with asyncio.TaskGroup() as lanes:
-            for _ in range(min(CONNECTIONS, len(tokens))):
-                lanes.create_task(_lane(config, left, report, stop))
-    except ExceptionGroup as failed:
-        # Not except*: before Python 3.11.4 it makes a group of what is raised there.
-        refused, others = failed.split(TokenClientError)
-        if refused is None or others is not None:
-            raise
-        raise refused.exceptions[0] from None
+    lane = partial(_lane, config, iter(tokens), report, stop)
+    await run_lanes(lane, min(CONNECTIONS, len(tokens)), raises=TokenClientError)
 
 
 async def _lane(config: ClientConfig, left: Iterator[DelegationToken], report: Report, stop: asyncio.Event) -> None:

@@ -186,7 +186,7 @@ class BulkRun:
                 "seconds": round(self._seconds, 3),
                 **(more or {}),
             }
-            click.echo(json.dumps(document, indent=2))
+            click.echo(json.dumps(document))
             return
         for line in lines:
             click.echo(line)

@@ -73,7 +73,7 @@ def demo(
 
         shown = run_demo(spark, scenario, folder, Steps(), now=now)
     if output == Output.JSON:
-        click.echo(json.dumps(_document(shown), indent=2))
+        click.echo(json.dumps(_document(shown)))
     else:
         _write_table(shown)
 

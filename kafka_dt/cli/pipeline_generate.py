@@ -106,7 +106,7 @@ def _tell(scenario: Scenario, made: Generated, output: str, seconds: float) -> N
             "seconds": round(seconds, 3),
             "incidents": incidents,
         }
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(document))
         return
     click.echo(f"{written.events:,} events in {written.files:,} files, {written.size_bytes / 2**20:,.1f} MiB")
     click.echo(f"of {scenario.days} days from {scenario.start:%Y-%m-%d} on, in {seconds:.1f} s")

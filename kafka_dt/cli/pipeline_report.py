@@ -153,7 +153,7 @@ def report(  # noqa: PLR0917 - click gives them by name
             parquet=parquet,
         )
     if output is Output.JSON:
-        click.echo(json.dumps(_summary(made), indent=2))
+        click.echo(json.dumps(_summary(made)))
     else:
         _write_table(made)
 

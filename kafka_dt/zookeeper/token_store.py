@@ -20,6 +20,7 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from kafka_dt.lanes import run_lanes
 from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge, VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.changes import ChangeFollower
@@ -252,12 +253,7 @@ class ZooKeeperTokenStore:
                 for read in await self._reads.read(batch, arrived):
                     await _reported(read)
 
-        try:
-            async with asyncio.TaskGroup() as lanes:
-                for _ in range(READING_LANES):
-                    lanes.create_task(lane())
-        except* ZooKeeperError as failed:
-            raise failed.exceptions[0] from None
+        await run_lanes(lane, READING_LANES, raises=ZooKeeperError)
 
     def _list_arrived(self, token_ids: list[str] | None, error: ZooKeeperError | None) -> list[str]:
         """Compare what is known with what there is, in the moment in which both are of the same time."""

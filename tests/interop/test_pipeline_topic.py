@@ -28,6 +28,7 @@ from tests.support.maven import SPARK_KAFKA, Bundle, Classpath, cache_directory
 from tests.support.process import ChildProcess
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.spark
 ALICE: Final = plain("alice", USERS["alice"])
 TOPIC: Final = "kafka-dt-audit"
 TIMEOUT_S: Final = 90.0

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kafka_dt.audit.encoding import encode
 from kafka_dt.cli import main
 from kafka_dt.zookeeper.sealing import open_sealed
-from tests.support import shipped_code_job, tokens_job
+from tests.support import tokens_job
 from tests.support.audit_lines import events, stored_ids, write_file
 from tests.support.java import Java
 from tests.support.sealable import NEW_KEY, OLD_KEY
@@ -26,7 +26,7 @@ def cluster(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
 
 
-def test_ingest_runs_unchanged_on_a_cluster(cluster: SparkCluster, tmp_path: Path) -> None:
+def test_ingest_and_report_run_unchanged_on_a_cluster(cluster: SparkCluster, tmp_path: Path) -> None:
     program = Path(CliRunner().invoke(main, ["pipeline", "script"]).output.strip())
     write_file(tmp_path / "nodes", "first", [*map(encode, made := events(3)), b"broken\n"])
     table = tmp_path / "table"
@@ -36,18 +36,17 @@ def test_ingest_runs_unchanged_on_a_cluster(cluster: SparkCluster, tmp_path: Pat
     # Spark passes on both what Python says and what it answers.
     assert json.loads(output.splitlines()[-1]).items() >= {"events": 3, "quarantined": 1, "interrupted": False}.items()
     assert stored_ids(table) == {each.id: 1 for each in made}
-    (executor,) = set(cluster.executors()) - set(before)
-    # Its work was done there: an executor logs each task that it has run.
-    assert "Finished task 0.0 in stage 0.0" in (executor / "stderr").read_text()
+    report = tmp_path / "report"
+    cluster.submit(program, "report", "--table", str(table), "--to", str(report))
+    assert json.loads((report / "report.json").read_text())["events"] == 3
+    assert "<html" in (report / "report.html").read_text()
+    # Their work was done there: an executor logs each task that it has run.
+    executors = set(cluster.executors()) - set(before)
+    assert len(executors) == 2
+    assert all("Finished task 0.0 in stage 0.0" in (each / "stderr").read_text() for each in executors)
 
 
-def test_executors_run_the_code_of_the_driver(cluster: SparkCluster) -> None:
-    found = json.loads(cluster.submit(Path(shipped_code_job.__file__)))
-    assert Path(found["folder"]).parents[2] == cluster.folder
-    assert found["file"].endswith("/kafka_dt.zip/kafka_dt/bulk/engine.py")
-
-
-def test_executors_look_up_the_keys_and_work_on_tokens(
+def test_executors_run_the_code_of_the_driver_look_up_the_keys_and_work_on_tokens(
     cluster: SparkCluster, zookeeper_connect: str, tmp_path: Path
 ) -> None:
     with sealed_cluster(zookeeper_connect, tmp_path) as tokens:
@@ -59,6 +58,8 @@ def test_executors_look_up_the_keys_and_work_on_tokens(
     found = json.loads(output)
     old, new = OLD_KEY.id, NEW_KEY.id
     assert found["sealed_by"] == {f"token-0000{number}": key for number, key in enumerate((old, old, old, new))}
+    assert Path(found["code"]["folder"]).parents[2] == cluster.folder
+    assert found["code"]["file"].endswith("/kafka_dt.zip/kafka_dt/bulk/engine.py")
     assert found["rotated"] == {"changed": 3, "unchanged": 1}
     assert all(open_sealed([NEW_KEY], data) for data in sealed.values())
     logged = "".join(file.read_text() for file in events.rglob("*") if file.is_file())
