@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 
 import click
@@ -26,9 +28,19 @@ def of_all_pages(language: str) -> list[Block]:
 
 def commands() -> list[list[str]]:
     """The commands of all shell blocks, without variables before and redirections behind them."""
-    lines = [line for block in of_all_pages("sh") for line in block.text.replace("\\\n", " ").splitlines()]
-    words = [shlex.split(line, comments=True) for line in lines if line.strip()]
+    words = [words for block in of_all_pages("sh") for words in _lines(block.text.replace("\\\n", " "))]
     return [words for words in words if words and "=" not in words[0]]
+
+
+def _lines(text: str) -> Iterator[list[str]]:
+    """Give the words of each line; what is quoted may go on in the next one."""
+    line = ""
+    for part in text.splitlines():
+        line += part
+        with suppress(ValueError):  # no closing quotation
+            yield shlex.split(line, comments=True)
+            line = ""
+    assert not line, line
 
 
 def ours() -> list[list[str]]:
