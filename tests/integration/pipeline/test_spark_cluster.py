@@ -37,9 +37,11 @@ def test_ingest_and_report_run_unchanged_on_a_cluster(cluster: SparkCluster, tmp
     assert json.loads(output.splitlines()[-1]).items() >= {"events": 3, "quarantined": 1, "interrupted": False}.items()
     assert stored_ids(table) == {each.id: 1 for each in made}
     report = tmp_path / "report"
-    cluster.submit(program, "report", "--table", str(table), "--to", str(report))
+    parquet = tmp_path / "parquet"
+    cluster.submit(program, "report", "--table", str(table), "--to", str(report), "--parquet", parquet.as_uri())
     assert json.loads((report / "report.json").read_text())["events"] == 3
     assert "<html" in (report / "report.html").read_text()
+    assert list(parquet.rglob("*.parquet"))
     # Their work was done there: an executor logs each task that it has run.
     executors = set(cluster.executors()) - set(before)
     assert len(executors) == 2
