@@ -37,7 +37,8 @@ test-spark: $(READY)
 	@nice $(BIN)/python -m pytest -m spark $(SERVER_TESTS) >build/test-spark.log 2>&1; \
 		status=$$?; cat build/test-spark.log; exit $$status
 
-soak: $(READY) ## Run the slow tests of the gateway as well, before Kafka 4.x and before 3.9
+soak: $(READY) ## Run the slow tests as well, those of the gateway before Kafka 4.x and before 3.9
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
 

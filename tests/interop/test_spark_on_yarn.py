@@ -24,6 +24,7 @@ from tests.support.server import KafkaDt
 from tests.support.spark_submit import documented, program_of
 from tests.support.yarn import Yarn
 
+pytestmark = pytest.mark.spark
 PAGE = "docs/spark.md"
 
 

@@ -58,11 +58,18 @@ def started(spark_java: Java, tmp_path: Path, folder: Path, table: Path) -> Call
     return make
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(["4"], id="between its change and the files in their places"),
+        # What is left of the first is one more file to delete.
+        pytest.param(["writing", "5"], id="while Spark writes and then there", marks=pytest.mark.soak),
+    ],
+)
 def test_a_killed_ingest_goes_on_as_if_nothing_had_been(
-    started: Callable[..., ChildProcess], folder: Path, table: Path
+    started: Callable[..., ChildProcess], folder: Path, table: Path, steps: list[str]
 ) -> None:
-    # While Spark writes; then, with that tidied up, between the change that is prepared and the files in their places.
-    for step in ("writing", "5"):
+    for step in steps:
         with started("--once", killed_at=step) as ingest:
             assert ingest.wait(TIMEOUT_S) == KILLED, ingest.output()
         assert stored_ids(table) == {}

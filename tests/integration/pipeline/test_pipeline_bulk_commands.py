@@ -291,6 +291,7 @@ def test_killed_in_the_middle_it_finishes_when_it_is_run_again_and_no_log_has_a_
     assert counts(summary(cluster, "verify")) == (0, MANY, 0, 0)
 
 
+@pytest.mark.soak
 def test_a_spark_that_ends_under_it_is_told_in_one_line(
     cluster: SealedCluster, rotation: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -7,10 +7,9 @@ test says so. A test makes its own topics, and leaves both brokers running.
 Sessions upstream are short: connections that live for longer are logged in again, in all tests.
 
 The tests of this folder are run one after the other, whatever the order of the others, so that the cluster ends with
-the last of them. Those marked `soak` are for `make soak`.
+the last of them.
 
     KAFKA_DT_TEST_UPSTREAM     the release of the cluster: 4.x (default) or 3.9
-    KAFKA_DT_TEST_SOAK         anything: the tests marked `soak` are run as well
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ MAX_CONNECTIONS_PER_IP: Final = 12
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not os.environ.get("KAFKA_DT_TEST_SOAK"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     if ours:
         first = items.index(ours[0])

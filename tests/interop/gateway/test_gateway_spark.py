@@ -26,6 +26,7 @@ from tests.support.raw import LoginRefused
 from tests.support.records_client import ReadBack, RecordsClient
 from tests.support.spark_submit import CLUSTER, SparkSubmit, Submitted, documented, program_of
 
+pytestmark = pytest.mark.spark
 PAGE: Final = "docs/spark.md"
 COUNT: Final = 200
 SESSION_MS: Final = 6_000
