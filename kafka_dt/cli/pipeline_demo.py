@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SMALL: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
 }
 """Of a month that one core could read: a query is run once, and compiling it well takes longer than running it."""
 
