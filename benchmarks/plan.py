@@ -31,8 +31,6 @@ class Plan:
     """Numbers of audit events."""
     stored_tokens: int = 1_000_000
     """In a ZooKeeper, for work on all of them."""
-    sealed_tokens: int = 100_000
-    """The same, sealed, which takes several times as long to make and to open."""
     pipeline_rounds: int = 1
     """Of what takes many minutes each time."""
 
@@ -66,6 +64,5 @@ QUICK: Final = Plan(
     consume_mib=128,
     event_sizes=(20_000, 60_000),
     stored_tokens=2_200,
-    sealed_tokens=500,
 )
 """Whether everything works."""
