@@ -45,6 +45,8 @@ def _measure(ledger: Ledger, case: Case, *, sealed: bool) -> None:
     secret_key.write_text(SECRET_KEY)
     zookeeper = EmbeddedZooKeeper(folder, heap_mb=heap_mb(case.tokens))
     zookeeper.start(_START_TIMEOUT_S)
+    assert zookeeper.server_pid is not None, "it does not run"
+    server = ProcessTree(zookeeper.server_pid)
     try:
         settings = (f"zookeeper.connect={zookeeper.address}", f"delegation.token.secret.key=file:{secret_key}")
         config.write_text("".join(f"{line}\n" for line in settings))
@@ -53,19 +55,14 @@ def _measure(ledger: Ledger, case: Case, *, sealed: bool) -> None:
         for round_number in range(1, ledger.plan.pipeline_rounds + 1):
             for step, command in ((INVENTORY, inventory), (VERIFY, verify)):
                 with ledger.console.status(f"{step.name}, {case.label}"):
-                    values = _done(step, case.tokens, command, (zookeeper, folder / "job.log"))
+                    values = _done(step, case.tokens, command, server, folder / "job.log")
                 ledger.record(case, step, round_number, values)
     finally:
         zookeeper.stop()
 
 
-def _done(
-    step: Step, tokens: int, command: tuple[str, ...], beside: tuple[EmbeddedZooKeeper, Path]
-) -> dict[str, float]:
+def _done(step: Step, tokens: int, command: tuple[str, ...], server: ProcessTree, log: Path) -> dict[str, float]:
     """Run a command and say what it cost, when it has seen every token."""
-    zookeeper, log = beside
-    assert zookeeper.server_pid is not None, "it does not run"
-    server = ProcessTree(zookeeper.server_pid)
     used = server.cpu_seconds()
     cost = run_job(command, log)
     text = log.read_text()

@@ -63,7 +63,7 @@ _NULL: Final = "VOID"
 _ANY_VALUES: Final = MapType(StringType(), VariantType())
 _MADE_TEXT: Final = r"(?m)^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|[{\[].*)$"
 """What Spark's text of a JSON value looks like that was no text."""
-_LISTS: Final = tuple(f"event.{each.name}" for each in LINE_SCHEMA if isinstance(each.dataType, ArrayType))
+_LISTS: Final = tuple(each.name for each in LINE_SCHEMA if isinstance(each.dataType, ArrayType))
 _IS_INSTANT: Final = f"coalesce({{}} BETWEEN 0 AND {LAST_INSTANT_MS}, true)"
 _NO_NAMES: Final = "cast(array() AS array<string>)"
 
@@ -80,14 +80,15 @@ def as_any_values() -> Column:
 
 def is_suspicious() -> Column:
     """Whether a line has to be looked at field by field: true for all that are wrong, and for few others."""
-    texts = [f"event.{each.name}" for each in LINE_SCHEMA if isinstance(each.dataType, StringType)]
+    texts = [each.name for each in LINE_SCHEMA if isinstance(each.dataType, StringType)]
+    written = _listed(f"event.{name}" for name in (*texts, *_LISTS))
     # `concat_ws` leaves out what is null in a list.
-    nulls = " OR ".join(f"coalesce(exists({each}, item -> item IS NULL), false)" for each in _LISTS)
+    nulls = " OR ".join(f"coalesce(exists(event.{each}, item -> item IS NULL), false)" for each in _LISTS)
     return F.expr(
         "broken IS NOT NULL OR `end` IS NULL OR event IS NULL"
         # More than one value on the line, or a field that is an object.
         r" OR raw RLIKE r'\}\s*,'"
-        f" OR concat_ws('\n', {_listed(texts)}, {_listed(_LISTS)}) RLIKE r'{_MADE_TEXT}' OR {nulls}"
+        f" OR concat_ws('\n', {written}) RLIKE r'{_MADE_TEXT}' OR {nulls}"
     )
 
 
@@ -95,7 +96,7 @@ def wrong_fields() -> Column:
     """Name the fields whose values are of a wrong type, in a line that was read with values of any type."""
     types = _listed(f"'{each.name}', array({_quoted((*_TYPES[type(each.dataType)], _NULL))})" for each in LINE_SCHEMA)
     is_right = f"array_contains(element_at(map({types}), name), schema_of_variant(value))"
-    of_lists = _array(f"if(exists({each}, item -> item IS NULL), '{_name(each)}', NULL)" for each in _LISTS)
+    of_lists = _array(f"if(exists(event.{each}, item -> item IS NULL), '{each}', NULL)" for each in _LISTS)
     return F.expr(
         f"array_union(coalesce(map_keys(map_filter(closer.event, (name, value) -> NOT {is_right})), {_NO_NAMES}),"
         f" array_compact({of_lists}))"
@@ -159,10 +160,6 @@ def _first_of(*findings: tuple[Reason, str, str]) -> Column:
         f"WHEN {holds} THEN struct('{reason}' AS reason, {fields} AS fields)" for reason, holds, fields in findings
     )
     return F.expr(f"CASE {cases} END")
-
-
-def _name(field: str) -> str:
-    return field.rpartition(".")[2]
 
 
 def _array(parts: Iterable[str]) -> str:

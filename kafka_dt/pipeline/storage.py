@@ -173,7 +173,7 @@ class Storage:
             return file.getChannel().tryLock()
         except Py4JJavaError as error:
             # Another thread of this JVM has it.
-            if error.java_exception.getClass().getSimpleName() == "OverlappingFileLockException":
+            if _is(error, "OverlappingFileLockException"):
                 return None
             raise
 
@@ -181,7 +181,7 @@ class Storage:
         try:
             stream = self._files.open(self._path(name))
         except Py4JJavaError as error:
-            if error.java_exception.getClass().getSimpleName() == "FileNotFoundException":
+            if _is(error, "FileNotFoundException"):
                 raise FileNotFoundError(self.uri(name)) from error
             raise
         try:
@@ -198,6 +198,11 @@ class Storage:
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
+
+
+def _is(error: Py4JJavaError, name: str) -> bool:
+    """Say whether it is of a class of Java."""
+    return str(error.java_exception.getClass().getSimpleName()) == name
 
 
 def _sync(path: Path) -> None:

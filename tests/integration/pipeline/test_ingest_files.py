@@ -305,8 +305,8 @@ def test_what_executors_write_to_disks_of_their_own_is_not_lost(
 
         def write_elsewhere(rows: DataFrame, uri: str, *partitioned_by: str) -> None:
             write_parquet(rows, uri, *partitioned_by)
-            for file in Path(uri.removeprefix("file:")).rglob("*.parquet"):
-                if part in uri:
+            if uri.endswith(part):
+                for file in Path(uri.removeprefix("file:")).rglob("*.parquet"):
                     file.unlink()
 
         patch.setattr(ingest_staging, "write_parquet", write_elsewhere)
