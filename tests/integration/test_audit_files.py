@@ -17,6 +17,7 @@ import pytest
 from tests.support.audit import AuditFolder
 from tests.support.broker import USERS
 from tests.support.nodes import WORKERS, Node, node_properties
+from tests.support.process import freeze
 from tests.support.properties import write_properties
 from tests.support.waiting import eventually
 
@@ -36,7 +37,7 @@ def crash(node: Node) -> None:
     """End all processes of a node at once; without their supervisor workers would end in good order."""
     workers = node.workers()
     for worker in workers:
-        os.kill(worker, signal.SIGSTOP)
+        freeze(worker)
     node.kill()
     for worker in workers:
         os.kill(worker, signal.SIGKILL)

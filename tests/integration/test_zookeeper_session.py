@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +11,7 @@ import pytest
 from kafka_dt.tokens.errors import StoreUnavailable
 from kafka_dt.zookeeper.errors import ConnectionLost
 from tests.integration.zookeeper_nodes import client_of, eventually, node_of, settings
+from tests.support.process import hanging
 from tests.support.tcp_gate import TcpGate
 from tests.support.token_store_contract import new_token
 from tests.support.zookeeper import child_zookeeper
@@ -201,13 +200,9 @@ async def test_the_server_is_killed_and_restarted_under_load(tmp_path: Path) -> 
 async def test_a_server_that_hangs_longer_than_the_session_is_found_again(tmp_path: Path) -> None:
     with child_zookeeper(tmp_path) as server:
         async with node_of(settings(f"{server.address}/h", SHORT_SESSION_MS)) as node:
-            assert server.server_pid is not None
-            os.kill(server.server_pid, signal.SIGSTOP)
-            try:
+            with hanging(server.server_pid):
                 await eventually(lambda: not node.store.connected)
                 await eventually(lambda: node.store.staleness_ms() > 2 * SHORT_SESSION_MS)
-            finally:
-                os.kill(server.server_pid, signal.SIGCONT)
             await eventually(lambda: node.store.staleness_ms() == 0)
             await node.store.create(new_token())
 

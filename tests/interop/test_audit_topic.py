@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests.support.kraft import RELEASES, KraftCluster
 from tests.support.kraft_operator import Operator
 from tests.support.maven import Bundle, Classpath
 from tests.support.nodes import WORKERS, Node, connected, node_properties, secrets_of
+from tests.support.process import hanging
 from tests.support.raw import RawConnection
 from tests.support.scram_changes import upsertion
 from tests.support.tls_listeners import TlsListeners
@@ -273,21 +273,17 @@ def test_a_broker_that_hangs_leaves_nothing_behind_however_often_it_is_tried(kra
     assert found.topic is not None
     sink = EventTopic(TopicProducer.of(found.topic))
     sink.open()
-    sink.write([b"1\n"])
-    assert sink._loop is not None
-    assert broker.process.pid is not None
-    before = open_files()
-    os.kill(broker.process.pid, signal.SIGSTOP)
-    try:
-        for _ in range(3):
-            with pytest.raises(SinkFailed):
-                sink.write([b"2\n"])
-            assert asyncio.all_tasks(sink._loop) == set()
-            assert open_files() < before
-    finally:
-        os.kill(broker.process.pid, signal.SIGCONT)
-    sink.write([b"3\n"])
-    sink.close()
+    with closing(sink):
+        sink.write([b"1\n"])
+        assert sink._loop is not None
+        before = open_files()
+        with hanging(broker.process.pid):
+            for _ in range(3):
+                with pytest.raises(SinkFailed):
+                    sink.write([b"2\n"])
+                assert asyncio.all_tasks(sink._loop) == set()
+                assert open_files() < before
+        sink.write([b"3\n"])
 
 
 def open_files() -> int:

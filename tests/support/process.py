@@ -24,14 +24,43 @@ from pathlib import Path
 from typing import Self
 
 from kafka_dt.zookeeper import leash
+from tests.support.waiting import eventually
 
 POLL_S = 0.02
 STOP_TIMEOUT_S = 20.0
 TAIL_LINES = 40
+FREEZE_TIMEOUT_S = 10.0
 
 
 class ProcessFailed(Exception):
     """A child process ended or stayed silent; the message ends with the last lines it wrote."""
+
+
+def freeze(pid: int) -> None:
+    """Stop a process with SIGSTOP and return when all its threads stand still; until then some still answer."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: _states(pid) == {"T"}, FREEZE_TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def hanging(pid: int | None) -> Iterator[None]:
+    """Let a process hang for a block: its connections stay open and nothing is answered."""
+    assert pid is not None
+    freeze(pid)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _states(pid: int) -> set[str]:
+    """The states of all threads of a process, as `/proc/PID/task/TID/stat` has them."""
+    found = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread may end meanwhile
+            found.add(stat.read_text().rpartition(") ")[2][0])
+    return found
 
 
 class ChildProcess:
