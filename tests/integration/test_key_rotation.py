@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from kazoo.client import KazooClient
 from kafka_dt.client import DelegationToken, LoginFailed
 from kafka_dt.tokens import SecretKey
 from tests.support.nodes import SHA_256, SHA_512, Node, node_properties
-from tests.support.process import ChildProcess
+from tests.support.process import ChildProcess, hanging
 from tests.support.waiting import eventually
 from tests.support.zookeeper import make_chroot
 
@@ -236,21 +236,15 @@ async def test_the_current_key_is_not_retired(cluster: Cluster) -> None:
     assert "is the current one" in result.stderr
 
 
-def killed_when(cluster: Cluster, directory: Path, seen: Mapping[str, bool]) -> None:
-    """Begin a rotation and kill it in the moment in which the files have come so far."""
-    before = cluster.current_id, cluster.previous_ids
+def killed_when(cluster: Cluster, directory: Path, seen: Callable[[], bool]) -> None:
+    """Begin a rotation and kill it when something is seen; a worker that hangs keeps it from going further."""
     process = ChildProcess("rotate", cluster.command("rotate"), directory / "rotate.log")
-    process.start()
-    try:
-        eventually(
-            lambda: (
-                (cluster.current_id != before[0], cluster.previous_ids != before[1])
-                == (seen["current"], seen["previous"])
-            ),
-            COMMAND_S,
-        )
-    finally:
-        process.kill()
+    with hanging(cluster.nodes[0].workers()[0]):
+        process.start()
+        try:
+            eventually(seen, COMMAND_S)
+        finally:
+            process.kill()
     assert process.returncode != 0
 
 
@@ -259,12 +253,16 @@ async def test_a_rotation_that_was_killed_is_finished_by_the_next_one(
     cluster: Cluster, tmp_path: Path, *, activated: bool
 ) -> None:
     async with logging_in(cluster.nodes):
-        before = cluster.current_id
-        await asyncio.to_thread(killed_when, cluster, tmp_path, {"current": activated, "previous": True})
+        before, previous = cluster.current_id, cluster.previous_ids
+        if activated:
+            prepared = await called(cluster, "rotate", "--prepare")
+            assert prepared.returncode == 0, prepared.stderr
+            await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.current_id != before)
+        else:
+            await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.previous_ids != previous)
         new = cluster.previous_ids[0]
         assert before in cluster.previous_ids
-        if activated:
-            assert cluster.current_id == new
+        assert cluster.current_id == (new if activated else before)
         result = await called(cluster, "rotate", "--output", "json")
         assert result.returncode == 0, result.stderr
         assert (cluster.current_id, cluster.previous_ids[0]) == (new, before)
