@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,3 +18,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not os.environ.get("KAFKA_DT_TEST_SOAK"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_hypothesis_in_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide hypothesis from the programs that tests start, as it is not there where they are used.
+
+    kio imports it wherever it is installed: a quarter of a second of each process.
+    """
+    hidden = tmp_path_factory.mktemp("hidden")
+    (hidden / "hypothesis.py").write_text('raise ImportError("hidden from programs that tests start")\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(hidden), prepend=os.pathsep)
+        yield

@@ -26,7 +26,7 @@ from kazoo.client import KazooClient
 from kafka_dt.client import DelegationToken, LoginFailed
 from kafka_dt.tokens import SecretKey
 from tests.support.nodes import SHA_256, SHA_512, Node, node_properties
-from tests.support.process import ChildProcess, hanging
+from tests.support.process import ChildProcess
 from tests.support.waiting import eventually
 from tests.support.zookeeper import make_chroot
 
@@ -236,15 +236,34 @@ async def test_the_current_key_is_not_retired(cluster: Cluster) -> None:
     assert "is the current one" in result.stderr
 
 
+@asynccontextmanager
+async def node_with_own_files(cluster: Cluster, directory: Path) -> AsyncIterator[tuple[Node, Callable[[Path], None]]]:
+    """One more node, and what brings it a file of the others; until it has got that, rotations wait for it."""
+    own = directory / "own"
+    own.mkdir()
+
+    def distribute(path: Path) -> None:
+        shutil.copy(path, own / "new")
+        (own / "new").replace(own / path.name)
+
+    distribute(cluster.current)
+    distribute(cluster.previous)
+    node = Node(directory, cluster.properties(own) | {"kafka.dt.workers": 1}, "far")
+    await asyncio.to_thread(node.start)
+    try:
+        yield node, distribute
+    finally:
+        await asyncio.to_thread(node.stop)
+
+
 def killed_when(cluster: Cluster, directory: Path, seen: Callable[[], bool]) -> None:
-    """Begin a rotation and kill it when something is seen; a worker that hangs keeps it from going further."""
+    """Begin a rotation and kill it when something is seen."""
     process = ChildProcess("rotate", cluster.command("rotate"), directory / "rotate.log")
-    with hanging(cluster.nodes[0].workers()[0]):
-        process.start()
-        try:
-            eventually(seen, COMMAND_S)
-        finally:
-            process.kill()
+    process.start()
+    try:
+        eventually(seen, COMMAND_S)
+    finally:
+        process.kill()
     assert process.returncode != 0
 
 
@@ -254,12 +273,14 @@ async def test_a_rotation_that_was_killed_is_finished_by_the_next_one(
 ) -> None:
     async with logging_in(cluster.nodes):
         before, previous = cluster.current_id, cluster.previous_ids
-        if activated:
-            prepared = await called(cluster, "rotate", "--prepare")
-            assert prepared.returncode == 0, prepared.stderr
-            await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.current_id != before)
-        else:
-            await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.previous_ids != previous)
+        async with node_with_own_files(cluster, tmp_path) as (_, distribute):
+            if activated:
+                prepared = await called(cluster, "rotate", "--prepare")
+                assert prepared.returncode == 0, prepared.stderr
+                distribute(cluster.previous)
+                await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.current_id != before)
+            else:
+                await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.previous_ids != previous)
         new = cluster.previous_ids[0]
         assert before in cluster.previous_ids
         assert cluster.current_id == (new if activated else before)
@@ -305,39 +326,25 @@ async def test_a_node_that_starts_in_the_middle_of_a_rotation_takes_part_in_it(
 
 
 async def test_nodes_with_files_of_their_own_are_waited_for_and_named(cluster: Cluster, tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-
-    def distribute(path: Path) -> None:
-        shutil.copy(path, own / "new")
-        (own / "new").replace(own / path.name)
-
-    distribute(cluster.current)
-    distribute(cluster.previous)
-    far = Node(tmp_path, cluster.properties(own) | {"kafka.dt.workers": 1}, "far")
-    await asyncio.to_thread(far.start)
-    try:
-        async with logging_in([*cluster.nodes, far]):
-            prepared = await called(cluster, "rotate", "--prepare")
-            assert prepared.returncode == 0, prepared.stderr
-            new = cluster.previous_ids[0]
-            stopped = await called(cluster, "rotate", "--timeout", "1.5")
-            assert stopped.returncode == 1
-            assert f"the key {new} is not accepted by " in stopped.stderr
-            assert f"(worker 0, pid {far.workers()[0]}): see that its machine has what is in" in stopped.stderr
-            distribute(cluster.previous)
-            activated = await called(cluster, "rotate", "--activate", "--output", "json")
-            assert activated.returncode == 0, activated.stderr
-            assert cluster.current_id == new
-            stopped = await called(cluster, "rotate", "--timeout", "1.5")
-            assert stopped.returncode == 1
-            assert f"tokens are not made with the key {new} by " in stopped.stderr
-            distribute(cluster.current)
-            finished = await called(cluster, "rotate")
-            assert finished.returncode == 0, finished.stderr
-            assert new not in cluster.previous_ids
-    finally:
-        await asyncio.to_thread(far.stop)
+    async with node_with_own_files(cluster, tmp_path) as (far, distribute), logging_in([*cluster.nodes, far]):
+        prepared = await called(cluster, "rotate", "--prepare")
+        assert prepared.returncode == 0, prepared.stderr
+        new = cluster.previous_ids[0]
+        stopped = await called(cluster, "rotate", "--timeout", "1.5")
+        assert stopped.returncode == 1
+        assert f"the key {new} is not accepted by " in stopped.stderr
+        assert f"(worker 0, pid {far.workers()[0]}): see that its machine has what is in" in stopped.stderr
+        distribute(cluster.previous)
+        activated = await called(cluster, "rotate", "--activate", "--output", "json")
+        assert activated.returncode == 0, activated.stderr
+        assert cluster.current_id == new
+        stopped = await called(cluster, "rotate", "--timeout", "1.5")
+        assert stopped.returncode == 1
+        assert f"tokens are not made with the key {new} by " in stopped.stderr
+        distribute(cluster.current)
+        finished = await called(cluster, "rotate")
+        assert finished.returncode == 0, finished.stderr
+        assert new not in cluster.previous_ids
 
 
 async def test_a_file_that_cannot_be_used_changes_nothing(cluster: Cluster) -> None:

