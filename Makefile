@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SERVER_TESTS := tests/integration tests/interop tests/chaos
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-servers test-spark soak bench kerberos lint format docs generated lock clean
+.PHONY: help setup run test test-servers test-beside soak bench kerberos lint format docs generated lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,15 +25,16 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 	@$(BIN)/kafka-dt run
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
-	$(BIN)/python -m pytest -n auto tests/unit
-	@$(MAKE) --no-print-directory -j 2 test-servers test-spark
+	@$(MAKE) --no-print-directory -j 2 test-servers test-beside
 
 test-servers: $(READY)
 	$(BIN)/python -m pytest -m 'not spark' $(SERVER_TESTS)
 
-# Beside the others, but only where these leave time: some of them break off what takes too long.
-test-spark: $(READY)
+# Beside those with servers, but only where these leave time: some of them break off what takes too long.
+test-beside: $(READY)
 	@mkdir -p build
+	@nice $(BIN)/python -m pytest -n auto tests/unit >build/test-unit.log 2>&1; \
+		status=$$?; [ $$status = 0 ] && tail -n 1 build/test-unit.log || cat build/test-unit.log; exit $$status
 	@nice $(BIN)/python -m pytest -m spark $(SERVER_TESTS) >build/test-spark.log 2>&1; \
 		status=$$?; cat build/test-spark.log; exit $$status
 
