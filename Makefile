@@ -33,7 +33,7 @@ test-servers: $(READY)
 # Beside those with servers, but only where these leave time: some of them break off what takes too long.
 test-beside: $(READY)
 	@mkdir -p build
-	@nice $(BIN)/python -m pytest -n auto tests/unit >build/test-unit.log 2>&1; \
+	@nice $(BIN)/python -m pytest tests/unit >build/test-unit.log 2>&1; \
 		status=$$?; [ $$status = 0 ] && tail -n 1 build/test-unit.log || cat build/test-unit.log; exit $$status
 	@nice $(BIN)/python -m pytest -m spark $(SERVER_TESTS) >build/test-spark.log 2>&1; \
 		status=$$?; cat build/test-spark.log; exit $$status

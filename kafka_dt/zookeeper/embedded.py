@@ -29,7 +29,7 @@ from kafka_dt.zookeeper.errors import DataDirInUse, EmbeddedZooKeeperError, Port
 from kafka_dt.zookeeper.java import find_java, server_class_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 60.0
@@ -75,6 +75,7 @@ class EmbeddedZooKeeper:
         properties: further lines for its configuration, over the ones set here.
         system_properties: Java system properties, for what its configuration cannot say.
         heap_mb: how far the heap grows; a million tokens need more than the default.
+        java_options: further options of its JVM, over the ones set here.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class EmbeddedZooKeeper:
         properties: Mapping[str, str] | None = None,
         system_properties: Mapping[str, str] | None = None,
         heap_mb: int = HEAP_MB,
+        java_options: Sequence[str] = (),
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.port = port
@@ -103,6 +105,7 @@ class EmbeddedZooKeeper:
         }
         self._system_properties = dict(system_properties or {})
         self._heap_mb = heap_mb
+        self._java_options = tuple(java_options)
         self._log_offset = 0
         self._process: subprocess.Popen[bytes] | None = None
         self.server_pid: int | None = None
@@ -194,6 +197,7 @@ class EmbeddedZooKeeper:
             str(java),
             *JAVA_OPTIONS,
             f"-Xmx{self._heap_mb}m",
+            *self._java_options,
             f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.properties'}",
             *(f"-D{name}={value}" for name, value in self._system_properties.items()),
             "-cp",

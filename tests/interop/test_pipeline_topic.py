@@ -26,6 +26,7 @@ from tests.support.client_config import plain
 from tests.support.java_tools import KafkaTools
 from tests.support.maven import SPARK_KAFKA, Bundle, Classpath, cache_directory
 from tests.support.process import ChildProcess
+from tests.support.quick_spark import QUICK_SPARK, options
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.spark
@@ -85,8 +86,7 @@ class TopicIngest:
 def ingesting(java_home: str, folder: Path, login: Path) -> Iterator[TopicIngest]:
     """Run it on one thread; it fetches Spark's Kafka source as it does for a user, into a cache that is kept."""
     configuration = {
-        "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        **QUICK_SPARK,
         "spark.sql.shuffle.partitions": "1",
         "spark.jars.ivy": str(cache_directory() / "spark"),
         "spark.eventLog.enabled": "true",
@@ -99,7 +99,7 @@ def ingesting(java_home: str, folder: Path, login: Path) -> Iterator[TopicIngest
     command = [str(Path(sys.executable).with_name("kafka-dt")), "pipeline", "ingest", "--output=json"]
     command += ["--table", str(folder / "table"), "--from-topic", TOPIC, "--command-config", str(login)]
     command += ["--interval=200ms", "--master=local[1]", "--late-after=off"]
-    command += [f"--conf={key}={value}" for key, value in configuration.items()]
+    command += options(configuration)
     with ChildProcess("ingest", command, folder / "ingest.log", {"JAVA_HOME": java_home}) as process:
         yield TopicIngest(process, folder)
 

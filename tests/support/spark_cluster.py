@@ -23,11 +23,11 @@ import pyspark
 
 from tests.support.java import Java
 from tests.support.process import ChildProcess
+from tests.support.quick_spark import QUICK_JVM
 
 START_TIMEOUT_S: Final = 60.0
 SUBMIT_TIMEOUT_S: Final = 120.0
 _HOST: Final = "127.0.0.1"
-_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class SparkCluster:
@@ -48,7 +48,7 @@ class SparkCluster:
             "SPARK_HOME": str(package),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "128m",
-            "SPARK_DAEMON_JAVA_OPTS": _JVM,
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
             "PYSPARK_PYTHON": sys.executable,
         }
         self._stack = contextlib.ExitStack()
@@ -73,9 +73,9 @@ class SparkCluster:
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
             "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": _JVM,
+            "spark.driver.extraJavaOptions": QUICK_JVM,
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": _JVM,
+            "spark.executor.extraJavaOptions": QUICK_JVM,
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "1",
         }

@@ -27,9 +27,10 @@ from typing import Final
 import pyspark
 
 from tests.support.documents import Block, blocks
-from tests.support.java import QUICK_START, Java
+from tests.support.java import Java
 from tests.support.maven import Classpath
 from tests.support.process import ChildProcess
+from tests.support.quick_spark import INTERPRETED, QUICK_JVM
 
 LOCAL: Final = "local[1]"
 CLUSTER: Final = "local-cluster[1,1,512]"
@@ -90,13 +91,13 @@ class SparkSubmit:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_HOME": str(_home(folder / "spark-home")),
             # Executors too live for seconds.
-            "JDK_JAVA_OPTIONS": " ".join(QUICK_START),
+            "JDK_JAVA_OPTIONS": QUICK_JVM,
         }
         (folder / "events").mkdir()
         self._configuration = {
             "spark.jars": ",".join(map(str, jars)),
             "spark.ui.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
+            **INTERPRETED,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",

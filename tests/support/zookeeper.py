@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 
 from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
+from tests.support.java import QUICK_START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,7 @@ def child_zookeeper(
         tick_time_ms=TICK_TIME_MS,
         properties=properties,
         system_properties=system_properties,
+        java_options=QUICK_START,
     )
     try:
         server.start()

@@ -16,6 +16,7 @@ import pytest
 from kafka_dt.pipeline.session import spark_session
 from tests.interop.conftest import unavailable
 from tests.support.java import Java, JavaMissing, find_java
+from tests.support.quick_spark import QUICK_SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,14 +45,11 @@ def spark(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     os.environ.setdefault("JAVA_HOME", str(spark_java.executable.resolve().parent.parent))
     folder = tmp_path_factory.mktemp("spark")
     conf = {
+        **QUICK_SPARK,
         "spark.driver.memory": "768m",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        # A test's plans are run once: compiling them costs more than it saves, a quarter of all its time.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     with spark_session("tests", master="local[2]", conf=conf) as session:
         yield session

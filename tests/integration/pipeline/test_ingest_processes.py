@@ -17,15 +17,11 @@ from kafka_dt.audit.encoding import encode
 from tests.support.audit_lines import events, stored, stored_ids, write_file
 from tests.support.java import Java
 from tests.support.process import ChildProcess
+from tests.support.quick_spark import QUICK_SPARK, options
 from tests.support.waiting import eventually
 
 TIMEOUT_S: Final = 60.0
-SMALL: Final = (
-    "--master=local[1]",
-    "--conf=spark.driver.memory=512m",
-    "--conf=spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "--conf=spark.sql.shuffle.partitions=1",
-)
+SMALL: Final = ("--master=local[1]", *options(QUICK_SPARK | {"spark.sql.shuffle.partitions": "1"}))
 KILLED: Final = 128 + signal.SIGKILL
 """The status that the leash of a killed process ends with."""
 

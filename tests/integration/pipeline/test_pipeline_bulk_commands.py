@@ -23,6 +23,7 @@ from kafka_dt.pipeline import bulk_shares
 from kafka_dt.zookeeper.own_znodes import NodeState, NodeZnode
 from kafka_dt.zookeeper.sealing import open_sealed
 from tests.support.properties import write_properties
+from tests.support.quick_spark import QUICK_SPARK, options
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
 from tests.support.sealed_cluster import NEW, OLD, SealedCluster, recent, sealed_cluster
 from tests.support.waiting import eventually
@@ -35,11 +36,7 @@ if TYPE_CHECKING:
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 MANY = 300
-SMALL = (
-    "--master=local[2]",
-    "--conf=spark.driver.memory=512m",
-    "--conf=spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-)
+SMALL = ("--master=local[2]", *options(QUICK_SPARK))
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's, of collect()
 
