@@ -32,7 +32,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.spark
 ALICE: Final = plain("alice", USERS["alice"])
 TOPIC: Final = "kafka-dt-audit"
-TIMEOUT_S: Final = 90.0
+TIMEOUT_S: Final = 150.0
 
 
 def ask(broker: Broker, request: Callable[[TokenClient], object]) -> object:

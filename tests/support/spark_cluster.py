@@ -25,8 +25,8 @@ from tests.support.java import Java
 from tests.support.process import ChildProcess
 from tests.support.quick_spark import QUICK_JVM
 
-START_TIMEOUT_S: Final = 60.0
-SUBMIT_TIMEOUT_S: Final = 120.0
+START_TIMEOUT_S: Final = 120.0
+SUBMIT_TIMEOUT_S: Final = 240.0
 _HOST: Final = "127.0.0.1"
 
 

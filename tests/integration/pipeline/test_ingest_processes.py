@@ -20,7 +20,7 @@ from tests.support.process import ChildProcess
 from tests.support.quick_spark import QUICK_SPARK, options
 from tests.support.waiting import eventually
 
-TIMEOUT_S: Final = 60.0
+TIMEOUT_S: Final = 120.0
 SMALL: Final = ("--master=local[1]", *options(QUICK_SPARK | {"spark.sql.shuffle.partitions": "1"}))
 KILLED: Final = 128 + signal.SIGKILL
 """The status that the leash of a killed process ends with."""
