@@ -46,8 +46,8 @@ def freeze(pid: int) -> None:
 def hanging(pid: int | None) -> Iterator[None]:
     """Let a process hang for a block: its connections stay open and nothing is answered."""
     assert pid is not None
-    freeze(pid)
     try:
+        freeze(pid)
         yield
     finally:
         with contextlib.suppress(ProcessLookupError):
