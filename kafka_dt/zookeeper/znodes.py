@@ -29,8 +29,9 @@ MAX_NAME_LENGTH: Final = 1024
 MAX_REMEMBERED_LENGTH: Final = 128
 _SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens", "/kafka_dt")
 _KEY_ID_TEXT: Final = re.compile("[0-9a-f]{16}")
-# What ZooKeeper refuses in a path, and the slash.
-_NOT_IN_A_NAME: Final = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+# What ZooKeeper refuses in a path (PathUtils.validatePath), and the slash. Java sees a character above U+FFFF as two
+# surrogates, which are in the third range.
+_NOT_IN_A_NAME: Final = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
 def is_sensitive(path: str) -> bool:

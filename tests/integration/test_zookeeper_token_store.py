@@ -192,7 +192,7 @@ async def test_odd_announcements_do_no_harm(zookeeper_connect: str) -> None:
         assert await eventually(lambda: node.token(token.token_id) == token) < 1
 
 
-@pytest.mark.parametrize("text", ["", ".", "..", "a/b", "../../cluster/id", "\x00", "x" * 100_000, "\ud800"])
+@pytest.mark.parametrize("text", ["", ".", "..", "a/b", "../../cluster/id", "\x00", "x" * 100_000, "\ud800", "🐘"])
 async def test_a_text_that_is_no_id_is_not_looked_up(zookeeper_connect: str, text: str) -> None:
     async with node_of(settings(zookeeper_connect)) as node:
         assert await node.store.read(text) is None

@@ -157,7 +157,7 @@ def test_an_extended_change_names_a_pattern(change: dict[str, object]) -> None:
         ExtendedAclChangeZnode.decode(json.dumps({**document, **change}).encode())
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0", "\x1f", "\ud800", "\ue000", "x" * 32768])
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0", "\x1f", "\ud800", "\ue000", "🐘", "x" * 32768])
 def test_not_every_name_can_stand_in_a_path(name: str) -> None:
     assert not can_be_resource(name)
 

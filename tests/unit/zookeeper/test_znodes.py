@@ -168,7 +168,8 @@ def test_names_of_znodes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "/", "\x00", "a\n", "\x7f", "\ud800", "\uf000", "\uffff", "x" * 1025]
+    "name",
+    ["", ".", "..", "a/b", "/", "\x00", "a\n", "\x7f", "\ud800", "\uf000", "\uffff", "a🐘", "\U0010ffff", "x" * 1025],
 )
 def test_what_cannot_be_a_znode_is_no_name(name: str) -> None:
     assert not is_node_name(name)
