@@ -5,10 +5,13 @@ cluster's versions, even if nobody here has heard of it: its bytes go through un
 addresses must their layout be known, and the versions are narrowed to those that are; an API of which none is left
 is not offered. Features are the cluster's.
 
+One API is neither forwarded nor offered: an Envelope carries a request of another principal. Only brokers may send it,
+and what is in it would go past the gateway.
+
 `OfferedVersions` is what `ServerConnection.offer` takes: it encodes each version once. `OfferedByUpstream` keeps one
 for each answer of the cluster, for all connections: making an answer costs as much as a login.
 
-Source: KIP-35, KIP-511, KIP-584 (features); KAFKA-17492; Kafka's ApiVersionsResponse.
+Source: KIP-35, KIP-511, KIP-584 (features), KIP-590 (Envelope); KAFKA-17492; Kafka's ApiVersionsResponse.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from protocol.layout import entity_layout
 from protocol.node_addresses import known_versions
 from protocol.registry import APIS, ApiKey
 from protocol.responses import build
+
+NEVER_FORWARDED: Final = frozenset({58})
+"""Envelope (KIP-590), by key: this API is between brokers alone."""
 
 _FIRST_WITH_FEATURES: Final = 3
 _FIRST_WITH_MINIMUM_0: Final = 4
@@ -122,7 +128,7 @@ def _forwarded(upstream: Any) -> Iterator[tuple[int, tuple[int, int]]]:
         known = known_versions(api.api_key)
         if known is not None:
             first, last = max(first, known.start), min(last, known.stop - 1)
-        if first <= last:
+        if first <= last and api.api_key not in NEVER_FORWARDED:
             yield int(api.api_key), (first, last)
 
 

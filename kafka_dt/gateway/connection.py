@@ -4,9 +4,10 @@
 request that is not ours opens a connection upstream under the identity of the client's principal, which serves this
 client alone: no bytes of two principals ever meet, and correlation ids, order and quotas stay the upstream's.
 
-Requests are told apart by their first bytes and written on as they come. Ours (`LOCAL`) wait until everything
-forwarded has been answered, and nothing is forwarded while one of ours is under way, as a broker serves one request of
-a connection at a time. So both sides write to the client without a queue between them.
+Requests are told apart by their first bytes and written on as they come. Ours (`LOCAL`, and `NOT_BY_TOKEN` of a client
+that logged in with a token) wait until everything forwarded has been answered, and nothing is forwarded while one of
+ours is under way, as a broker serves one request of a connection at a time. So both sides write to the client without a
+queue between them. An Envelope (`NEVER_FORWARDED`) closes the connection.
 
 Reading stops on either side while the other cannot be written to, while the upstream connection is being opened or
 logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due.
@@ -36,7 +37,7 @@ from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
 from protocol.answer_stream import AnswerStream, Forward
-from protocol.offered_versions import OfferedByUpstream
+from protocol.offered_versions import NEVER_FORWARDED, OfferedByUpstream
 from protocol.request_stream import RequestStart, RequestStream
 
 _LOG = logging.getLogger(__name__)
@@ -53,6 +54,9 @@ LOCAL: Final = frozenset(
     }
 )
 """What ends here; every other API is the upstream's."""
+NOT_BY_TOKEN: Final = frozenset({ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
+"""What ends here as well if the client logged in with a token. It is refused as on any node: brokers do not check that
+a stolen token does not make itself a password (KIP-554)."""
 MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
 STEPS_IN_A_ROW: Final = 256
@@ -284,9 +288,11 @@ class GatewayConnection(ClientConnection):
 
     def _side_of(self, request: RequestStart) -> _Side | None:
         """Say who answers a request now; None while others come first, or there is no way upstream so far."""
-        if request.api_key in LOCAL:
+        if request.api_key in LOCAL or (request.api_key in NOT_BY_TOKEN and self._by_token):
             return None if self._answers.outstanding else _Side.HERE
-        if self._machine.session_ended(self._services.now_ms()):
+        if request.api_key in NEVER_FORWARDED:
+            self._end(ConnectionClosed(f"API {request.api_key} is for brokers and not forwarded"))
+        elif self._machine.session_ended(self._services.now_ms()):
             self._end(ConnectionClosed("the session has ended"))
         elif self._upstream is None:
             self._begin_upstream(self._open_upstream())

@@ -194,6 +194,12 @@ class ClientConnection(asyncio.Protocol):
         identity = self._login.identity
         return identity.principal if identity else self._certified
 
+    @property
+    def _by_token(self) -> bool:
+        """Whether the client logged in with a token, last."""
+        identity = self._login.identity
+        return identity is not None and identity.token_id is not None
+
     def finish(self) -> None:
         """Close as soon as what is under way has been answered."""
         self._finishing = True
@@ -337,12 +343,11 @@ class ClientConnection(asyncio.Protocol):
     # What a request and a session know
 
     def _context(self, request: RequestReceived) -> RequestContext:
-        identity = self._login.identity
         return RequestContext(
             header=request.header,
             principal=self.principal,
             client_host=self._client_host,
-            token_login=identity is not None and identity.token_id is not None,
+            token_login=self._by_token,
             security_protocol=self._services.listener.security_protocol,
             endpoint=self._endpoint(),
             audit=self._audit,

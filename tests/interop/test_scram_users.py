@@ -9,6 +9,7 @@ import base64
 import json
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -203,10 +204,25 @@ def test_users_are_described_as_a_broker_does(connection: RawConnection, user: s
     assert odd == {"nobody": (91, []), user: (92, []), "": (91, [])}
 
 
-def test_a_login_by_token_alters_nothing_here(server: KafkaDt, user: str) -> None:
-    with alice_at(server) as alice:
+@contextmanager
+def holder_of_a_token(authority: Authority) -> Iterator[RawConnection]:
+    """A connection that logged in with a token of alice's."""
+    with alice_at(authority) as alice:
         made = alice.ask(CREATE, 3, **NEW_TOKEN)
-    with RawConnection(server.sasl) as holder:
+    with RawConnection(authority.sasl) as holder:
         holder.login_scram(made.token_id, base64.b64encode(made.hmac).decode(), "SCRAM-SHA-256", token=True)
+        yield holder
+
+
+def test_a_login_by_token_alters_nothing_here(server: KafkaDt, user: str) -> None:
+    with holder_of_a_token(server) as holder:
         assert alter(holder, upsertion(user), deletions=(deletion("bob"),)) == {user: 64, "bob": 64}
         assert described(holder, user) == {user: (91, [])}
+
+
+def test_a_broker_lets_a_login_by_token_make_a_password(broker: Broker, user: str) -> None:
+    def made() -> bool:
+        with holder_of_a_token(broker) as holder:
+            return alter(holder, upsertion(user)) == {user: 0}
+
+    eventually(made, WITHIN_S)  # a broker refuses a login with a token until it has heard of it

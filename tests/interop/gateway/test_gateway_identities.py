@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 import aiokafka
 import aiokafka.errors
@@ -11,10 +12,12 @@ import pytest
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.security.acls import ResourceType
 from tests.interop.gateway.conftest import GatewayMaker
+from tests.interop.test_scram_users import alter, described
 from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login
 from tests.support.kraft import GATEWAY, KraftCluster
 from tests.support.kraft_operator import Operator
 from tests.support.raw import EXPIRE, METADATA, RawConnection, ms
+from tests.support.scram_changes import deletion, upsertion
 from tests.support.waiting import eventually
 
 WITHIN_S = 1.0
@@ -83,6 +86,19 @@ def test_a_revoked_token_ends_its_connections_here_and_upstream(gateway: Gateway
             owner.ask(EXPIRE, 2, hmac=token.hmac, expiry_time_period=ms(-1))
             assert holder.closed(within_s=WITHIN_S)
             eventually(lambda: not opened & gateway.sockets_to(cluster.sasl), within_s=WITHIN_S)
+
+
+def test_a_stolen_token_makes_itself_no_password_upstream(gateway: Gateway, operator: Operator) -> None:
+    operator.allow("carol", ResourceType.CLUSTER, "kafka-cluster")
+    token, user = gateway.make_token("carol"), uuid.uuid4().hex
+    with gateway.connect_by_token(token) as thief, gateway.connect(user="carol") as owner:
+        assert alter(thief, upsertion(user)) == {user: 64}
+        assert described(thief, user) == {user: (91, [])}
+        # The cluster refuses nothing, though the gateway logs in there with a token of carol's.
+        assert alter(owner, upsertion(user)) == {user: 0}
+        assert alter(thief, deletions=(deletion(user),)) == {user: 64}
+        eventually(lambda: described(thief, user) == {user: (0, [(1, 4096)])}, WITHIN_S)
+        assert alter(owner, deletions=(deletion(user),)) == {user: 0}
 
 
 @pytest.mark.soak

@@ -19,6 +19,7 @@ RESPONSES = APIS[ApiKey.API_VERSIONS].response
 VERSIONS = list(RESPONSES)
 HEARTBEAT = 12
 NOBODY_KNOWS = 999
+ENVELOPE = 58
 
 
 def entity(type_of: Any, field: str, *rows: dict[str, Any]) -> tuple[Any, ...]:
@@ -150,3 +151,9 @@ def test_the_bodies_of_answers_without_end_are_not_kept(monkeypatch: pytest.Monk
     for last in range(10):
         assert by_upstream.of(answer((HEARTBEAT, 0, last))).body(0)
         assert len(by_upstream._known) <= 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_envelope_is_for_brokers_and_not_offered(version: int) -> None:
+    told = ranges(offered(version, answer((HEARTBEAT, 0, 4), (ENVELOPE, 0, 0)), ()))
+    assert told == [(HEARTBEAT, 0, 4)]
