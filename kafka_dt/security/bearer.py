@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Never
 
 from joserfc.errors import InvalidClaimError, JoseError, UnsupportedAlgorithmError
 from joserfc.jws import CompactSignature, JWSRegistry, extract_compact, validate_compact
@@ -36,6 +37,13 @@ ALGORITHMS: Final = (
 )
 UNSIGNED: Final = "none"
 MAX_TIMESTAMP_MS: Final = 2**63 - 1
+"""The last instant that Kafka can tell, in milliseconds since 1970."""
+MAX_NAME_CHARACTERS: Final = 1024
+"""How long the principal's name may be; OpenID Connect allows a subject 255."""
+
+_TIMES: Final = ("exp", "iat", "nbf")
+_NOT_IN_A_NAME: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Unicode categories: control characters, surrogates (which UTF-8 cannot encode), and ends of lines and paragraphs."""
 
 
 class _Registry(JWSRegistry):
@@ -122,7 +130,7 @@ class BearerTokens:
         except JoseError as error:
             # An algorithm that nobody knows is text of the peer.
             return _rejected(printable(f"{error.error}: {error.description}"))
-        except (ValueError, TypeError, LookupError, RecursionError):
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
             # Text of the peer may be in the error.
             return _rejected("it is no JSON Web Token")
 
@@ -134,12 +142,15 @@ class BearerTokens:
             raise InvalidClaimError("alg", "only unsigned tokens are taken here")
         elif not validate_compact(token, self._keys.select, registry=_REGISTRY):
             raise InvalidClaimError("signature", "the signature is wrong")
-        claims = json.loads(token.payload)
+        claims = json.loads(token.payload, parse_constant=_no_json)
         if not isinstance(claims, dict):
             raise TypeError
         return claims
 
     def _check_times_and_names(self, claims: dict[str, Any]) -> None:
+        for time in _TIMES:
+            if claims.get(time) is not None and not _is_instant(claims[time]):
+                raise InvalidClaimError(time, f"'{time}' is no number of seconds since 1970 that Kafka can tell")
         if not self._settings.expected_audience and claims.get("aud") is not None:
             raise InvalidClaimError("aud", "it is meant for somebody, and no expected audience is set")
         JWTClaimsRegistry(
@@ -152,11 +163,16 @@ class BearerTokens:
             raise InvalidClaimError(self._settings.scope_claim_name, "a scope is empty, there twice or no text")
 
     def _accepted(self, claims: Mapping[str, Any]) -> Judgement:
-        name = claims.get(self._settings.sub_claim_name)
+        claim = self._settings.sub_claim_name
+        name = claims.get(claim)
         if not isinstance(name, str) or not name.strip():
-            raise InvalidClaimError(self._settings.sub_claim_name, "the principal's name is missing or empty")
-        expiry_ms = min(math.floor(claims["exp"] * 1000), MAX_TIMESTAMP_MS)
-        return Judgement(BearerAccepted(name.strip()), expiry_ms)
+            raise InvalidClaimError(claim, "the principal's name is missing or empty")
+        name = name.strip()
+        if len(name) > MAX_NAME_CHARACTERS:
+            raise InvalidClaimError(claim, f"the principal's name has more than {MAX_NAME_CHARACTERS} characters")
+        if any(unicodedata.category(character) in _NOT_IN_A_NAME for character in name):
+            raise InvalidClaimError(claim, "the principal's name has a control character or half a character")
+        return Judgement(BearerAccepted(name), math.floor(claims["exp"] * 1000))
 
 
 def _expected_claims(settings: OAuthBearerSettings) -> dict[str, ClaimsOption]:
@@ -166,6 +182,18 @@ def _expected_claims(settings: OAuthBearerSettings) -> dict[str, ClaimsOption]:
     if settings.expected_audience:
         claims["aud"] = {"essential": True, "values": list(settings.expected_audience)}
     return claims
+
+
+def _is_instant(value: object) -> bool:
+    """Say whether a claim is an instant that Kafka can tell in milliseconds; NaN and infinity are none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value <= MAX_TIMESTAMP_MS // 1000
+
+
+def _no_json(constant: str) -> Never:
+    """Refuse what Python's parser takes and JSON has not: NaN, Infinity, -Infinity."""
+    raise ValueError(constant)
 
 
 def _are_scopes(scopes: list[Any]) -> bool:

@@ -12,14 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joserfc import jwt
+from kio.schema.errors import ErrorCode
 
-from kafka_dt.config import OAuthBearerSettings
+from kafka_dt.config import Mechanism, OAuthBearerSettings, SecurityProtocol
 from kafka_dt.security.bearer import MAX_TIMESTAMP_MS, BearerTokens, Judgement
 from kafka_dt.security.jwks import Jwks
+from kafka_dt.security.login import Login
+from protocol import ApiKey
 from protocol.sasl import BearerAccepted, BearerRejected
+from tests.support.fake_transport import FAILED_LOGIN_DELAY_MS, Shell, listener
 from tests.support.issuer import AUDIENCE, NAME, Issuer, segment, signing_key, unsigned
 
 NOW_S = 1_700_000_000
@@ -33,6 +37,12 @@ GOOD = {"sub": "alice", "iss": NAME, "aud": AUDIENCE, "iat": NOW_S, "exp": NOW_S
 def executor() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(1) as made:
         yield made
+
+
+@pytest.fixture
+def unsigned_only() -> BearerTokens:
+    """Judges tokens that nobody has signed: what is said of claims does not depend on the signature."""
+    return BearerTokens(replace(SETTINGS, jwks_url="", allow_unsigned=True), None, lambda: NOW_S * 1000)
 
 
 async def bearer_tokens(executor: ThreadPoolExecutor, jwks: bytes | None = None, **changes: Any) -> BearerTokens:
@@ -140,11 +150,71 @@ async def test_without_an_expected_audience_a_token_for_somebody_else_is_refused
     assert isinstance((await judged(tokens, anybodys)).verdict, BearerAccepted)
 
 
-async def test_an_end_beyond_all_time_is_the_last_instant(executor: ThreadPoolExecutor) -> None:
+LAST_INSTANT_S = MAX_TIMESTAMP_MS // 1000
+NO_INSTANTS = [
+    *(LAST_INSTANT_S + 1, 2**63, 2**80, 10**4000, 1e300, 1e308, float("inf"), float("nan")),
+    *(-1, -1e308, float("-inf"), True, False, "1e308", [NOW_S], {"seconds": NOW_S}),
+]
+
+
+async def test_a_token_may_end_in_the_last_instant_that_kafka_can_tell(executor: ThreadPoolExecutor) -> None:
     tokens = await bearer_tokens(executor)
-    for exp in (2**80, 1e300):
-        judgement = await judged(tokens, ISSUER.token(now_s=NOW_S, exp=exp))
-        assert judgement.expiry_timestamp_ms == MAX_TIMESTAMP_MS
+    judgement = await judged(tokens, ISSUER.token(now_s=NOW_S, exp=LAST_INSTANT_S))
+    assert judgement == Judgement(BearerAccepted("alice"), LAST_INSTANT_S * 1000)
+
+
+@pytest.mark.parametrize("claim", ["exp", "iat", "nbf"])
+@pytest.mark.parametrize("value", NO_INSTANTS, ids=lambda value: str(value)[:20])
+def test_a_time_that_is_no_instant_is_refused(unsigned_only: BearerTokens, claim: str, value: object) -> None:
+    judgement = unsigned_only.judge(unsigned({"alg": "none"}, GOOD | {claim: value}))
+    assert isinstance(judgement, Judgement)
+    assert reason(judgement)
+
+
+@pytest.mark.parametrize(
+    "name", ["a\ud800b", "\udfff", "a\0b", "a\nb", "a\x7fb", "a\x85b", "a\u2028b", "a" * 1025, "", "\n"]
+)
+def test_a_name_that_could_not_be_used_later_is_refused(unsigned_only: BearerTokens, name: str) -> None:
+    judgement = unsigned_only.judge(unsigned({"alg": "none"}, GOOD | {"sub": name}))
+    assert isinstance(judgement, Judgement)
+    assert "the principal's name" in reason(judgement)
+
+
+@pytest.mark.parametrize("name", ["José 🦊", "a" * 1024, "CN=alice,O=Example", "a\u200db"])
+def test_any_other_name_is_taken(unsigned_only: BearerTokens, name: str) -> None:
+    judgement = unsigned_only.judge(unsigned({"alg": "none"}, GOOD | {"sub": name}))
+    assert judgement == Judgement(BearerAccepted(name), EXPIRY_MS)
+
+
+@pytest.mark.parametrize("text", ['{"exp":NaN}', '{"a":' + "[" * 60_000, "9" * 5_000, '{"a":1e400}', '{"sub":"\\ud8'])
+def test_a_payload_that_is_no_json_or_too_deep_is_refused(unsigned_only: BearerTokens, text: str) -> None:
+    payload = base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+    judgement = unsigned_only.judge(f"{segment({'alg': 'none'})}.{payload}.")
+    assert isinstance(judgement, Judgement)
+    assert reason(judgement)
+
+
+@pytest.mark.parametrize("claims", [{"exp": 1e308}, {"sub": "a\ud800b"}])
+async def test_a_refused_token_is_one_line_of_the_log(
+    unsigned_only: BearerTokens, claims: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    offered = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms=(Mechanism.OAUTHBEARER,))
+    subjects: Any = None
+    shell = Shell(
+        listener=offered,
+        new_login=lambda of: Login(of, subjects, lambda: NOW_S * 1000, lambda: "nonce", bearer=unsigned_only),
+    )
+    shell.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="OAUTHBEARER")
+    token = unsigned({"alg": "none"}, GOOD | claims)
+    for message in (f"n,,\x01auth=Bearer {token}\x01\x01", "\x01"):
+        shell.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=message.encode())
+    await asyncio.sleep(2 * FAILED_LOGIN_DELAY_MS / 1000)
+    _, challenge, answer = shell.answers()
+    assert challenge.auth_bytes == b'{"status": "invalid_token"}'
+    assert answer.error_code is ErrorCode.sasl_authentication_failed
+    (line,) = caplog.messages
+    assert "the bearer token is refused" in line
 
 
 async def test_a_signature_by_somebody_else_is_refused(executor: ThreadPoolExecutor) -> None:
@@ -271,14 +341,17 @@ CLAIMS = JSON | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(st.characters(codec="ascii"))
     | st.builds(unsigned, HEADERS, CLAIMS, st.sampled_from(["", "AAAA"]))
     | st.just("[" * 90_000)
     | st.just(f"{base64.urlsafe_b64encode(b'[' * 9_000).decode()}.e30.")
 )
-def test_any_text_is_accepted_or_refused(token: str) -> None:
-    unsigned_only = replace(SETTINGS, jwks_url="", allow_unsigned=True)
-    judgement = BearerTokens(unsigned_only, None, lambda: NOW_S * 1000).judge(token)
+def test_any_text_is_accepted_or_refused(unsigned_only: BearerTokens, token: str) -> None:
+    judgement = unsigned_only.judge(token)
     assert isinstance(judgement, Judgement)
+    if isinstance(judgement.verdict, BearerAccepted):
+        assert judgement.verdict.name.encode()
+        assert judgement.expiry_timestamp_ms is not None
+        assert 0 <= judgement.expiry_timestamp_ms <= MAX_TIMESTAMP_MS
