@@ -5,16 +5,18 @@ Source: org.apache.kafka.tools.DelegationTokenCommand.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import javaproperties
 
-from kafka_dt.client import ClientConfig, ClientConfigError
+from kafka_dt.cli.errors import one_line
+from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing, TokenClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def connection_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,6 +50,16 @@ def client_config(bootstrap_server: str | None, command_config: Path | None) -> 
     if not properties.get("bootstrap.servers"):
         raise click.UsageError("Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config).")
     return ClientConfig.from_properties(properties)
+
+
+@contextmanager
+def client_errors() -> Iterator[None]:
+    """Turn the client's errors into one line and exit status 1; a missing login names the option that brings one."""
+    with one_line(TokenClientError):
+        try:
+            yield
+        except LoginMissing as error:
+            raise click.ClickException(f"{error} in the file of --command-config") from error
 
 
 def _read_properties(path: Path) -> dict[str, str]:

@@ -48,6 +48,7 @@ def run(port: int, data_dir: Path, workers: int) -> None:
             zookeeper.start()
         try:
             app.run(_serve(node, port, workers, zookeeper, console))
+            console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True, markup=False)
         except ConfigError as error:
             if error.key == "listeners":
                 raise click.ClickException(f"{error.reason}; choose another port with --port, 0 is any") from None

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 import click
 
 from kafka_dt.cli import LazyGroup
-from kafka_dt.cli.client_options import client_config, connection_options
-from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.client_options import client_config, client_errors, connection_options
 from kafka_dt.cli.token_output import Output, write_expiry, write_token, write_tokens
 from kafka_dt.client import (
     ClientConfig,
     InvalidArgument,
     TokenClient,
-    TokenClientError,
     hmac_from_base64,
 )
 
@@ -115,7 +113,7 @@ def create(
     output: Output,
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
-    with one_line(TokenClientError):
+    with client_errors():
         config = client_config(bootstrap_server, command_config)
         made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
     write_token(made, output, config)
@@ -144,7 +142,7 @@ def renew(
     output: Output,
 ) -> None:
     """Move a token's expiry, never beyond its maximum lifetime."""
-    with one_line(TokenClientError):
+    with client_errors():
         secret = _hmac(hmac, hmac_file)
         config = client_config(bootstrap_server, command_config)
         expiry_timestamp_ms = _ask(config, lambda client: client.renew(secret, renew_time_period))
@@ -173,7 +171,7 @@ def expire(
     output: Output,
 ) -> None:
     """End a token, now or soon."""
-    with one_line(TokenClientError):
+    with client_errors():
         secret = _hmac(hmac, hmac_file)
         config = client_config(bootstrap_server, command_config)
         expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
@@ -194,7 +192,7 @@ def describe(
     *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: Output
 ) -> None:
     """Print the tokens that you may see, with their HMACs."""
-    with one_line(TokenClientError):
+    with client_errors():
         config = client_config(bootstrap_server, command_config)
         tokens = _ask(config, lambda client: client.describe(owners or None))
     write_tokens(tokens, output, config)

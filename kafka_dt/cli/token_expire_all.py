@@ -21,7 +21,7 @@ from kafka_dt.bulk.decisions import Outcome, Result
 from kafka_dt.bulk.expiry import NOT_READABLE, Expire
 from kafka_dt.bulk.kafka_expiry import expire_over_kafka, selected_tokens
 from kafka_dt.cli.bulk_run import BulkRun, ascii_name
-from kafka_dt.cli.client_options import client_config, connection_options
+from kafka_dt.cli.client_options import client_config, client_errors, connection_options
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.key_nodes import counted
 from kafka_dt.cli.node_options import Output, keyring_of, node_options, node_settings
@@ -81,7 +81,7 @@ def expire_all(
     if not (dry_run or confirmed):
         confirm(selected)
     expiry = _Expiry(selected, output, dry_run=dry_run)
-    with one_line(ConfigError, TokenClientError, ZooKeeperError):
+    with one_line(ConfigError, ZooKeeperError), client_errors():
         expiry.run(way)
 
 

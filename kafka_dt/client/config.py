@@ -2,7 +2,8 @@
 
 `ClientConfig.from_properties` reads what a `client.properties` of the Java tools says: `bootstrap.servers`,
 `security.protocol`, `sasl.mechanism`, `sasl.jaas.config`, `ssl.*`, `client.id`, `request.timeout.ms` and
-`socket.connection.setup.timeout.ms`. Keys of other purposes are not looked at.
+`socket.connection.setup.timeout.ms`. Other keys of Kafka's clients are passed over in silence; of a key that no client
+of Kafka knows a warning is logged, for it may be mistyped.
 
 Limits: of the mechanisms PLAIN and SCRAM; a login file named by a Java system property is not read.
 
@@ -11,12 +12,14 @@ Source: org.apache.kafka.clients.CommonClientConfigs, ClientUtils.parseAndValida
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
 from kafka_dt.client.errors import ClientConfigError
+from kafka_dt.client.known_keys import is_name, nearest_key, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
 from kafka_dt.tls import TlsError, client_context
 from protocol.sasl import PLAIN, ScramMechanism
@@ -24,6 +27,8 @@ from protocol.sasl import PLAIN, ScramMechanism
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Mapping
+
+_LOG = logging.getLogger(__name__)
 
 MECHANISMS: Final = (PLAIN, *ScramMechanism)
 """The SASL mechanisms that this client can log in with."""
@@ -132,8 +137,10 @@ class ClientConfig:
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
         """Read Kafka's client properties; trust and key stores are read from their files at once.
 
+        Logs a warning for each key that no client of Kafka knows.
         Raises ClientConfigError, which names the key.
         """
+        _warn_of_unknown(properties)
         protocol = _security_protocol(properties.get("security.protocol", "PLAINTEXT"))
         return cls(
             bootstrap_servers=parse_addresses(properties.get("bootstrap.servers", "")),
@@ -189,6 +196,16 @@ def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
         return client_context(properties)
     except TlsError as error:
         raise ClientConfigError(error.key, error.reason) from error
+
+
+def _warn_of_unknown(properties: Mapping[str, str]) -> None:
+    for key in unknown_keys(properties):
+        if not is_name(key):
+            _LOG.warning("A key of the client properties is no name of a setting; is a line of the file torn?")
+            continue
+        nearest = nearest_key(key)
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        _LOG.warning("%s has no effect: Kafka's clients have no such setting%s", key, meant)
 
 
 def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:

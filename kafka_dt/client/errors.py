@@ -6,13 +6,14 @@
       ConnectionFailed                  no connection, or it broke
         NoServerReached                 every bootstrap server failed; `reasons` tells how each
         ConnectionLost                  one connection broke: whether a request took effect is not known
+        LoginMissing                    ... of a client without a login
         RequestTimedOut                 ... or was too slow
         UnexpectedAnswer                ... or what came was not Kafka's protocol
       UnsupportedByServer               the server has no such API, or not in a version that can say this
       LoginFailed                       the server refused the credentials (or we its proof)
         MechanismNotEnabled             ... or their SASL mechanism
       RequestRefused                    the server answered with an error
-        InvalidRequest (42), TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63),
+        StorageNotReached (7), InvalidRequest (42), TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63),
         TokenRequestNotAllowed (64), TokenAuthorizationFailed (65), TokenExpired (66), InvalidPrincipalType (67)
 
 The text of each is one line that names the way out and holds no secret: no HMAC, no password.
@@ -73,6 +74,17 @@ class ConnectionLost(ConnectionFailed):
         super().__init__(f"{server}: {reason}")
         self.server = server
         self.reason = reason
+
+
+class LoginMissing(ConnectionLost):
+    """The server hung up on a client that did not log in; whether that is why, only the server knows."""
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(
+            server,
+            f"{reason}; if that listener wants a login by SASL, set security.protocol (SASL_SSL or SASL_PLAINTEXT), "
+            "sasl.mechanism and sasl.jaas.config",
+        )
 
 
 class RequestTimedOut(ConnectionLost):
@@ -148,6 +160,16 @@ class RequestRefused(TokenClientError):
         super().__init__(f"{action} refused: {advice} (Kafka error {code.value}, {code.name})")
 
 
+class StorageNotReached(RequestRefused):
+    """The server answered, but did not reach what keeps the tokens; it may have had no time out of its own."""
+
+    code = ErrorCode.request_timed_out
+    advice = (
+        "the server answered, but could not reach what keeps the tokens (ZooKeeper, or the cluster's controller); "
+        "whether the request took effect is not known: try again, or look with describe"
+    )
+
+
 class InvalidRequest(RequestRefused):
     """The server can never do this; kafka-dt says so of a token that is too large."""
 
@@ -214,6 +236,7 @@ class InvalidPrincipalType(RequestRefused):
 _REFUSALS: Final = {
     refusal.code: refusal
     for refusal in (
+        StorageNotReached,
         InvalidRequest,
         TokensDisabled,
         TokenNotFound,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafka_dt.client.connection import Connection
-from kafka_dt.client.errors import ConnectionLost, NoServerReached
+from kafka_dt.client.errors import ConnectionLost, LoginMissing, NoServerReached
 from kafka_dt.client.login import log_in, login_due_s
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Session:
         if type(error) is not ConnectionLost:
             return error
         if not self._config.security_protocol.uses_sasl:
-            return ConnectionLost(error.server, f"{error.reason}; does that listener want a login by SASL?")
+            return LoginMissing(error.server, error.reason)
         if credentials is not None and credentials.token_auth:
             return ConnectionLost(error.server, f"{error.reason}; has the token expired that you log in with?")
         return error

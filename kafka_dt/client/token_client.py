@@ -188,8 +188,14 @@ class TokenClient:
                 # A connection that has been idle is often found dead only now; a fresh one is broken for a reason.
                 if not repeatable or connection is not used_before:
                     raise self._session.explained(error) from error.__cause__
-                connection = await self._session.ready()
-                answer = await connection.request(api, **values(connection))
+                answer = await self._ask_again(api, values)
         if answer.error_code is not ErrorCode.none:
             raise refused(answer.error_code, _ACTIONS[api])
         return answer
+
+    async def _ask_again(self, api: ApiKey, values: Callable[[Connection], Mapping[str, Any]]) -> Any:
+        connection = await self._session.ready()
+        try:
+            return await connection.request(api, **values(connection))
+        except ConnectionLost as error:
+            raise self._session.explained(error) from error.__cause__

@@ -314,14 +314,16 @@ class ClientConnection(asyncio.Protocol):
 
     def _fail_login(self, message: str, detail: str) -> None:
         event = self._machine.fail(message)
-        self._end(replace(event, reason=f"failed authentication, {detail}"))
+        # A warning: the client is told no reason, so this line is where its user finds one, in `kafka-dt run` as well.
+        self._end(replace(event, reason=f"failed authentication, {detail}"), logging.WARNING)
 
-    def _end(self, event: ConnectionClosed) -> None:
+    def _end(self, event: ConnectionClosed, level: int = logging.INFO) -> None:
         self._closing = True
         if self._audit is not None:
             self._audit.closing()
         if event.error:
-            _LOG.info(
+            _LOG.log(
+                level,
                 "Closing the connection of %s on listener %s: %s",
                 self._client(),
                 self._services.listener.name,

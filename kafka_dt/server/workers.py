@@ -72,10 +72,17 @@ class Supervisor:
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stopping.set)
+            loop.add_signal_handler(number, self._stop_at, number)
         with self._reserve():
+            _LOG.info("Starting: %d worker%s on %s", self.count, "s"[: self.count != 1], _texts(self.endpoints))
             keepers = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
             await self._settle(keepers)
+        _LOG.info("Stopped")
+
+    def _stop_at(self, number: signal.Signals) -> None:
+        if not self._stopping.is_set():
+            _LOG.info("Stopping at %s: requests that are under way are answered first", number.name)
+        self._stopping.set()
 
     async def _settle(self, keepers: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the keepers; when one fails or we are cancelled, the others stop before that goes on."""
@@ -171,3 +178,7 @@ class Supervisor:
                     raise ConfigError("listeners", f"{endpoint} {problem}: {error.strerror}") from None
                 self._ports[endpoint.name] = port
             return reserved.pop_all()
+
+
+def _texts(endpoints: Sequence[Endpoint]) -> str:
+    return ", ".join(map(str, endpoints))

@@ -67,6 +67,19 @@ def test_run_ends_its_start_with_a_token_that_works_and_leaves_nothing_behind(tm
     eventually(lambda: not processes_with(str(data)), 10)
 
 
+def test_run_logs_why_a_login_is_refused_and_that_it_has_stopped(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+        process.wait_for(r"Ctrl-C stops it", 60)
+        login = data / "client.properties"
+        login.write_text(re.sub(r'password="[^"]*"', 'password="mistyped"', login.read_text()))
+        assert called("token", "create", "--command-config", str(login)).returncode == 1
+        process.wait_for(r"failed authentication, 'alice' by PLAIN: \S+", 20)
+        assert process.stop() == 0
+        assert f"kafka-dt has stopped; the tokens stay in {data}." in process.output()
+    assert "mistyped" not in process.output()
+
+
 def test_run_again_has_the_tokens_and_the_user_of_before(tmp_path: Path) -> None:
     data = tmp_path / "data"
     tokens = []

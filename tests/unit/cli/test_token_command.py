@@ -23,7 +23,7 @@ from kafka_dt.jaas import parse_login_module
 from protocol.registry import ApiKey
 from protocol.responses import element_type, response_type
 from protocol.times import from_duration
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import CLOSE, ScriptedServer
 from tests.unit.client.conftest import TOKEN, created, expiry, properties
 
 Kafka = Callable[..., Coroutine[Any, Any, Result]]
@@ -368,3 +368,14 @@ def test_properties_hold_any_token(token_id: str, hmac: bytes) -> None:
 )
 def test_instants_are_iso_utc(timestamp_ms: int, text: str) -> None:
     assert iso_utc(timestamp_ms) == text
+
+
+@pytest.mark.parametrize("command", ["create", "describe"])
+async def test_without_a_login_the_option_that_brings_one_is_named(
+    server: ScriptedServer, kafka_dt: Kafka, command: str
+) -> None:
+    for api in (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN):
+        server.scripts[api] = lambda _header, _request: CLOSE
+    result = await kafka_dt(command)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("sasl.jaas.config in the file of --command-config\n")

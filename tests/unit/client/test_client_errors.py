@@ -14,6 +14,7 @@ from kafka_dt.client import (
     MechanismNotEnabled,
     NoServerReached,
     RequestRefused,
+    StorageNotReached,
     TokenClientError,
     TokenNotFound,
     hmac_from_base64,
@@ -31,7 +32,7 @@ def test_every_error_is_public() -> None:
     assert {kind.__name__ for kind in _kinds(TokenClientError)} <= set(kafka_dt.client.__all__)
 
 
-@pytest.mark.parametrize("code", [42, *range(61, 68)])
+@pytest.mark.parametrize("code", [7, 42, *range(61, 68)])
 def test_each_code_of_the_token_apis_has_its_own_error(code: int) -> None:
     error = refused(ErrorCode(code), "renew")
     assert type(error) is not RequestRefused
@@ -44,6 +45,13 @@ def test_another_code_is_told_as_it_is() -> None:
     error = refused(ErrorCode.not_controller, "create")
     assert type(error) is RequestRefused
     assert str(error) == "create refused: not controller (Kafka error 41, not_controller)"
+
+
+def test_a_server_that_answers_error_7_at_once_is_not_said_to_have_timed_out() -> None:
+    error = refused(ErrorCode.request_timed_out, "create")
+    assert isinstance(error, StorageNotReached)
+    assert "could not reach" in str(error)
+    assert "timed out" not in str(error)
 
 
 def test_an_expiry_that_is_refused_has_its_own_way_out() -> None:

@@ -13,6 +13,7 @@ from kafka_dt.client import (
     ClientConfig,
     ConnectionLost,
     InvalidArgument,
+    LoginMissing,
     NoServerReached,
     RequestRefused,
     RequestTimedOut,
@@ -195,10 +196,19 @@ async def test_a_repeatable_request_is_sent_again_after_a_loss_and_a_create_is_n
 async def test_a_fresh_connection_that_breaks_is_not_tried_for_ever(server: ScriptedServer) -> None:
     server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda _header, _request: CLOSE
     client = client_of(server)
-    with pytest.raises(ConnectionLost, match="does that listener want a login by SASL"):
+    with pytest.raises(ConnectionLost, match="if that listener wants a login by SASL"):
         await client.describe()
     assert server.connections == 1
     await client.close()
+
+
+async def test_hanging_up_for_the_second_time_is_explained_as_well(server: ScriptedServer) -> None:
+    """As a SASL listener does with a client that has not logged in: it tells its versions, and then hangs up."""
+    server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda _header, _request: CLOSE
+    async with client_of(server) as client:
+        with pytest.raises(LoginMissing, match=r"set security\.protocol"):
+            await client.describe()
+    assert server.connections == 2
 
 
 async def test_hanging_up_on_a_token_is_explained(server: ScriptedServer) -> None:

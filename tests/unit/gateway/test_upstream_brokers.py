@@ -196,7 +196,7 @@ async def test_the_start_waits_for_the_cluster_and_says_so_once(
         assert brokers.get(1) == one
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "INFO"]
     assert "cannot be asked for its brokers" in caplog.messages[0]
-    assert "does that listener want a login by SASL?" in caplog.messages[0]
+    assert "if that listener wants a login by SASL" in caplog.messages[0]
     assert caplog.messages[-1] == "The upstream cluster tells its brokers again: 1"
 
 

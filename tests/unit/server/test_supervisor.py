@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
@@ -230,6 +231,19 @@ async def test_a_signal_drains_the_workers(tmp_path: Path, number: signal.Signal
         os.kill(os.getpid(), number)
         await task
     assert node.drained() == set(node.pids())
+
+
+async def test_start_and_stop_are_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    node = Node(tmp_path)
+    async with running(node) as task:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await task
+    assert caplog.messages == [
+        "Starting: 2 workers on PLAINTEXT://127.0.0.1:0, SASL://127.0.0.1:0",
+        "Stopping at SIGTERM: requests that are under way are answered first",
+        "Stopped",
+    ]
 
 
 async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
