@@ -152,6 +152,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
             count=workers,
             inherited=[board.fileno(), derivations.fileno()],
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
+            timeout_s=settings.worker_timeout_ms / 1000,
         )
         await supervisor.run()
 

@@ -1,7 +1,7 @@
 """The main program of a worker process: `python -m kafka_dt.worker`, started by the supervisor.
 
-It reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output, and
-stops at SIGTERM or when its standard input closes, also while it is still starting.
+It reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output, beats
+there from its event loop, and stops at SIGTERM or when its standard input closes, also while it is still starting.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kafka_dt.config import ConfigError, from_properties
 from kafka_dt.log import set_up_logging
 from kafka_dt.security.acl_store import AclStoreUnavailable
 from kafka_dt.security.revocations import Board
+from kafka_dt.server.heartbeats import beat
 from kafka_dt.server.workers import READY
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.derivations import Derivations
@@ -32,8 +33,9 @@ async def work(brief: dict[str, Any]) -> None:
 
     Args:
         brief: as the supervisor writes it: `properties`, `ports`, `board` and `derivations` (file descriptors),
-            `log_level`, `node` (what all workers of this node are told, and nobody else) and `number`.
+            `log_level`, `node` (what all workers of this node are told, and nobody else), `number` and `beat_seconds`.
     """
+    beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
@@ -62,6 +64,7 @@ async def work(brief: dict[str, Any]) -> None:
     finally:
         await _cancel(starting, stopped)
         await node.stop()
+        await _cancel(beating)
 
 
 def main() -> int:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from kafka_dt.config.audit_options import AuditOptions
 from kafka_dt.config.option import INT_MAX, OPTION, Kind, Option, Secret, Section, Source, option
+from kafka_dt.config.process_options import ProcessOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(AuditOptions):
-    """The settings of one node; `gateway_options.py` and `audit_options.py` have their parts of them."""
+class Settings(ProcessOptions):
+    """The settings of one node; `process_options.py`, `gateway_options.py` and `audit_options.py` have their parts."""
 
     broker_id: int = option(
         "broker.id",
@@ -597,15 +597,6 @@ class Settings(AuditOptions):
         source=Source.KAFKA_DT,
         unit="milliseconds",
         minimum=1000,
-    )
-    workers: int = option(
-        "kafka.dt.workers",
-        Kind.INT,
-        0,
-        "How many processes serve the listeners; 0 is one for each core.",
-        section=Section.PROCESS,
-        source=Source.KAFKA_DT,
-        minimum=0,
     )
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The keys of the form `listener.name.<name>...`, which `kafka_dt.config.listeners` reads."""

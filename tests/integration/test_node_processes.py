@@ -14,8 +14,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt.client import ConnectionFailed, TokenClient
-from tests.support.nodes import Node, children, node_properties, refuses_connections
-from tests.support.process import ProcessFailed
+from tests.support.nodes import Node, node_properties, refuses_connections
+from tests.support.process import ProcessFailed, freeze
 from tests.support.raw import DESCRIBE
 from tests.support.waiting import eventually
 
@@ -27,6 +27,7 @@ TIMEOUT_S = 30.0
 def own_node(zookeeper_connect: str, tmp_path: Path) -> Iterator[Node]:
     """A node that the test may do anything to."""
     with Node(tmp_path, node_properties(zookeeper_connect)) as node:
+        node.zookeeper = zookeeper_connect
         yield node
     node.check_log()
 
@@ -97,6 +98,18 @@ def test_a_killed_worker_is_replaced_and_the_port_stays(own_node: Node) -> None:
     own_node.process.wait_for(r"ERROR \[supervisor\] Worker \d: it ended with status -9; it is replaced in", TIMEOUT_S)
 
 
+def test_a_worker_that_hangs_is_replaced_and_the_port_stays(zookeeper_connect: str, tmp_path: Path) -> None:
+    with Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_worker_timeout_ms=3000)) as node:
+        frozen = node.workers()[0]
+        freeze(frozen)
+        node.process.wait_for(r"Worker \d hangs: no sign of life for 3 s; it is killed", TIMEOUT_S)
+        node.process.wait_for(r"Worker \d: it ended with status -9; it is replaced in", TIMEOUT_S)
+        eventually(lambda: len(set(node.workers()) - {frozen}) == 2, TIMEOUT_S)
+        with node.on_every_worker(lambda: node.connect(user="alice")) as connections:
+            assert all(each.ask(DESCRIBE, 3, owners=None).error_code.value == 0 for each in connections.values())
+    node.check_log()
+
+
 async def test_a_client_goes_on_at_the_other_worker(own_node: Node) -> None:
     async with own_node.client() as client:
         token = await client.create()
@@ -127,6 +140,17 @@ def test_workers_end_with_a_supervisor_that_is_killed(own_node: Node) -> None:
     own_node.kill()
     eventually(lambda: not any(alive(pid) for pid in workers), TIMEOUT_S)
     assert refuses_connections(address)
+
+
+@pytest.mark.soak  # the workers have 20 s to drain
+def test_a_hanging_worker_of_a_killed_supervisor_does_not_keep_the_port(own_node: Node, tmp_path: Path) -> None:
+    port = own_node.sasl.rpartition(":")[2]
+    freeze(own_node.workers()[0])
+    own_node.kill()
+    eventually(lambda: refuses_connections(own_node.sasl), 2 * TIMEOUT_S)
+    settings = node_properties(own_node.zookeeper, listeners=f"SASL_PLAINTEXT://127.0.0.1:{port}")
+    with Node(tmp_path, _one_listener(settings), "successor") as successor:
+        successor.connect(user="alice").close()
 
 
 def failure_of(node: Node) -> list[str]:
@@ -184,7 +208,7 @@ def test_sigterm_ends_a_start_that_waits_for_zookeeper(tmp_path: Path) -> None:
         asked, _ = silent.accept()
         with contextlib.closing(asked):
             assert node.process.pid is not None
-            (worker,) = children(node.process.pid)
+            (worker,) = node.workers()
             node.process.stop()
         assert not alive(worker)
     node.check_log()

@@ -130,7 +130,7 @@ class Node(KafkaDt):
     def workers(self) -> list[int]:
         """Process ids of the workers."""
         assert self.process.pid is not None
-        return children(self.process.pid)
+        return [pid for pid in children(self.process.pid) if _is_worker(pid)]
 
     def worker_of(self, port: int) -> int:
         """Say which worker serves the connection that comes from a local port of this machine."""
@@ -195,6 +195,13 @@ def children(pid: int) -> list[int]:
             if int(parent) == pid and state != "Z":
                 found.append(int(stat.parent.name))
     return sorted(found)
+
+
+def _is_worker(pid: int) -> bool:
+    """Whether a child of a supervisor is a worker; the other one guards them."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return b"kafka_dt.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def command_lines(pids: list[int]) -> bytes:

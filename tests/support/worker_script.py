@@ -2,18 +2,20 @@
 
 The brief's `folder` receives one file for each start, named by worker number and process id, that holds the brief.
 `refuse` is a reason not to start, `write_to` a file descriptor that receives the worker's number; a `stubborn` worker
-does not hear SIGTERM.
+does not hear SIGTERM, and one that `hangs` beats no more once it has said that it serves.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
 
+from kafka_dt.server.heartbeats import beat_once
 from kafka_dt.server.workers import READY
 
 
@@ -35,7 +37,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN if brief.get("stubborn") else drain)
     sys.stdout.write(READY + "\n")
     sys.stdout.flush()
-    sys.stdin.read()
+    while not select.select([sys.stdin], [], [], brief["beat_seconds"])[0]:
+        if not brief.get("hangs"):
+            beat_once(sys.stdout.fileno())
+    drain(0, None)
 
 
 if __name__ == "__main__":

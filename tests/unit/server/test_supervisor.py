@@ -10,8 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ import pytest
 
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.server import workers
+from kafka_dt.server.heartbeats import Watch
 from kafka_dt.server.workers import Supervisor, WorkerFailed
 from tests.support import worker_script
+from tests.support.process import freeze
 from tests.support.waiting import eventually
 
 TIMEOUT_S = 30
@@ -30,7 +32,7 @@ ENDPOINTS = (Endpoint("PLAINTEXT", "127.0.0.1", 0), Endpoint("SASL", "127.0.0.1"
 class Node:
     """A supervisor and what its workers left behind."""
 
-    def __init__(self, folder: Path, count: int = 2, **brief: Any) -> None:
+    def __init__(self, folder: Path, count: int = 2, timeout_s: float = 2 * TIMEOUT_S, **brief: Any) -> None:
         self.folder = folder
         self.ports: dict[str, int] = {}
         self.ready = asyncio.Event()
@@ -41,6 +43,7 @@ class Node:
             count=count,
             inherited=[],
             on_ready=self._on_ready,
+            timeout_s=timeout_s,
         )
 
     def pids(self, number: int | None = None) -> list[int]:
@@ -272,22 +275,81 @@ async def test_a_cancelled_supervisor_takes_its_workers_along(tmp_path: Path) ->
         assert not any(alive(pid) for pid in node.pids())
 
 
-_KILLED = """
+async def test_a_worker_that_hangs_is_killed_and_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path, count=1, timeout_s=0.5, hangs=True)
+    async with running(node):
+        (first,) = node.pids()
+        await until(lambda: len(node.pids()) > 1)
+        assert not alive(first)
+    assert "Worker 0 hangs: no sign of life for 0.5 s; it is killed" in caplog.text
+
+
+async def test_a_worker_that_stands_still_is_replaced_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path, timeout_s=3)
+    async with running(node):
+        (first,), (other,) = node.pids(0), node.pids(1)
+        freeze(first)
+        await until(lambda: len(node.pids(0)) == 2)
+        assert not alive(first)
+        assert node.pids(1) == [other]
+
+
+async def test_a_worker_that_beats_is_not_replaced(tmp_path: Path) -> None:
+    node = Node(tmp_path, count=1, timeout_s=2)
+    async with running(node):
+        silent_worker = Watch(2)
+        silent_worker.heard()
+        await silent_worker.silence()
+        assert len(node.pids()) == 1
+
+
+_SUPERVISOR = """
 import asyncio, sys
 from kafka_dt.config import Endpoint
+from kafka_dt.server import workers
+from kafka_dt.server.heartbeats import Watch
 from kafka_dt.server.workers import Supervisor
+workers.GRACE_SECONDS = float(sys.argv[3])
 brief = {"folder": sys.argv[2]}
 ready = lambda ports: print("up", flush=True)
-asyncio.run(Supervisor([sys.executable, sys.argv[1]], brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], ready).run())
+command = [sys.executable, sys.argv[1]]
+asyncio.run(Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], ready, timeout_s=60).run())
 """
 
 
-def test_workers_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _KILLED, worker_script.__file__, str(tmp_path)]
+@contextmanager
+def supervisor_process(folder: Path, grace_s: float) -> Iterator[subprocess.Popen[bytes]]:
+    """A supervisor in a process of its own, whose two workers serve."""
+    command = [sys.executable, "-c", _SUPERVISOR, worker_script.__file__, str(folder), str(grace_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as supervisor:
         assert supervisor.stdout is not None
         assert supervisor.stdout.readline() == b"up\n"
-        pids = [int(path.suffix[1:]) for path in tmp_path.glob("[0-9]*.*")]
+        yield supervisor
+        supervisor.kill()
+
+
+def pids_in(folder: Path, number: str = "[01]") -> list[int]:
+    return [int(path.suffix[1:]) for path in folder.glob(f"{number}.*")]
+
+
+def test_workers_drain_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+    with supervisor_process(tmp_path, TIMEOUT_S) as supervisor:
+        pids = pids_in(tmp_path)
         assert len(pids) == 2
         supervisor.kill()
     eventually(lambda: not any(alive(pid) for pid in pids), TIMEOUT_S)
+    assert {int(path.suffix[1:]) for path in tmp_path.glob("drained.*")} == set(pids)
+
+
+def test_a_worker_that_stands_still_ends_as_well_when_its_supervisor_is_killed(tmp_path: Path) -> None:
+    with supervisor_process(tmp_path, 0.5) as supervisor:
+        (still,) = pids_in(tmp_path, "0")
+        freeze(still)
+        supervisor.kill()
+        eventually(lambda: not alive(still), TIMEOUT_S)

@@ -1,0 +1,72 @@
+"""Ends the workers that outlive their supervisor.
+
+Run as a script with the standard library only: `python -I -S guard.py GRACE_SECONDS`. The supervisor writes the process
+id of each worker to the standard input of this process, one id a line, and holds that pipe as long as it lives. When
+the pipe closes, the supervisor has ended, whatever ended it. Workers then drain and end by themselves. A worker that
+hangs or that is stopped (SIGSTOP) does not, and would keep the port from the next supervisor: after the grace this
+process kills it.
+
+PR_SET_PDEATHSIG in the workers would not do: SIGKILL gives those that work no time to drain, and any weaker signal
+does not end those that hang. A thread in the worker would not do either: it stands still with its process.
+
+Source: pidfd_open(2), pidfd_send_signal(2).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+_PARENT_FIELD = 1
+"""Where /proc/PID/stat has the parent's process id, counted from behind the name of the program."""
+
+
+def main(grace_s: float) -> None:
+    """Wait for the end of the supervisor, and then for that of its workers.
+
+    Args:
+        grace_s: how long the workers may take to end by themselves.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a signal to all processes of the node is not the end of the workers
+    supervisor = os.getppid()
+    workers: set[int] = set()
+    for line in sys.stdin:
+        workers = {each for each in workers if not _ended([each], 0)}
+        worker = _child_of(supervisor, int(line))
+        if worker is not None:
+            workers.add(worker)
+    deadline_s = time.monotonic() + grace_s
+    while workers and (left_s := deadline_s - time.monotonic()) > 0:
+        workers -= _ended(workers, left_s)
+    for worker in workers:
+        try:
+            signal.pidfd_send_signal(worker, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it has just ended
+
+
+def _child_of(supervisor: int, pid: int) -> int | None:
+    """Open a worker; None if it has ended already, and its process id may name a stranger."""
+    try:
+        worker = os.pidfd_open(pid)
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return worker if int(stat.rpartition(")")[2].split()[_PARENT_FIELD]) == supervisor else None
+
+
+def _ended(workers: set[int] | list[int], timeout_s: float) -> set[int]:
+    """Wait until one of the workers has ended, or for the timeout; returns those that have."""
+    poll = select.poll()
+    for worker in workers:
+        poll.register(worker, select.POLLIN)
+    return {worker for worker, _ in poll.poll(timeout_s * 1000)}
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
