@@ -19,7 +19,7 @@ from kafka_dt.security.scram_changes import (
     UnknownMechanism,
 )
 from kafka_dt.tokens import (
-    InvalidRenewerType,
+    InvalidPrincipalType,
     StoreUnavailable,
     TokenAuthorizationFailed,
     TokenError,
@@ -38,7 +38,7 @@ CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
     TokenRequestNotAllowed: ErrorCode.delegation_token_request_not_allowed,
     TokenAuthorizationFailed: ErrorCode.delegation_token_authorization_failed,
     TokenExpired: ErrorCode.delegation_token_expired,
-    InvalidRenewerType: ErrorCode.invalid_principal_type,
+    InvalidPrincipalType: ErrorCode.invalid_principal_type,
     # KIP-48 has no code for it. This one is not retriable, which is what matters to a client.
     TokenTooLarge: ErrorCode.invalid_request,
     # Retriable, and what a KRaft broker says while its controller cannot be reached.

@@ -10,7 +10,7 @@ of each other's way; `secret_key.py` and `keyring.py` make the secrets; `errors.
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
 from kafka_dt.tokens.errors import (
     InvalidPrincipal,
-    InvalidRenewerType,
+    InvalidPrincipalType,
     StoreUnavailable,
     TokenAuthorizationFailed,
     TokenError,
@@ -38,7 +38,7 @@ __all__ = [
     "DelegationToken",
     "HmacAlgorithm",
     "InvalidPrincipal",
-    "InvalidRenewerType",
+    "InvalidPrincipalType",
     "Keyring",
     "Principal",
     "SecretKey",

@@ -5,7 +5,7 @@
     │   ├── TokensDisabled              no secret key is set
     │   ├── TokenRequestNotAllowed      this connection may not ask about tokens
     │   ├── TokenAuthorizationFailed    the requester may not have tokens for that owner
-    │   ├── InvalidRenewerType          a renewer is not a user
+    │   ├── InvalidPrincipalType        the owner's type cannot be a type, or a renewer is not a user
     │   ├── TokenNotFound               no such token (any more)
     │   ├── TokenOwnerMismatch          neither owner nor renewer
     │   ├── TokenExpired                expiry or max timestamp passed
@@ -67,13 +67,20 @@ class TokenAuthorizationFailed(TokenError):
 
 
 @dataclass(eq=False)
-class InvalidRenewerType(TokenError):
-    """A renewer has a type other than `User`."""
+class InvalidPrincipalType(TokenError):
+    """The owner's type is empty or contains a colon, or a renewer has a type other than `User`."""
 
     principal: Principal
+    renewer: bool
+    """Whether the principal is a renewer; else it is the owner."""
 
     def __str__(self) -> str:
-        return f"{self.principal} cannot be a renewer: only the type User can."
+        if self.renewer:
+            return f"{self.principal} cannot be a renewer: only the type User can."
+        return (
+            f"A principal of type {self.principal.type!r} cannot own a token: "
+            "a type must not be empty and must not contain a colon."
+        )
 
 
 @dataclass(eq=False)

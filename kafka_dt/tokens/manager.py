@@ -4,10 +4,10 @@ One manager serves a process. The rules are here; how they are applied without l
 `changes.py`, how tokens that other nodes have just made are found for a login in `lookup.py`.
 
 The order of checks is a broker's. Whether this connection may ask at all (64), and whether the requester may have
-tokens for another owner (65), is known elsewhere and comes first; then, here: renewers are users (67), tokens are
-enabled (61), a new token is not too large (42), the token exists (62), the requester is its owner or a renewer (63), it
-has not expired (66). The numbers are Kafka's error codes, which `kafka_dt.server` assigns. Where a broker overflows (a
-period of 2**63-1 milliseconds), timestamps are capped instead.
+tokens for another owner (65), is known elsewhere and comes first; then, here: the owner's type is valid and renewers
+are users (67), tokens are enabled (61), a new token is not too large (42), the token exists (62), the requester is its
+owner or a renewer (63), it has not expired (66). The numbers are Kafka's error codes, which `kafka_dt.server` assigns.
+Where a broker overflows (a period of 2**63-1 milliseconds), timestamps are capped instead.
 
 While the store is cut off, changes are refused at once; logins and describe go on with what is known until it is
 `TokenLimits.max_staleness_ms` old.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.changes import GuardedChanges, Rule
 from kafka_dt.tokens.errors import (
-    InvalidRenewerType,
+    InvalidPrincipalType,
     StoreUnavailable,
     TokenExpired,
     TokenNotFound,
@@ -128,12 +128,10 @@ class TokenManager:
             max_lifetime_ms: milliseconds; 0 or less = the server's maximum, which also is the limit.
 
         Raises:
-            InvalidRenewerType, TokensDisabled, TokenTooLarge, StoreUnavailable: checked in this order.
+            InvalidPrincipalType, TokensDisabled, TokenTooLarge, StoreUnavailable: checked in this order.
         """
         renewers = tuple(renewers)
-        for renewer in renewers:
-            if renewer.type != USER_TYPE:
-                raise InvalidRenewerType(renewer)
+        _require_types(owner, renewers)
         keyring = self._require_keyring()
         _require_size((owner, requester, *renewers))
         self._require_connection()
@@ -341,6 +339,14 @@ class TokenManager:
         """Return how old what is known is, if that is too old; else 0."""
         staleness_ms = self._store.staleness_ms()
         return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0
+
+
+def _require_types(owner: Principal, renewers: Iterable[Principal]) -> None:
+    if not owner.has_valid_type:
+        raise InvalidPrincipalType(owner, renewer=False)
+    for renewer in renewers:
+        if renewer.type != USER_TYPE:
+            raise InvalidPrincipalType(renewer, renewer=True)
 
 
 def _require_size(principals: Iterable[Principal]) -> None:

@@ -30,6 +30,15 @@ class Principal:
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
 
+    @property
+    def has_valid_type(self) -> bool:
+        """Whether `parse` gives an equal principal back from the text, and the type is not empty.
+
+        `Us:er` with the name `x` has the same text as `Us` with the name `er:x`. ZooKeeper and ACLs keep only the text.
+        So a principal with a colon in its type is another principal than the one that an ACL about its text denies.
+        """
+        return bool(self.type) and ":" not in self.type
+
     @classmethod
     def user(cls, name: str) -> Principal:
         """Return the principal of the user `name`."""

@@ -24,7 +24,6 @@ from kafka_dt.server.handlers.described import DescribedTokens, token_details
 from kafka_dt.tokens import (
     ANONYMOUS,
     DelegationToken,
-    InvalidRenewerType,
     Principal,
     TokenAuthorizationFailed,
     TokenError,
@@ -122,9 +121,6 @@ class TokenHandlers:
         _require_allowed(context)
         if not self._authorizer.may_create_for(context.caller, owner):
             raise TokenAuthorizationFailed(context.principal, owner)
-        if _owner_lacks_type(body):
-            # A broker answers "unknown server error" here; the type is what is wrong.
-            raise InvalidRenewerType(owner)
         renewers = [_principal(renewer) for renewer in body.renewers]
         return await self._tokens.create(owner, context.principal, renewers, from_duration(body.max_lifetime))
 
@@ -146,10 +142,6 @@ def _require_allowed(context: RequestContext) -> None:
 def _owner(context: RequestContext, body: Any) -> Principal:
     name = getattr(body, "owner_principal_name", None)
     return Principal(body.owner_principal_type or "", name) if name else context.principal
-
-
-def _owner_lacks_type(body: Any) -> bool:
-    return bool(getattr(body, "owner_principal_name", None)) and body.owner_principal_type is None
 
 
 def _principal(entity: Any) -> Principal:

@@ -137,9 +137,10 @@ async def test_an_owner_without_a_name_is_the_requester_whatever_its_type(kind: 
     assert (code(answer), answer.principal_type, answer.principal_name) == (0, "User", "alice")
 
 
-async def test_an_owner_without_a_type_is_refused() -> None:
+@pytest.mark.parametrize("kind", [None, "", "Us:er", ":"])
+async def test_an_owner_without_a_valid_type_is_refused(kind: str | None) -> None:
     server = Server()
-    answer = await server.create(ALICE, owner_principal_type=None, owner_principal_name="bob")
+    answer = await server.create(ALICE, owner_principal_type=kind, owner_principal_name="bob")
     assert answer.error_code is ErrorCode.invalid_principal_type
     assert server.cluster.database.tokens == {}
 

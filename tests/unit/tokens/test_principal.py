@@ -26,6 +26,12 @@ def test_the_first_colon_separates_type_and_name(text: str, principal: Principal
     assert Principal.parse(text) == principal
 
 
+@given(principal_type=st.text(st.sampled_from("Us:er ")), name=st.text(st.sampled_from("x:")))
+def test_two_principals_with_valid_types_and_the_same_text_are_equal(principal_type: str, name: str) -> None:
+    principal = Principal(principal_type, name)
+    assert principal.has_valid_type == (principal_type != "" and Principal.parse(str(principal)) == principal)
+
+
 @pytest.mark.parametrize("text", ["", "alice", "User"])
 def test_a_text_without_a_colon_is_no_principal(text: str) -> None:
     with pytest.raises(InvalidPrincipal, match="Type:name") as refused:

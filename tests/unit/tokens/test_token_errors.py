@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from kafka_dt.tokens import (
-    InvalidRenewerType,
+    InvalidPrincipalType,
     Principal,
     StoreUnavailable,
     TokenAuthorizationFailed,
@@ -26,7 +26,8 @@ EXAMPLES: list[tuple[Exception, list[str]]] = [
     (TokensDisabled(), ["delegation.token.secret.key"]),
     (TokenRequestNotAllowed("the listener does not authenticate"), ["the listener does not authenticate"]),
     (TokenAuthorizationFailed(ALICE, TEAM), ["User:alice", "Group:team"]),
-    (InvalidRenewerType(TEAM), ["Group:team"]),
+    (InvalidPrincipalType(TEAM, renewer=True), ["Group:team", "User"]),
+    (InvalidPrincipalType(Principal("Us:er", "x"), renewer=False), ["'Us:er'", "colon"]),
     (TokenNotFound(), ["HMAC"]),
     (TokenNotFound("some-id"), ["some-id"]),
     (TokenOwnerMismatch(ALICE), ["User:alice"]),

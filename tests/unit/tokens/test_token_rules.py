@@ -8,7 +8,7 @@ import pytest
 
 from kafka_dt.tokens import (
     DelegationToken,
-    InvalidRenewerType,
+    InvalidPrincipalType,
     Principal,
     StoreUnavailable,
     Token,
@@ -113,17 +113,29 @@ class TestCreate:
     @pytest.mark.parametrize("renewer_type", ["Group", "user", "USER", "", "User "])
     async def test_a_renewer_is_a_user(self, cluster: Cluster, node: Node, renewer_type: str) -> None:
         renewer = Principal(renewer_type, "bob")
-        with pytest.raises(InvalidRenewerType) as refused:
+        with pytest.raises(InvalidPrincipalType) as refused:
             await create(node, BOB, renewer)
-        assert refused.value.principal == renewer
+        assert (refused.value.principal, refused.value.renewer) == (renewer, True)
+        assert not cluster.database.changed_ids
+
+    @pytest.mark.parametrize("owner_type", ["", ":", "Us:er", "User:", ":User"])
+    async def test_an_owner_whose_type_cannot_be_told_from_its_name_is_refused(
+        self, cluster: Cluster, node: Node, owner_type: str
+    ) -> None:
+        owner = Principal(owner_type, "bob")
+        with pytest.raises(InvalidPrincipalType) as refused:
+            await create(node, BOB, owner=owner)
+        assert (refused.value.principal, refused.value.renewer) == (owner, False)
         assert not cluster.database.changed_ids
 
     @pytest.mark.parametrize(
         "owner",
-        [Principal("Group", "ops"), Principal("", ""), Principal.user(" \t\x00"), Principal.user("x" * 20_000)],
-        ids=["other type", "empty", "control characters", "long"],
+        [Principal("Group", "ops"), Principal(" ", ""), Principal.user(" \t\x00:"), Principal.user("x" * 20_000)],
+        ids=["other type", "empty name", "control characters", "long"],
     )
-    async def test_an_owner_may_have_any_type_and_name(self, cluster: Cluster, node: Node, owner: Principal) -> None:
+    async def test_an_owner_may_have_any_other_type_and_any_name(
+        self, cluster: Cluster, node: Node, owner: Principal
+    ) -> None:
         created = await node.manager.create(owner, ALICE, (), -1)
         assert (created.token.owner, created.token.requester) == (owner, ALICE)
         assert cluster.stored(created.token.token_id) == created.token
@@ -263,7 +275,7 @@ class TestRenewAndExpire:
 class TestOrderOfChecks:
     async def test_create_checks_the_renewers_before_it_says_that_tokens_are_disabled(self, cluster: Cluster) -> None:
         manager = cluster.node(secret_key=None).manager
-        with pytest.raises(InvalidRenewerType):
+        with pytest.raises(InvalidPrincipalType):
             await manager.create(ALICE, ALICE, [Principal("Group", "x")], -1)
         with pytest.raises(TokensDisabled):
             await manager.create(ALICE, ALICE, [BOB], -1)

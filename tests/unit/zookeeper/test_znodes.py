@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_dt.security.acls import AccessControlEntry, AclOperation, AclPermissionType
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.token import Token
 from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt.zookeeper.sanitizer import sanitize
 from kafka_dt.zookeeper.znodes import (
     ClusterIdZnode,
     ConfigChangeZnode,
@@ -105,6 +107,16 @@ def test_in_older_versions_the_requester_is_the_owner(version: int) -> None:
     assert TokenZnode.decode(_encoded(version=version)) == replace(TOKEN, requester=TOKEN.owner)
     without = {key: value for key, value in DOCUMENT.items() if key != "tokenRequester"} | {"version": version}
     assert TokenZnode.decode(json.dumps(without).encode()).requester == TOKEN.owner
+
+
+@pytest.mark.parametrize("text", ["Us:er:x", ":x", "User:*"])
+def test_the_owner_in_a_znode_is_the_principal_that_an_acl_of_the_same_text_names(text: str) -> None:
+    """A type that is read never contains a colon, however the znode is encoded; else a Deny would not cover it."""
+    for written in (text, sanitize(text), text.replace(":", "%3A", 1), text.replace("x", "%78")):
+        owner = TokenZnode.decode(json.dumps({**DOCUMENT, "owner": written}).encode()).owner
+        denial = AccessControlEntry(Principal.parse(text), "*", AclOperation.ALL, AclPermissionType.DENY)
+        assert ":" not in owner.type
+        assert denial.covers(owner, "10.0.0.1")
 
 
 def test_names_that_are_not_encoded_and_unknown_fields_are_read() -> None:
