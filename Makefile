@@ -35,10 +35,13 @@ test-beside: $(READY)
 	@mkdir -p build
 	@nice $(BIN)/python -m pytest tests/unit >build/test-unit.log 2>&1; \
 		status=$$?; [ $$status = 0 ] && tail -n 1 build/test-unit.log || cat build/test-unit.log; exit $$status
+	@nice $(BIN)/python -m pytest tests/fuzz >build/test-fuzz.log 2>&1; \
+		status=$$?; [ $$status = 0 ] && tail -n 1 build/test-fuzz.log || cat build/test-fuzz.log; exit $$status
 	@nice $(BIN)/python -m pytest -m spark $(SERVER_TESTS) >build/test-spark.log 2>&1; \
 		status=$$?; cat build/test-spark.log; exit $$status
 
-soak: $(READY) ## Run the slow tests as well, those of the gateway before Kafka 4.x and before 3.9
+soak: $(READY) ## Run the long tests: faults, fuzzing, and the gateway in front of Kafka 4.x and of 3.9
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
