@@ -9,8 +9,8 @@ nobody has needed it: then it runs out. Expiring it instead would end it for the
 Renewals begin when a token is asked for, which is often enough: whoever holds a connection has to log in again before
 the token ends (KIP-368). A renewal changes neither id nor secret, so nobody waits for it.
 
-For whom the cluster makes no token is nobody there, and it is not asked again for some seconds. Nor is it asked for
-anybody after it has refused the gateway's own login: a cluster may lock out who guesses.
+For whom the cluster makes no token is nobody there, and it is not asked again for some seconds. `token_requests.py`
+sends the requests, and holds them back after the cluster has refused the gateway's own login.
 
 Source: KIP-48, KIP-373; Kafka's DelegationTokenManager, SaslServerAuthenticator (a session ends with its token).
 """
@@ -20,9 +20,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client import (
     ConnectionFailed,
@@ -35,21 +35,22 @@ from kafka_dt.client import (
     TokenClientError,
     UnsupportedByServer,
 )
-from kafka_dt.gateway.identities import NoIdentity, Refused, UpstreamLogin
+from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
+from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.tokens import ANONYMOUS
 from kafka_dt.tokens.principal import USER_TYPE
 from protocol.sasl.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from kafka_dt.client import Address
+    from kafka_dt.gateway.token_requests import Tokens
     from kafka_dt.gateway.upstream_settings import UpstreamSettings
     from kafka_dt.tokens import Principal
     from protocol.sasl import ScramMechanism
 
 _LOG = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 KNOWN_WITHIN_MS: Final = 5_000
 """How long it may take until every broker knows of a new token; in KRaft it is the metadata log that tells them."""
@@ -63,28 +64,6 @@ LAST_MOMENT_MS: Final = 5_000
 """With less than this left a token is not logged in with any more."""
 ANOTHER_WITHIN_MS: Final = 60_000
 """No two tokens are given up within this time because they were refused: they would pile up."""
-
-
-class Tokens(Protocol):
-    """What is asked of the upstream cluster; a TokenClient."""
-
-    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
-        """Return tokens."""
-        ...
-
-    async def create(
-        self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
-    ) -> DelegationToken:
-        """Make a token."""
-        ...
-
-    async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
-        """Move a token's expiry and return it."""
-        ...
-
-    async def close(self) -> None:
-        """End the connection."""
-        ...
 
 
 @dataclass(slots=True)
@@ -134,9 +113,6 @@ class OwnerTokens:
         self._denied: dict[str, tuple[str, int]] = {}
         """Owner -> why there is no token for it, and until when that holds."""
         self._under_way: dict[str, asyncio.Task[_Held]] = {}
-        self._turn = asyncio.Lock()
-        self._locked_out: Refused | None = None
-        """That the gateway's own login was refused."""
         self._swept_ms = now_ms()
         self._closed = False
 
@@ -150,7 +126,8 @@ class OwnerTokens:
         """
         client = settings.client
         user = client.credentials.username if client.credentials else ANONYMOUS.name
-        return cls(TokenClient(client, servers=servers), f"{USER_TYPE}:{user}", settings.identity_mechanism)
+        requests = TokenRequests(lambda address: TokenClient(client, servers=lambda: (address,)), servers)
+        return cls(requests, f"{USER_TYPE}:{user}", settings.identity_mechanism)
 
     async def login(self, principal: Principal) -> UpstreamLogin:
         """Return the token of a principal; it is renewed behind the caller's back where that is due.
@@ -246,7 +223,7 @@ class OwnerTokens:
         """Take the longest-lived of the principal's tokens that we may renew, unless it is too near to its end."""
         ours = [
             self._hold(token, token.issue_timestamp_ms)
-            for token in await self._ask(lambda: self._tokens.describe([owner]))
+            for token in await self._tokens.describe([owner])
             if token.owner == owner and (self._gateway in token.renewers or self._gateway == owner)
         ]
         now_ms, unfit = self._now_ms(), self._unfit(owner)
@@ -264,7 +241,7 @@ class OwnerTokens:
         return token_id
 
     async def _made(self, owner: str) -> _Held:
-        token = await self._ask(lambda: self._tokens.create(owner, [self._gateway]))
+        token = await self._tokens.create(owner, [self._gateway])
         _LOG.info("Made the upstream token %s for %s", token.token_id, printable(owner))
         return replace(self._hold(token, token.issue_timestamp_ms), known_by_ms=self._now_ms() + KNOWN_WITHIN_MS)
 
@@ -275,7 +252,7 @@ class OwnerTokens:
             return held
         token = held.token
         try:
-            expiry_timestamp_ms = await self._ask(lambda: self._tokens.renew(token.hmac))
+            expiry_timestamp_ms = await self._tokens.renew(token.hmac)
         except RequestRefused as refusal:
             owner = printable(token.owner)
             _LOG.warning("The upstream token %s of %s is not renewed: %s", token.token_id, owner, refusal)
@@ -283,17 +260,6 @@ class OwnerTokens:
         except ConnectionFailed as failure:
             return self._as_it_is(held, failure)
         return self._hold(replace(token, expiry_timestamp_ms=expiry_timestamp_ms), asked_ms)
-
-    async def _ask(self, request: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask the cluster something, one after the other, so that those who wait learn of a refused login as well."""
-        async with self._turn:
-            if self._locked_out is not None:
-                self._locked_out.raise_if_recent(self._now_ms())
-            try:
-                return await request()
-            except LoginFailed as refusal:
-                self._locked_out = Refused(refusal, self._now_ms())
-                raise
 
     def _as_it_is(self, held: _Held, failure: TokenClientError) -> _Held:
         """Use a token that lives although it is time for something that has failed."""

@@ -13,9 +13,12 @@ import confluent_kafka
 import pytest
 
 from kafka_dt.client import DelegationToken
+from tests.interop.gateway.conftest import GatewayMaker
+from tests.support.broker import USERS
 from tests.support.gateway import GATED_HOST, PORTS, Gateway
 from tests.support.kraft import KraftCluster
 from tests.support.kraft_operator import FETCH, MIB, request_records
+from tests.support.process import hanging
 from tests.support.records_client import ReadBack, RecordsClient
 from tests.support.tcp_gate import TcpGate
 
@@ -24,6 +27,8 @@ RECORDS: Final = 100_000
 PER_SECOND: Final = 15_000
 """So that sending takes long enough for things to happen."""
 CUT_EVERY_S: Final = 0.5
+ANSWER_TIMEOUT_S: Final = 30.0
+"""How long the gateway waits for an answer of one broker (`request.timeout.ms`)."""
 PATIENT: Final = {"delivery.timeout.ms": "120000", "max.block.ms": "120000", "reconnect.backoff.max.ms": "200"}
 
 
@@ -98,6 +103,18 @@ def kill_and_see_who_waits(gateway: Gateway, token: DelegationToken, cluster: Kr
     with contextlib.suppress(ConnectionRefusedError), gateway.connect_by_token(token, to=address) as late:
         request_records(late, topic)
         assert late.closed(within_s=5)
+
+
+def test_a_frozen_broker_holds_up_no_principal_that_is_new(other_gateway: GatewayMaker, cluster: KraftCluster) -> None:
+    with other_gateway("frozen") as gateway:
+        tokens = [gateway.make_token(user) for user in USERS]
+        gateway.reach_broker(tokens.pop(), 1).close()
+        with hanging(cluster.brokers[2].process.pid):
+            start = time.monotonic()
+            for token in tokens:
+                gateway.reach_broker(token, 1).close()
+            assert time.monotonic() - start < ANSWER_TIMEOUT_S / 2
+        gateway.reach_broker(tokens[0], 2).close()
 
 
 def test_a_client_that_does_not_read_costs_no_memory(
