@@ -36,7 +36,7 @@ from kafka_dt.zookeeper.errors import (
     ZooKeeperError,
 )
 from kafka_dt.zookeeper.handler import Inbox
-from kafka_dt.zookeeper.operations import ANY_VERSION, Delete, Stat, Znode
+from kafka_dt.zookeeper.operations import ANY_VERSION, Check, Create, SetData, Stat, Znode
 from kafka_dt.zookeeper.read_many import read_many, znodes_of
 from kafka_dt.zookeeper.requests import Requests, fail
 from kafka_dt.zookeeper.session import ConnectionState, Session
@@ -167,10 +167,23 @@ class ZooKeeperClient:
     def sync(self, path: str) -> asyncio.Future[None]:
         """Have the server we talk to catch up with the leader.
 
-        Requests sent after it, without waiting for its answer, see every change acknowledged anywhere before it.
+        Requests sent after it, without waiting for its answer, see every change acknowledged anywhere before it,
+        unless the leader has just been cut off from the others: see `barrier`.
         """
         kazoo, full = self._session.kazoo, self._full(path)
         return self._send(lambda: kazoo.sync_async(full), lambda _: None, path, None)
+
+    def barrier(self, path: str) -> asyncio.Future[list[str | Stat | None]]:
+        """Have a quorum agree on a write that changes nothing: a `multi` that checks whether `path` exists.
+
+        Requests sent after it, without waiting for its answer, see every change acknowledged anywhere before it. `sync`
+        promises the same, but a leader that is cut off from the others answers it until it steps down; this one it
+        cannot answer. It costs ZooKeeper a write, and needs no more than the permission to read `path`.
+
+        Raises:
+            MultiFailed: from the future; the znode does not exist, or its ACL refuses us.
+        """
+        return self.multi([Check(path)])
 
     def create(self, path: str, data: bytes | None, *, ephemeral: bool = False) -> asyncio.Future[None]:
         """Make a znode; NodeExists if it exists, NoNode if its parent does not. ZooKeeper tells None from b"".
@@ -290,5 +303,5 @@ class ZooKeeperClient:
 
 def _size(operation: Operation) -> int:
     """Return about how many bytes an operation takes on the wire."""
-    data = b"" if isinstance(operation, Delete) else operation.data
+    data = operation.data if isinstance(operation, Create | SetData) else b""
     return len(data) + len(operation.path.encode()) + OPERATION_BYTES

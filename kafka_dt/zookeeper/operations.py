@@ -44,7 +44,16 @@ class Delete:
     """Only if its data has this version."""
 
 
-Operation = Create | SetData | Delete
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Change nothing; the whole multi is refused if the znode does not exist or has another version."""
+
+    path: str
+    version: int = ANY_VERSION
+    """The version that its data must have."""
+
+
+Operation = Create | SetData | Delete | Check
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from kafka_dt.zookeeper.errors import (
     VersionMismatch,
     ZooKeeperError,
 )
-from kafka_dt.zookeeper.operations import Create, Delete, Operation, SetData, Stat, Znode
+from kafka_dt.zookeeper.operations import Check, Create, Delete, Operation, SetData, Stat, Znode
 from kafka_dt.zookeeper.znodes import is_sensitive
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def multi_error(operations: Sequence[Operation], results: Sequence[object]) -> M
 
 
 def multi_results(results: Sequence[Any]) -> list[str | Stat | None]:
-    """Return what each operation of a multi gave: the path created, the new state, or None for a removal."""
+    """Return what each operation of a multi gave: the path created, the new state, or None for others."""
     return [result if isinstance(result, str) else None if result is True else stat_of(result) for result in results]
 
 
@@ -99,6 +99,8 @@ def add_to(transaction: Any, operation: Operation, path: str, *, secure: bool) -
             transaction.set_data(path, operation.data, operation.version)
         case Delete():
             transaction.delete(path, operation.version)
+        case Check():
+            transaction.check(path, operation.version)
 
 
 def stat_of(stat: Any) -> Stat:
