@@ -7,7 +7,8 @@ live node has it. Run again after an interruption it goes on with what is left, 
 Tokens that do not say which key made them are a broker's, or of a time before keys had ids. They may be of any key,
 so they are in the way of every retirement until somebody says whether they end or stay.
 
-A token has expired here only after a minute, because this machine's clock decides what is deleted.
+A token has expired here only after a minute, because this machine's clock decides what is deleted; the command refuses
+if that clock differs from ZooKeeper's by more than a minute.
 
 Source: KIP-48, "Delegation Token Master Key Rotation".
 """
@@ -19,6 +20,7 @@ import json
 import re
 import secrets
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +46,8 @@ from kafka_dt.cli.node_options import (
 )
 from kafka_dt.config import ConfigError
 from kafka_dt.tokens import Keyring
+from kafka_dt.tokens.clocks import compare_clocks
+from kafka_dt.zookeeper.clock import zookeeper_time_ms
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
@@ -159,6 +163,7 @@ class Retirement:
             return None
         deleted = 0
         if key is not None:
+            await self._require_right_clock()
             await self._require_free(key, expire_tokens=expire_tokens, nameless=nameless)
             ends_nameless = nameless is Nameless.EXPIRE
             # Expired ones go in any case: nobody could read them later.
@@ -195,6 +200,12 @@ class Retirement:
             lacking=f"the current key {current} is not accepted by",
             advice="finish the rotation first: kafka-dt keys rotate",
         )
+
+    async def _require_right_clock(self) -> None:
+        """See that this machine can tell which tokens have expired."""
+        clocks = await compare_clocks(partial(zookeeper_time_ms, self._client), now_ms)
+        if clocks.differ_too_much:
+            raise KeysError(f"{clocks}: set the clocks right, for they say which tokens have expired")
 
     async def _require_free(self, key: SecretKey, *, expire_tokens: bool, nameless: Nameless) -> None:
         counts = (await census(self._client, self._keyring, now_ms=_surely_ms)).live_by_key

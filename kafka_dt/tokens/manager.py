@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.changes import GuardedChanges, Rule
+from kafka_dt.tokens.clocks import Clocks, compare_clocks
 from kafka_dt.tokens.errors import (
     InvalidPrincipalType,
     StoreUnavailable,
@@ -266,7 +267,9 @@ class TokenManager:
             await self._catch_up.join()
 
     async def remove_expired(self, on_removed: Callable[[Token], None] | None = None) -> int:
-        """Delete every expired token; other nodes may do the same at the same time.
+        """Delete every token that has expired by our clock and by the store's; other nodes may do the same meanwhile.
+
+        If the clocks differ by more than a minute, one of them is wrong, and nothing is deleted.
 
         Args:
             on_removed: called with each token that was deleted here.
@@ -277,7 +280,14 @@ class TokenManager:
         Raises:
             StoreUnavailable: the store was cut off; what is left is for the next time.
         """
-        return await remove_expired(self._store, self._cache, self._now_ms, on_removed) if self.enabled else 0
+        if not self.enabled:
+            return 0
+        clocks = await compare_clocks(self._store.time_ms, self._now_ms)
+        if clocks.differ:
+            _LOG.warning("Set the clocks right: %s. %s", clocks, _consequence(clocks))
+        if clocks.differ_too_much:
+            return 0
+        return await remove_expired(self._store, self._cache, clocks.past_ms, on_removed)
 
     async def _take_back(self, stored: StoredToken) -> None:
         """Delete a token that nobody has heard of yet."""
@@ -347,6 +357,16 @@ def _require_types(owner: Principal, renewers: Iterable[Principal]) -> None:
     for renewer in renewers:
         if renewer.type != USER_TYPE:
             raise InvalidPrincipalType(renewer, renewer=True)
+
+
+def _consequence(clocks: Clocks) -> str:
+    """Say what does not work as it should while the clocks differ."""
+    logins = (
+        "This node refuses tokens before they expire"
+        if clocks.ahead_ms > 0
+        else "This node accepts tokens after they have expired"
+    )
+    return f"{logins}, and removes no expired tokens" if clocks.differ_too_much else logins
 
 
 def _require_size(principals: Iterable[Principal]) -> None:

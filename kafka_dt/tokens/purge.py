@@ -3,6 +3,8 @@
 Every process may do this at the same time as any other: a removal is guarded by the version of the token that was seen
 to have expired, one of the processes gets it, and a token that was renewed meanwhile stays.
 
+What has expired is decided by two clocks, for a deletion holds on every node: see `clocks.py`.
+
 Source: kafka.server.DelegationTokenManagerZk.expireTokens
 """
 
@@ -27,15 +29,15 @@ REMOVALS_AT_ONCE: Final = 64
 async def remove_expired(
     store: TokenStore,
     cache: TokenCache,
-    now_ms: Callable[[], int],
+    past_ms: int,
     on_removed: Callable[[Token], None] | None = None,
 ) -> int:
-    """Delete every token in the cache whose expiry or max timestamp has passed, and return how many were deleted here.
+    """Delete every token in the cache that expired before an instant, and return how many were deleted here.
 
     Args:
         store: where they are deleted.
         cache: what this process knows of them.
-        now_ms: the clock, in milliseconds since 1970 in UTC.
+        past_ms: the instant, in milliseconds since 1970 in UTC; it has passed by any clock.
         on_removed: called with each token that was deleted here.
 
     Raises:
@@ -43,19 +45,18 @@ async def remove_expired(
     """
     removed = 0
     async for delegations in in_turns(cache.concerning(None)):
-        now = now_ms()
-        expired = [each.token.token_id for each in delegations if each.token.is_expired(now)]
+        expired = [each.token.token_id for each in delegations if each.token.is_expired(past_ms)]
         for start in range(0, len(expired), REMOVALS_AT_ONCE):
             chunk = expired[start : start + REMOVALS_AT_ONCE]
-            removed += sum(await asyncio.gather(*(_remove(store, cache, each, now, on_removed) for each in chunk)))
+            removed += sum(await asyncio.gather(*(_remove(store, cache, each, past_ms, on_removed) for each in chunk)))
     return removed
 
 
 async def _remove(
-    store: TokenStore, cache: TokenCache, token_id: str, now_ms: int, on_removed: Callable[[Token], None] | None
+    store: TokenStore, cache: TokenCache, token_id: str, past_ms: int, on_removed: Callable[[Token], None] | None
 ) -> bool:
     held = cache.held(token_id)
-    if held is None or not held.token.is_expired(now_ms):
+    if held is None or not held.token.is_expired(past_ms):
         return False
     try:
         await store.delete(token_id, held.version)

@@ -145,6 +145,13 @@ class TokenStore(Protocol):
             StoreUnavailable: not connected, or cut off before it was done.
         """
 
+    async def time_ms(self) -> int:
+        """Return the time by the clock of the store, of a write that it makes now: milliseconds since 1970 in UTC.
+
+        Raises:
+            StoreUnavailable: not connected, or cut off before the answer.
+        """
+
     async def reread_unreadable(self) -> None:
         """Read again every token that could not be read, and report those that now can; after the keys have changed.
 

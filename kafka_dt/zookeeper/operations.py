@@ -66,6 +66,8 @@ class Stat:
     """The transaction that last set its data."""
     created_ms: int
     """When it was created, by the server's clock."""
+    modified_ms: int
+    """When its data was last set, by the server's clock."""
     version: int
     """How often its data was set since."""
     child_version: int

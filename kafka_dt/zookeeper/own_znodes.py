@@ -96,6 +96,12 @@ class NodeZnode:
         )
 
 
+class ClockZnode:
+    """`/kafka_dt/clock`: written to learn ZooKeeper's time of the write; without data."""
+
+    PATH: Final = f"{PARENT}/clock"
+
+
 class SaltSecretZnode:
     """`/kafka_dt/salt_secret`: what the salts of tokens and decoys are made with, the same on all nodes."""
 

@@ -17,6 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kafka_dt.zookeeper.clock import zookeeper_time_ms
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, ZooKeeperError
 from kafka_dt.zookeeper.operations import Delete
 
@@ -101,13 +102,15 @@ class ChangePurger:
                 self._own.popleft()
 
     async def purge_leftovers(self) -> None:
-        """Remove whatever is older than a broker would leave.
+        """Remove whatever is older than a broker would leave, by ZooKeeper's clock and by ours.
 
         Raises:
             ZooKeeperError: it does not work now.
         """
         names = sorted(await self._client.children(self._parent))
-        oldest_ms = self._now_ms() - self._limits.leftover_age_ms
+        if not names:
+            return
+        oldest_ms = min(self._now_ms(), await zookeeper_time_ms(self._client)) - self._limits.leftover_age_ms
         for begin in range(0, len(names), BATCH):
             paths = [f"{self._parent}/{name}" for name in names[begin : begin + BATCH]]
             stats = await asyncio.gather(*(self._client.exists(path) for path in paths))

@@ -93,5 +93,5 @@ def znodes_of(paths: Sequence[str], found: Sequence[Znode | BaseException]) -> l
 
 
 def _stat(values: tuple[int, ...]) -> Stat:
-    czxid, mzxid, ctime, _mtime, version, cversion, _aversion, owner, _length, children, _pzxid = values
-    return Stat(czxid, mzxid, ctime, version, cversion, children, owner)
+    czxid, mzxid, ctime, mtime, version, cversion, _aversion, owner, _length, children, _pzxid = values
+    return Stat(czxid, mzxid, ctime, mtime, version, cversion, children, owner)

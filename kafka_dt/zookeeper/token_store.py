@@ -24,6 +24,7 @@ from kafka_dt.lanes import run_lanes
 from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge, VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.changes import ChangeFollower
+from kafka_dt.zookeeper.clock import zookeeper_time_ms
 from kafka_dt.zookeeper.errors import (
     MultiFailed,
     NodeExists,
@@ -165,6 +166,13 @@ class ZooKeeperTokenStore:
         """Return when every change acknowledged anywhere before this call has been reported."""
         try:
             await self._changes.catch_up()
+        except ZooKeeperError as error:
+            raise StoreUnavailable(str(error)) from error
+
+    async def time_ms(self) -> int:
+        """Return the time of ZooKeeper."""
+        try:
+            return await zookeeper_time_ms(self._client)
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 

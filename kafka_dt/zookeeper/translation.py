@@ -109,6 +109,7 @@ def stat_of(stat: Any) -> Stat:
         created_zxid=stat.czxid,
         modified_zxid=stat.mzxid,
         created_ms=stat.ctime,
+        modified_ms=stat.mtime,
         version=stat.version,
         child_version=stat.cversion,
         child_count=stat.numChildren,

@@ -11,6 +11,7 @@ only by `deliver`, `catch_up` or `load`, as over a network as slow as a test wan
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from kafka_dt.tokens import ChangeListener, StoredToken, StoreUnavailable, Token, TokenNotFound, VersionConflict
@@ -22,6 +23,7 @@ class MemoryTokenDatabase:
     def __init__(self) -> None:
         self.tokens: dict[str, StoredToken] = {}
         self.changed_ids: list[str] = []
+        self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     def put(self, token: Token, version: int) -> StoredToken:
         stored = StoredToken(token, version, revision=len(self.changed_ids) + 1)
@@ -94,6 +96,10 @@ class MemoryTokenStore:
         await self._travel()
         self.deliver()
         self.stale_ms = 0
+
+    async def time_ms(self) -> int:
+        await self._travel()
+        return self.database.now_ms()
 
     async def reread_unreadable(self) -> None:
         for token_id in list(self.unreadable):

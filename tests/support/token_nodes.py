@@ -48,6 +48,9 @@ class Cluster:
     random_bytes: Callable[[int], bytes] = field(default_factory=RandomBytes)
     limits: TokenLimits = field(default_factory=TokenLimits)
 
+    def __post_init__(self) -> None:
+        self.database.now_ms = self.clock
+
     def node(self, secret_key: SecretKey | None = SECRET_KEY) -> Node:
         """A new node that has not been started; None = no secret key is set."""
         return self.node_with(None if secret_key is None else Keyring(secret_key))

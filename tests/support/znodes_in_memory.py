@@ -110,7 +110,7 @@ class ZnodesInMemory:
         if path not in self.znodes:
             return NoNode(path)
         data, version = self.znodes[path]
-        return Znode(data, Stat(1, 1, 0, version, 0, 0, 0))
+        return Znode(data, Stat(1, 1, 0, 0, version, 0, 0, 0))
 
     def _carry_out(self, operations: Sequence[Operation]) -> list[str | Stat | None]:
         for index, operation in enumerate(operations):
@@ -124,7 +124,7 @@ class ZnodesInMemory:
             match operation:
                 case SetData(path=path, data=data, version=version):
                     self.znodes[path] = (data, version + 1)
-                    results.append(Stat(1, 1, 0, version + 1, 0, 0, 0))
+                    results.append(Stat(1, 1, 0, 0, version + 1, 0, 0, 0))
                 case Delete(path=path):
                     del self.znodes[path]
                     results.append(None)

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from kafka_dt.tokens import StoreUnavailable, Token
+from kafka_dt.tokens.clocks import Clocks
 from kafka_dt.tokens.purge import REMOVALS_AT_ONCE
 from kafka_dt.tokens.sharing import ITEMS_A_TURN
 from tests.support.token_nodes import ALICE, DAY, HOUR, START, Cluster, Node
@@ -101,3 +102,50 @@ async def test_whoever_removes_a_token_is_told_of_it_and_nobody_else(cluster: Cl
     assert len(removed) == sum(counts) == MANY
     assert len({token.token_id for token in removed}) == MANY
     assert usual.token not in removed
+
+
+MINUTE = 60_000
+
+
+async def test_a_node_whose_clock_is_ahead_removes_no_live_token_and_says_so(
+    cluster: Cluster, node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    live = await node.manager.create(ALICE, ALICE, (), HOUR)
+    cluster.database.now_ms = lambda: START + HOUR - 5 * MINUTE
+    cluster.clock.now_ms = START + HOUR + 5 * MINUTE
+    assert await node.manager.remove_expired() == 0
+    assert cluster.stored(live.token.token_id) is not None
+    assert (
+        "the clock of this machine is 600.0 s ahead of that of ZooKeeper. "
+        "This node refuses tokens before they expire, and removes no expired tokens"
+    ) in caplog.text
+
+
+async def test_a_node_whose_clock_is_behind_says_that_it_accepts_expired_tokens(
+    cluster: Cluster, node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    expired = await node.manager.create(ALICE, ALICE, (), HOUR)
+    cluster.clock.now_ms = START + 2 * HOUR
+    cluster.database.now_ms = lambda: START + 2 * HOUR + 2 * MINUTE
+    assert await node.manager.remove_expired() == 0
+    assert "120.0 s behind that of ZooKeeper. This node accepts tokens after they have expired, and rem" in caplog.text
+    assert cluster.stored(expired.token.token_id) is not None
+
+
+@pytest.mark.parametrize("ahead_ms", [-MINUTE, -6_000, -4_000, 0, 4_000, 6_000, MINUTE])
+async def test_with_clocks_that_differ_a_little_a_token_goes_when_it_has_expired_by_both(
+    cluster: Cluster, node: Node, caplog: pytest.LogCaptureFixture, ahead_ms: int
+) -> None:
+    await node.manager.create(ALICE, ALICE, (), HOUR)
+    cluster.database.now_ms = lambda: cluster.clock.now_ms - ahead_ms
+    later_ms = START + HOUR + max(ahead_ms, 0)
+    cluster.clock.now_ms = later_ms
+    assert await node.manager.remove_expired() == 0
+    cluster.clock.now_ms = later_ms + 1
+    assert await node.manager.remove_expired() == 1
+    assert ("Set the clocks right" in caplog.text) == (abs(ahead_ms) > 5_000)
+
+
+async def test_a_slow_store_is_no_difference_of_clocks() -> None:
+    clocks = Clocks(asked_ms=START, store_ms=START + 70_000, answered_ms=START + 90_000)
+    assert (clocks.ahead_ms, clocks.differ, clocks.past_ms) == (0, False, START)

@@ -15,7 +15,14 @@ GET_DATA, ERROR = struct.pack("!i?i", 4, False, 0), struct.pack("!i?i", -1, Fals
 END = struct.pack("!i?i", -1, True, -1)
 STAT = struct.pack("!qqqqiiiqiiq", 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21)
 READ = Stat(
-    created_zxid=11, modified_zxid=12, created_ms=13, version=15, child_version=16, child_count=20, ephemeral_owner=18
+    created_zxid=11,
+    modified_zxid=12,
+    created_ms=13,
+    modified_ms=14,
+    version=15,
+    child_version=16,
+    child_count=20,
+    ephemeral_owner=18,
 )
 
 

@@ -73,6 +73,7 @@ def stat(mzxid: int, version: int) -> Stat:
         created_zxid=1,
         modified_zxid=mzxid,
         created_ms=0,
+        modified_ms=0,
         version=version,
         child_version=0,
         child_count=0,
