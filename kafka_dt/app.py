@@ -54,12 +54,14 @@ from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.admission import Admission
 from kafka_dt.server.audited_requests import AuditedRequests, AuditedTokens, record_keys, record_removed
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
+from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.listener import OpenListener
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.server.workers import Supervisor
@@ -321,7 +323,7 @@ class Node:
         opened = OpenListener(
             listener.bind,
             backlog=settings.socket_listen_backlog_size,
-            max_idle_ms=settings.connections_max_idle_ms,
+            lifetimes=Lifetimes.from_settings(settings),
             admission=self._admission,
         )
         services = ConnectionServices(
@@ -342,10 +344,11 @@ class Node:
             failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
             opened=opened.opened,
             closed=opened.closed,
+            deadlines=opened.deadlines,
             recorder=self._audit.recorder if self._audit else None,
         )
 
-        def new_connection(broker_id: int | None = None) -> asyncio.Protocol:
+        def new_connection(broker_id: int | None = None) -> LoginConnection:
             gateway = self._gateway
             connection = gateway.new_connection(services, broker_id) if gateway else ClientConnection(services)
             return encryption.protocol(connection) if encryption else connection

@@ -61,6 +61,7 @@ class Section(StrEnum):
     """The chapters of the manual's configuration page."""
 
     LISTENERS = "Listeners and connections"
+    LIMITS = "Limits of connections"
     TLS = "TLS"
     AUTHENTICATION = "Authentication"
     AUTHORIZATION = "Authorization"

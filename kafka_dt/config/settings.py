@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from kafka_dt.config.option import INT_MAX, OPTION, Kind, Option, Secret, Section, Source, option
-from kafka_dt.config.process_options import ProcessOptions
+from kafka_dt.config.connection_options import ConnectionOptions
+from kafka_dt.config.option import OPTION, Kind, Option, Secret, Section, Source, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessOptions):
-    """The settings of one node; `process_options.py`, `gateway_options.py` and `audit_options.py` have their parts."""
+class Settings(ConnectionOptions):
+    """The settings of one node; the modules `*_options.py` beside this one have their parts of them."""
 
     broker_id: int = option(
         "broker.id",
@@ -66,39 +66,6 @@ class Settings(ProcessOptions):
         section=Section.LISTENERS,
         unit="bytes",
         minimum=1,
-    )
-    connections_max_idle_ms: int = option(
-        "connections.max.idle.ms",
-        Kind.LONG,
-        600000,
-        "A connection on which nothing was received for this long is closed; a negative value keeps it.",
-        section=Section.LISTENERS,
-        unit="milliseconds",
-    )
-    max_connections: int = option(
-        "max.connections",
-        Kind.INT,
-        INT_MAX,
-        "How many connections may be open, on all listeners together; one more is closed at once. "
-        "Each worker counts its own, so that a node may have as many for each of its workers.",
-        section=Section.LISTENERS,
-        minimum=1,
-    )
-    max_connections_per_ip: int = option(
-        "max.connections.per.ip",
-        Kind.INT,
-        INT_MAX,
-        "How many of them may come from one IP address; one more is closed at once. Each worker counts its own.",
-        section=Section.LISTENERS,
-        minimum=0,
-    )
-    max_connections_per_ip_overrides: tuple[str, ...] = option(
-        "max.connections.per.ip.overrides",
-        Kind.LIST,
-        (),
-        "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
-        "Names are looked up at the start.",
-        section=Section.LISTENERS,
     )
     ssl_keystore_type: str = option(
         "ssl.keystore.type",

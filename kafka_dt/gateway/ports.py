@@ -27,6 +27,7 @@ from typing import Final
 
 from kafka_dt.config import Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
+from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.listener import OpenListener
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class PortListener:
 
     listener: Listener
     opened: OpenListener
-    new_connection: Callable[[int], asyncio.Protocol]
+    new_connection: Callable[[int], LoginConnection]
     """Makes the protocol of a new socket, for the id of a broker."""
 
 

@@ -23,6 +23,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
 
 _LOG = logging.getLogger(__name__)
 
@@ -89,13 +90,17 @@ class AdmittedConnection(asyncio.Protocol):
 
     Args:
         admission: the limits.
+        deadlines: closes the connection if its login takes too long.
         new_connection: makes the connection that serves the socket.
     """
 
-    def __init__(self, admission: Admission, new_connection: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self, admission: Admission, deadlines: LoginDeadlines, new_connection: Callable[[], LoginConnection]
+    ) -> None:
         self._admission = admission
+        self._deadlines = deadlines
         self._new_connection = new_connection
-        self._inner: asyncio.Protocol | None = None
+        self._inner: LoginConnection | None = None
         self._peer: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -111,6 +116,7 @@ class AdmittedConnection(asyncio.Protocol):
         except BaseException:
             self._admission.leave(self._peer)
             raise
+        self._deadlines.begin(self._inner.login_overdue)
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
@@ -136,6 +142,7 @@ class AdmittedConnection(asyncio.Protocol):
         """Pass it on, and make room for another."""
         if self._inner is not None:
             self._admission.leave(self._peer)
+            self._deadlines.forget(self._inner.login_overdue)
             self._inner.connection_lost(exc)
 
 

@@ -26,6 +26,7 @@ from kafka_dt.security.certificates import CertificateUnusable
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.server.addresses import address_text, as_ipv4, client_host
 from kafka_dt.server.connection_audit import ConnectionAudit
+from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -37,6 +38,7 @@ from protocol import (
     RemoteProtocolError,
     RequestReceived,
     ServerConnection,
+    State,
     TokenReceived,
     refusal,
 )
@@ -70,11 +72,13 @@ class ConnectionServices:
     failed_login_delay_ms: int
     opened: Callable[[ClientConnection], None]
     closed: Callable[[ClientConnection], None]
+    deadlines: LoginDeadlines
+    """Told of re-authentications that begin; the first login began when the socket was accepted."""
     recorder: Recorder | None = None
     """Makes audit events; None where nothing is written down."""
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(LoginConnection):
     """The server's end of one connection.
 
     Args:
@@ -149,6 +153,7 @@ class ClientConnection(asyncio.Protocol):
         if self._audit is not None:
             self._audit.lost(self._login.foregone)
         self._leave_session()
+        self._services.deadlines.forget(self._reauthentication_overdue)
         self._services.closed(self)
 
     def pause_writing(self) -> None:
@@ -168,6 +173,20 @@ class ClientConnection(asyncio.Protocol):
             self._session_token = None
             _LOG.info("Closing the connection of %s: its token was revoked or has expired", self._client())
             self.close()
+
+    def login_overdue(self) -> None:
+        """Close the connection unless its first login has been completed; also one that waits for us."""
+        if not (self._closing or self._machine.state.logged_in):
+            self._give_up_login("login")
+
+    def _reauthentication_overdue(self) -> None:
+        if not self._closing and self._machine.state is not State.READY:
+            self._give_up_login("re-authentication")
+
+    def _give_up_login(self, kind: str) -> None:
+        seconds = self._services.deadlines.timeout_s
+        self._end(ConnectionClosed(f"the {kind} took longer than {seconds:g} s (kafka.dt.login.timeout.ms)"))
+        self.abort()  # whether or not the client reads what was written before
 
     def end_session_at(self, when_ms: int) -> None:
         """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
@@ -265,6 +284,8 @@ class ClientConnection(asyncio.Protocol):
                 self._evaluate(event.message)
             case MechanismChosen():
                 self._login.begin(event.mechanism)
+                if self._machine.state.logged_in:
+                    self._services.deadlines.begin(self._reauthentication_overdue)
             case ConnectionClosed():
                 self._end(event)
 
@@ -307,6 +328,7 @@ class ClientConnection(asyncio.Protocol):
                 self._machine.challenge(outcome.message)
             case LoggedIn():
                 self._machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+                self._services.deadlines.forget(self._reauthentication_overdue)
                 self._join_session(outcome.identity.token_id)
             case Refused():
                 who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""

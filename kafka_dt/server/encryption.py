@@ -17,6 +17,7 @@ from kafka_dt.security.certificates import CertificatePrincipals
 from kafka_dt.security.principal_rules import InvalidRule, PrincipalRules
 from kafka_dt.server.addresses import address_text
 from kafka_dt.server.connection_audit import certificate_not_accepted
+from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.tls import TlsConnection, TlsServices
 from kafka_dt.tls import ReloadingContext, TlsError
 
@@ -50,7 +51,7 @@ class ListenerEncryption:
             server_names=bool(listener.broker_host_pattern),
         )
 
-    def protocol(self, inner: asyncio.Protocol) -> TlsConnection:
+    def protocol(self, inner: LoginConnection) -> TlsConnection:
         """Make the protocol of a new socket, for a connection inside."""
         return TlsConnection(self._services, inner)
 

@@ -13,17 +13,23 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kafka_dt.config import Endpoint
 from kafka_dt.server.admission import Admission, AdmittedConnection
 from kafka_dt.server.connection import ClientConnection
+from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
+from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.port_lock import hold_port
+from kafka_dt.server.repeated import Repeated
 
 _LOG = logging.getLogger(__name__)
 
 MAX_SWEEP_SECONDS: Final = 30.0
 """Idle connections are looked for at least this often."""
+LOGIN_SWEEP_SECONDS: Final = 1.0
+"""Overdue logins are looked for at least this often."""
 LEAST_BACKLOG: Final = 1024
 """How many connections the kernel is asked to keep waiting at least.
 
@@ -67,18 +73,24 @@ class OpenListener:
     Args:
         endpoint: what to listen on; the port is known by now.
         backlog: `socket.listen.backlog.size`; no less than `LEAST_BACKLOG` is asked for.
-        max_idle_ms: `connections.max.idle.ms`, milliseconds; negative for never.
+        lifetimes: how long connections may live without a login and without a request.
         admission: how many connections may be open, shared with the other listeners of the worker.
     """
 
-    def __init__(self, endpoint: Endpoint, *, backlog: int, max_idle_ms: int, admission: Admission) -> None:
+    deadlines: LoginDeadlines
+    """Closes the connections whose login takes too long; re-authentications begin here as well."""
+
+    def __init__(self, endpoint: Endpoint, *, backlog: int, lifetimes: Lifetimes, admission: Admission) -> None:
         self._endpoint = endpoint
         self._backlog = max(backlog, LEAST_BACKLOG)
-        self._max_idle_seconds = max_idle_ms / 1000
         self._admission = admission
         self._connections: set[ClientConnection] = set()
         self._ports: dict[int, _OpenPort] = {}
-        self._sweeper: asyncio.TimerHandle | None = None
+        self.deadlines = LoginDeadlines(lifetimes.login_s, asyncio.get_running_loop().time)
+        self._sweeps = [Repeated(min(LOGIN_SWEEP_SECONDS, lifetimes.login_s / 4), self.deadlines.sweep)]
+        if lifetimes.max_idle_s is not None:
+            every = min(MAX_SWEEP_SECONDS, max(lifetimes.max_idle_s / 2, 0.01))
+            self._sweeps.append(Repeated(every, partial(self._close_idle, lifetimes.max_idle_s)))
         self._all_closed = asyncio.Event()
         self._draining = False
 
@@ -95,17 +107,17 @@ class OpenListener:
         if not self._connections:
             self._all_closed.set()
 
-    async def open(self, new_connection: Callable[[], asyncio.Protocol]) -> None:
+    async def open(self, new_connection: Callable[[], LoginConnection]) -> None:
         """Accept connections from now on.
 
         Raises:
             OSError: the port cannot be had.
         """
         await self._listen(bind(self._endpoint), new_connection).accepting
-        if self._max_idle_seconds >= 0:
-            self._sweep_later()
+        for sweep in self._sweeps:
+            sweep.start()
 
-    def open_port(self, port: int, new_connection: Callable[[], asyncio.Protocol], *, node: str) -> None:
+    def open_port(self, port: int, new_connection: Callable[[], LoginConnection], *, node: str) -> None:
         """Accept connections on one more port of the same host; clients can connect as soon as this returns.
 
         A listener that drains opens no port any more.
@@ -143,8 +155,8 @@ class OpenListener:
         self._draining = True
         for port in tuple(self._ports):
             self.close_port(port)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for sweep in self._sweeps:
+            sweep.stop()
         self._all_closed.clear()
         for connection in tuple(self._connections):
             connection.finish()
@@ -155,24 +167,19 @@ class OpenListener:
             connection.abort()
 
     def _listen(
-        self, sock: socket.socket, new_connection: Callable[[], asyncio.Protocol], held: socket.socket | None = None
+        self, sock: socket.socket, new_connection: Callable[[], LoginConnection], held: socket.socket | None = None
     ) -> _OpenPort:
-        opened = _OpenPort(sock, held, lambda: AdmittedConnection(self._admission, new_connection), self._backlog)
+        opened = _OpenPort(
+            sock, held, partial(AdmittedConnection, self._admission, self.deadlines, new_connection), self._backlog
+        )
         self._ports[sock.getsockname()[1]] = opened
         return opened
 
-    def _sweep_later(self) -> None:
-        every = min(MAX_SWEEP_SECONDS, max(self._max_idle_seconds / 2, 0.01))
-        self._sweeper = asyncio.get_running_loop().call_later(every, self._sweep)
-
-    def _sweep(self) -> None:
-        try:
-            oldest = asyncio.get_running_loop().time() - self._max_idle_seconds
-            for connection in tuple(self._connections):
-                if connection.last_received < oldest and not connection.busy:
-                    _close_idle(connection)
-        finally:
-            self._sweep_later()
+    def _close_idle(self, max_idle_s: float) -> None:
+        oldest = asyncio.get_running_loop().time() - max_idle_s
+        for connection in tuple(self._connections):
+            if connection.last_received < oldest and not connection.busy:
+                _close_idle(connection)
 
 
 class _OpenPort:

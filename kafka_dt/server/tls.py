@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, cast
 
-HANDSHAKE_SECONDS: Final = 60.0
-"""A handshake that takes longer has failed."""
+from kafka_dt.server.deadlines import LoginConnection
+
 LINGER_SECONDS: Final = 1.0
 """How long the client of a failed handshake has to read why and to close."""
 _READ_BYTES: Final = 256 * 1024
@@ -60,7 +60,7 @@ class _NamedSSLObject(ssl.SSLObject):
     server_name: str | None = None
 
 
-class TlsConnection(asyncio.Protocol):
+class TlsConnection(LoginConnection):
     """The server's end of one encrypted connection.
 
     Args:
@@ -68,7 +68,7 @@ class TlsConnection(asyncio.Protocol):
         inner: what the connection is made for; it hears of it once the handshake is complete.
     """
 
-    def __init__(self, services: TlsServices, inner: asyncio.Protocol) -> None:
+    def __init__(self, services: TlsServices, inner: LoginConnection) -> None:
         self._services = services
         self._inner = inner
         self._incoming = ssl.MemoryBIO()
@@ -80,14 +80,11 @@ class TlsConnection(asyncio.Protocol):
         self._state = _State.HANDSHAKE
         self._silent = True
         self._transport: asyncio.Transport | None = None
-        self._timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the socket and wait for the client's hello."""
         # uvloop's transports are asyncio's in all but their class.
         self._transport = cast("asyncio.Transport", transport)
-        loop = asyncio.get_running_loop()
-        self._timeout = loop.call_later(HANDSHAKE_SECONDS, self._fail, "it took too long")
 
     def data_received(self, data: bytes) -> None:
         """Take encrypted bytes."""
@@ -113,7 +110,6 @@ class TlsConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Pass the end on."""
-        self._stop_waiting()
         before, self._state = self._state, _State.ENDED
         if before is _State.OPEN:
             self._inner.connection_lost(exc)
@@ -127,6 +123,16 @@ class TlsConnection(asyncio.Protocol):
         """Pass it on that the client reads again."""
         if self._state is _State.OPEN:
             self._inner.resume_writing()
+
+    def login_overdue(self) -> None:
+        """Give up a handshake that has not been completed; else pass it on."""
+        match self._state:
+            case _State.HANDSHAKE:
+                self._fail("it took too long (kafka.dt.login.timeout.ms)")
+            case _State.OPEN:
+                self._inner.login_overdue()
+            case _State.ENDED:
+                pass
 
     def write(self, data: bytes) -> None:
         """Encrypt and send."""
@@ -158,7 +164,6 @@ class TlsConnection(asyncio.Protocol):
             self._fail(_reason(error))
         else:
             self._flush()
-            self._stop_waiting()
             self._state = _State.OPEN
             self._inner.connection_made(TlsTransport(self, self._socket, self._tls))
 
@@ -189,16 +194,11 @@ class TlsConnection(asyncio.Protocol):
         connection, and the client might never see the alert.
         """
         self._state = _State.ENDED
-        self._stop_waiting()
         self._services.failed(self._socket.get_extra_info("peername"), reason)
         self._flush()
         if not self._socket.is_closing():
             self._socket.write_eof()
             asyncio.get_running_loop().call_later(LINGER_SECONDS, self._socket.close)
-
-    def _stop_waiting(self) -> None:
-        if self._timeout is not None:
-            self._timeout.cancel()
 
     def _flush(self) -> None:
         data = self._outgoing.read()

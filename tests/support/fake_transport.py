@@ -20,6 +20,7 @@ from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.security.login import Login
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.deadlines import LoginDeadlines
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -136,6 +137,7 @@ class Shell:
     def __post_init__(self) -> None:
         self.sessions = Sessions(lambda _: None, self.now_ms)
         self.opened: list[ClientConnection] = []
+        self.deadlines = LoginDeadlines(30, lambda: self.now_ms() / 1000)
         self.connection = self._new_connection(self._services())
         self.transport = FakeTransport(self.connection, self.high_water)
         self.connection.connection_made(cast("asyncio.Transport", self.transport))
@@ -186,6 +188,7 @@ class Shell:
             failed_login_delay_ms=FAILED_LOGIN_DELAY_MS,
             opened=self.opened.append,
             closed=self.opened.remove,
+            deadlines=self.deadlines,
             recorder=self.recorder,
         )
 

@@ -17,6 +17,8 @@ from kafka_dt.gateway import ports as module
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.server.admission import Admission
+from kafka_dt.server.deadlines import LoginConnection
+from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.listener import OpenListener, bind
 
 HOST = "127.0.0.1"
@@ -24,7 +26,7 @@ WITHIN_S = 5.0
 NONE: frozenset[int] = frozenset()
 
 
-class SaysBroker(asyncio.Protocol):
+class SaysBroker(LoginConnection):
     """Tells the client which listener and broker it has come to."""
 
     def __init__(self, text: str) -> None:
@@ -80,7 +82,12 @@ async def worker(*bases: int, node: str = "node", own_port: int = 1) -> AsyncIte
             security_protocol=SecurityProtocol.PLAINTEXT,
             broker_port_base=base,
         )
-        opened = OpenListener(listener.bind, backlog=10, max_idle_ms=-1, admission=Admission.from_settings(Settings()))
+        opened = OpenListener(
+            listener.bind,
+            backlog=10,
+            lifetimes=Lifetimes(login_s=30),
+            admission=Admission.from_settings(Settings()),
+        )
         listeners.append(PortListener(listener, opened, speaking(listener)))
     world = World(BrokerPorts(BrokerAddresses([each.listener for each in listeners]), listeners, node=node), listeners)
     try:
@@ -92,7 +99,7 @@ async def worker(*bases: int, node: str = "node", own_port: int = 1) -> AsyncIte
             await each.opened.drain(0)
 
 
-def speaking(listener: Listener) -> Callable[[int], asyncio.Protocol]:
+def speaking(listener: Listener) -> Callable[[int], LoginConnection]:
     return lambda broker_id: SaysBroker(f"{listener.name} {broker_id}")
 
 

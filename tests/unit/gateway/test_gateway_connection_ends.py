@@ -17,6 +17,7 @@ from kafka_dt.gateway import connection as gateway_connection
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.security.login import Identity, LoggedIn
 from kafka_dt.server.admission import Admission
+from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.listener import OpenListener, bind
 from kafka_dt.tokens import Principal
 from protocol import ApiKey
@@ -249,7 +250,10 @@ def test_a_client_that_has_gone_in_the_middle_of_a_request_is_gone_here(run: Cal
 async def serve_half_a_request() -> None:
     shell = GatewayShell()
     opened = OpenListener(
-        Endpoint("A", HOST, 0), backlog=5, max_idle_ms=-1, admission=Admission.from_settings(Settings())
+        Endpoint("A", HOST, 0),
+        backlog=5,
+        lifetimes=Lifetimes(login_s=30),
+        admission=Admission.from_settings(Settings()),
     )
     services = replace(shell._services(), opened=opened.opened, closed=opened.closed)
     await opened.open(lambda: shell._new_connection(services))

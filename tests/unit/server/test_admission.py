@@ -10,6 +10,7 @@ import pytest
 
 from kafka_dt.config import ConfigError, from_properties
 from kafka_dt.server.admission import Admission, AdmittedConnection
+from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
 
 ALICE, BOB = ("192.0.2.1", 50000), ("192.0.2.2", 50000)
 
@@ -99,7 +100,7 @@ def test_an_override_that_cannot_be_used_is_an_error_that_names_the_key(text: st
 # The socket
 
 
-class Told(asyncio.Protocol):
+class Told(LoginConnection):
     """Notes what it is told."""
 
     def __init__(self) -> None:
@@ -138,8 +139,12 @@ class Socket:
         self.aborted = True
 
 
+def deadlines() -> LoginDeadlines:
+    return LoginDeadlines(30, lambda: 0)
+
+
 def accept(limits: Admission, inner: Told) -> tuple[AdmittedConnection, Socket]:
-    socket, connection = Socket(), AdmittedConnection(limits, lambda: inner)
+    socket, connection = Socket(), AdmittedConnection(limits, deadlines(), lambda: inner)
     connection.connection_made(cast("asyncio.Transport", socket))
     return connection, socket
 
@@ -176,11 +181,11 @@ def test_a_refused_one_is_closed_with_a_line_and_never_made(caplog: pytest.LogCa
 
 
 def test_a_connection_that_cannot_be_made_is_not_counted() -> None:
-    def failing() -> asyncio.Protocol:
+    def failing() -> LoginConnection:
         raise RuntimeError("no memory")
 
     one = admission(_per_ip=1)
-    connection = AdmittedConnection(one, failing)
+    connection = AdmittedConnection(one, deadlines(), failing)
     with pytest.raises(RuntimeError, match="no memory"):
         connection.connection_made(cast("asyncio.Transport", Socket()))
     connection.connection_lost(None)

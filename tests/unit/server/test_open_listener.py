@@ -13,13 +13,15 @@ import pytest
 from kafka_dt.config import Endpoint, Settings
 from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection
+from kafka_dt.server.deadlines import LoginConnection
+from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.listener import OpenListener, bind
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 10
 
 
-class RecordedConnection(asyncio.Protocol):
+class RecordedConnection(LoginConnection):
     """What a listener asks of a connection, and what it did to it."""
 
     last_received = 0.0
@@ -39,6 +41,10 @@ class RecordedConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self._listener.closed(cast("ClientConnection", self))
+
+    def login_overdue(self) -> None:
+        self.done.append("overdue")
+        self.close()
 
     def finish(self) -> None:
         self.done.append("finish")
@@ -66,12 +72,12 @@ class Unread(RecordedConnection):
 
 
 class World:
-    def __init__(self, max_idle_ms: int, kind: type[RecordedConnection], max_connections: int) -> None:
+    def __init__(self, lifetimes: Lifetimes, kind: type[RecordedConnection], max_connections: int) -> None:
         with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
             self.port = int(probe.getsockname()[1])
         admission = Admission.from_settings(Settings(max_connections=max_connections))
         self.listener = OpenListener(
-            Endpoint("PLAINTEXT", HOST, self.port), backlog=10, max_idle_ms=max_idle_ms, admission=admission
+            Endpoint("PLAINTEXT", HOST, self.port), backlog=10, lifetimes=lifetimes, admission=admission
         )
         self.connections: list[RecordedConnection] = []
         self._kind = kind
@@ -91,9 +97,13 @@ class World:
 
 @asynccontextmanager
 async def opened(
-    max_idle_ms: int = -1, kind: type[RecordedConnection] = RecordedConnection, max_connections: int = 1000
+    max_idle_ms: int | None = None,
+    kind: type[RecordedConnection] = RecordedConnection,
+    max_connections: int = 1000,
+    login_s: float = 30,
 ) -> AsyncIterator[World]:
-    world = World(max_idle_ms, kind, max_connections)
+    lifetimes = Lifetimes(login_s=login_s, max_idle_s=None if max_idle_ms is None else max_idle_ms / 1000)
+    world = World(lifetimes, kind, max_connections)
     await world.listener.open(world.connection)
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -129,12 +139,30 @@ async def test_clients_that_come_while_the_worker_is_busy_wait_in_the_kernel() -
             client.close()
 
 
-async def test_a_negative_idle_time_keeps_connections() -> None:
-    async with opened(max_idle_ms=-1) as world:
+def test_a_negative_idle_time_keeps_connections() -> None:
+    assert Lifetimes.from_settings(Settings(connections_max_idle_ms=-1)).max_idle_s is None
+    assert Lifetimes.from_settings(Settings(connections_max_idle_ms=0)).max_idle_s == 0
+
+
+async def test_a_connection_that_is_silent_or_slow_before_its_login_hears_that_it_is_overdue_once() -> None:
+    async with opened(login_s=0.05) as world:
+        reader, writer = await world.client()
+        while not world.connections[0].done:
+            writer.write(b"x")  # a byte now and then gives no more time
+            await asyncio.sleep(0.005)
+        assert await reader.read() == b""
+        assert world.connections[0].done == ["overdue", "close"]
+        writer.close()
+
+
+async def test_a_connection_that_has_gone_is_not_waited_for() -> None:
+    async with opened(login_s=3600) as world:
         client = await world.client()
-        assert world.listener._sweeper is None
-        await world.listener.drain(1)
+        assert len(world.listener.deadlines) == 1
+        world.connections[0].close()
         await ended(client)
+        while world.listener.deadlines:  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
 
 
 async def test_a_connection_with_a_request_under_way_is_not_idle() -> None:

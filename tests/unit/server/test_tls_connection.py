@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.tls import TlsConnection, TlsServices
 from kafka_dt.tls import client_context, server_context
 from tests.support.tls_material import Identity, authority, leaf
@@ -39,7 +40,7 @@ def trust() -> dict[str, str]:
 
 
 @dataclass
-class Inside(asyncio.Protocol):
+class Inside(LoginConnection):
     """Notes what happens to it and answers as it is told."""
 
     on_data: Callable[[asyncio.Transport, bytes], None] = lambda transport, data: transport.write(data)
@@ -68,6 +69,9 @@ class Inside(asyncio.Protocol):
         self.events.append("lost")
         self.lost.set()
 
+    def login_overdue(self) -> None:
+        self.events.append("overdue")
+
     def pause_writing(self) -> None:
         self.events.append("pause")
 
@@ -80,6 +84,7 @@ class Server:
     port: int
     inside: Inside
     failures: list[str]
+    connections: list[TlsConnection]
 
     async def connect(self, context: ssl.SSLContext | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.wait_for(
@@ -107,9 +112,15 @@ async def serving(
         failures.append(reason)
 
     services = TlsServices(context=lambda: context, failed=note, server_names=server_names)
-    server = await asyncio.get_running_loop().create_server(lambda: TlsConnection(services, made), "127.0.0.1", 0)
+    connections: list[TlsConnection] = []
+
+    def connection() -> TlsConnection:
+        connections.append(TlsConnection(services, made))
+        return connections[-1]
+
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
     try:
-        yield Server(server.sockets[0].getsockname()[1], made, failures)
+        yield Server(server.sockets[0].getsockname()[1], made, failures, connections)
     finally:
         server.close()
         await server.wait_closed()
@@ -426,12 +437,23 @@ async def test_a_client_that_does_not_close_after_a_failed_handshake_is_closed(m
         writer.close()
 
 
-async def test_a_handshake_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_dt.server.tls.HANDSHAKE_SECONDS", 0.05)
+async def test_a_handshake_that_is_overdue_is_given_up_with_a_line() -> None:
     async with serving() as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        while not server.connections:  # noqa: ASYNC110 - a server sends no events
+            await asyncio.sleep(0.001)
+        server.connections[-1].login_overdue()
         assert await ended(reader) == b""
-        assert server.failures == ["it took too long"]
+        assert server.failures == ["it took too long (kafka.dt.login.timeout.ms)"]
+        server.connections[-1].login_overdue()
+        writer.close()
+
+
+async def test_after_the_handshake_it_is_the_connection_inside_whose_login_is_overdue() -> None:
+    async with serving() as server:
+        _, writer = await server.connect()
+        server.connections[-1].login_overdue()
+        assert server.inside.events == ["made", "overdue"]
         writer.close()
 
 

@@ -1,0 +1,64 @@
+"""The part of the option table that bounds what the connections of a node may take: their number, time and memory.
+
+It stands upon the options of processes only because the table is one class.
+
+Source: Kafka's SocketServerConfigs; KIP-612 (`max.connection.creation.rate`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_dt.config.option import INT_MAX, Kind, Section, Source, option
+from kafka_dt.config.process_options import ProcessOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions(ProcessOptions):
+    """What a connection, an address and all of them may take."""
+
+    login_timeout_ms: int = option(
+        "kafka.dt.login.timeout.ms",
+        Kind.LONG,
+        30000,
+        "How long a login may take from the moment at which the connection was accepted: TLS handshake and SASL "
+        "together, also while the node waits for ZooKeeper. A connection without a completed login is closed then. "
+        "A re-authentication has the same time, from its handshake.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=1,
+    )
+    connections_max_idle_ms: int = option(
+        "connections.max.idle.ms",
+        Kind.LONG,
+        600000,
+        "A connection on which nothing was received for this long is closed; a negative value keeps it.",
+        section=Section.LIMITS,
+        unit="milliseconds",
+    )
+    max_connections: int = option(
+        "max.connections",
+        Kind.INT,
+        INT_MAX,
+        "How many connections may be open, on all listeners together; one more is closed at once. "
+        "Each worker counts its own, so that a node may have as many for each of its workers.",
+        section=Section.LIMITS,
+        minimum=1,
+    )
+    max_connections_per_ip: int = option(
+        "max.connections.per.ip",
+        Kind.INT,
+        INT_MAX,
+        "How many of them may come from one IP address; one more is closed at once. Each worker counts its own.",
+        section=Section.LIMITS,
+        minimum=0,
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = option(
+        "max.connections.per.ip.overrides",
+        Kind.LIST,
+        (),
+        "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
+        "Names are looked up at the start.",
+        section=Section.LIMITS,
+    )

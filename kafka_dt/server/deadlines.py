@@ -1,0 +1,63 @@
+"""Close the connections whose login takes too long: one list of a listener, looked through a few times a second.
+
+A connection begins when its socket is accepted, so the time is that of the TLS handshake and of SASL together, and no
+byte that arrives makes it longer. All logins of a listener have the same time. So the list is in order by itself, and
+looking through it costs nothing for a connection that is not overdue; a login costs two operations on a dict and no
+timer.
+
+A re-authentication is a login on a connection that is open already: it begins anew (`ClientConnection`).
+
+Source: `kafka.dt.login.timeout.ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+Overdue = Callable[[], None]
+"""Called once when the time is over; it closes the connection unless its login has been completed."""
+
+
+class LoginConnection(asyncio.Protocol):
+    """A protocol on which a client logs in."""
+
+    def login_overdue(self) -> None:
+        """Close the connection unless the client has logged in, or need not."""
+        raise NotImplementedError
+
+
+class LoginDeadlines:
+    """The logins of one listener that have begun and not ended.
+
+    Args:
+        timeout_s: how many seconds a login may take.
+        clock: seconds; never goes back.
+    """
+
+    def __init__(self, timeout_s: float, clock: Callable[[], float]) -> None:
+        self.timeout_s = timeout_s
+        self._clock = clock
+        self._begun: dict[Overdue, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._begun)
+
+    def begin(self, overdue: Overdue) -> None:
+        """Begin a login; one that has begun already begins anew."""
+        self._begun.pop(overdue, None)
+        self._begun[overdue] = self._clock()
+
+    def forget(self, overdue: Overdue) -> None:
+        """End a login, or forget a connection that is no more."""
+        self._begun.pop(overdue, None)
+
+    def sweep(self) -> None:
+        """End the logins whose time is over."""
+        latest = self._clock() - self.timeout_s
+        while self._begun:
+            overdue, begun = next(iter(self._begun.items()))
+            if begun > latest:
+                return
+            del self._begun[overdue]
+            overdue()

@@ -1,0 +1,95 @@
+"""Clients that take time, memory, connections or files of a node and give nothing back: the others are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.nodes import Node, local_port, node_properties
+from tests.support.raw import API_VERSIONS, DESCRIBE, RawConnection
+from tests.support.tls_listeners import TlsListeners
+from tests.support.waiting import eventually
+from tests.support.zookeeper import make_chroot
+
+LOGIN_TIMEOUT_MS = 1_500
+WITHIN_S = 15.0
+FRAME = b"\0\0\x03\xe8"
+"""The length of a frame of 1,000 bytes."""
+TLS_RECORD = b"\x16\x03\x01\x01\xf0"
+"""The head of a record of the handshake with 496 bytes."""
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> TlsListeners:
+    return TlsListeners.make(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def strict_node(zookeeper_address: str, tls: TlsListeners, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node of two workers with small limits."""
+    properties = node_properties(
+        make_chroot(zookeeper_address, "greedy"),
+        listeners="SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0,REAUTH://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
+        listener_security_protocol_map=(
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,REAUTH:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+        ),
+        kafka_dt_login_timeout_ms=LOGIN_TIMEOUT_MS,
+    )
+    tls_settings = {key: value for key, value in tls.properties.items() if key not in properties}
+    with Node(tmp_path_factory.mktemp("greedy"), {**tls_settings, **properties}) as node:
+        yield node
+    node.check_log()
+
+
+# Time
+
+
+def says_a_byte_now_and_then(node: Node, connection: RawConnection, reason: str) -> None:
+    """See that bytes give a login no more time, and that the log says why it ended."""
+    port, since = local_port(connection), len(node.log())
+
+    def closed() -> bool:
+        try:
+            connection.send(b"\0")
+        except OSError:
+            return True
+        return connection.closed(0.1)
+
+    eventually(closed, WITHIN_S)
+    eventually(lambda: any(reason in line for line in node.lines_about(port, since)), WITHIN_S)
+
+
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_login_ends_when_its_time_is_over_although_a_byte_comes_now_and_then(
+    strict_node: Node, listener: str
+) -> None:
+    with strict_node.connect(listener) as connection:
+        connection.send(TLS_RECORD if listener == "SASL_SSL" else FRAME)
+        says_a_byte_now_and_then(strict_node, connection, "(kafka.dt.login.timeout.ms)")
+
+
+def test_a_login_after_a_tls_handshake_has_no_more_time(strict_node: Node, tls: TlsListeners) -> None:
+    with RawConnection(strict_node.address("SASL_SSL"), tls.context()) as connection:
+        assert connection.ask(API_VERSIONS, 0).error_code.value == 0
+        connection.handshake("PLAIN")
+        connection.send(FRAME)
+        says_a_byte_now_and_then(strict_node, connection, "the login took longer than 1.5 s")
+
+
+def test_a_reauthentication_that_is_begun_and_not_completed_ends_the_session(strict_node: Node) -> None:
+    with strict_node.connect("REAUTH", "alice") as connection:
+        eventually(lambda: connection.handshake("PLAIN").error_code.value == 0, WITHIN_S)
+        connection.send(FRAME)
+        says_a_byte_now_and_then(strict_node, connection, "the re-authentication took longer than 1.5 s")
+
+
+def test_who_logged_in_in_time_or_need_not_log_in_stays(strict_node: Node) -> None:
+    with (
+        strict_node.connect("SASL_PLAINTEXT", "alice") as alice,
+        strict_node.connect("PLAINTEXT") as plain,
+        strict_node.connect("SASL_PLAINTEXT") as late,
+    ):
+        assert late.closed(WITHIN_S)
+        for connection in (alice, plain):
+            connection.ask(DESCRIBE, 1, owners=())
