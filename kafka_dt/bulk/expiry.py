@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.errors import InvalidZnode
 
 NOT_READABLE: Final = "not readable"
-"""The note of a token that `Expire` leaves because nobody can say whether it is meant."""
+"""The note of a token whose owner cannot be told."""
 STILL_LIVE: Final = "a live token of the key"
 """Why `ExpireOfKey` leaves a token."""
 
@@ -29,30 +29,35 @@ STILL_LIVE: Final = "a live token of the key"
 class Expire(TokenTask):
     """Ends the tokens that a filter selects; the note of a removal is the owner.
 
-    What is not readable fails where every token is meant, and else is left (`NOT_READABLE`).
+    A token that is not readable fails where every token is meant, and else is left (`NOT_READABLE`), unless it is meant
+    as such.
 
     Args:
-        keyring: of the cluster.
-        selected: which tokens are meant.
+        keyring: of the cluster; None = there is no key, so only plain tokens that name no key are readable.
+        selected: which readable tokens are meant; None = none of them.
+        unreadable: whether the tokens are meant that are not readable; their note is `NOT_READABLE`.
     """
 
     announces = True
 
-    def __init__(self, keyring: Keyring, selected: TokenFilter) -> None:
+    def __init__(self, keyring: Keyring | None, selected: TokenFilter | None, *, unreadable: bool = False) -> None:
         super().__init__(keyring)
         self._selected = selected
+        self._unreadable = unreadable
 
     def decide(self, opened: OpenedToken) -> Decision:
         """Decide about one token."""
         token = opened.token
         owner = str(token.owner)
-        if self._selected.selects(owner, map(str, token.renewers), token.issue_timestamp_ms):
+        if self._selected and self._selected.selects(owner, map(str, token.renewers), token.issue_timestamp_ms):
             return Remove(owner)
         return Leave()
 
     def refuse(self, error: InvalidZnode) -> Decision:
         """Decide about what is not readable."""
-        return super().refuse(error) if self._selected.selects_all else Leave(NOT_READABLE)
+        if self._unreadable:
+            return Remove(NOT_READABLE)
+        return super().refuse(error) if self._selected and self._selected.selects_all else Leave(NOT_READABLE)
 
 
 class ExpireOfKey(TokenTask):

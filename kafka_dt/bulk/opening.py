@@ -100,15 +100,16 @@ class TokenTask(ABC):
     """A task that decides about readable tokens; what is not readable fails.
 
     Args:
-        keyring: its keys are those of the cluster; a later change of it is not followed.
+        keyring: its keys are those of the cluster; a later change of it is not followed. None = there is no key.
     """
 
     announces: bool
     """Whether its changes are told to brokers and nodes by change znodes."""
 
-    def __init__(self, keyring: Keyring) -> None:
-        self._opener = TokenOpener(keyring.keys)
-        self._key_ids = frozenset(key.id for key in keyring.keys)
+    def __init__(self, keyring: Keyring | None) -> None:
+        keys = keyring.keys if keyring else ()
+        self._opener = TokenOpener(keys)
+        self._key_ids = frozenset(key.id for key in keys)
 
     def __call__(self, found: Sequence[Found]) -> list[Decision]:
         """Decide about each znode of a batch."""

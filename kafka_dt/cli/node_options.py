@@ -89,18 +89,18 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def node_settings(config: Path | None, overrides: tuple[str, ...]) -> Settings:
+def node_settings(config: Path | None, overrides: tuple[str, ...], *, needs_key: bool = True) -> Settings:
     """Load the settings of a node for a command that says nothing but its result.
 
     Raises:
         ConfigError: they cannot be used.
-        click.ClickException: they lack the address of ZooKeeper, or the secret key.
+        click.ClickException: they lack the address of ZooKeeper, or the secret key if the command needs it.
     """
     set_up_logging("keys", logging.ERROR)
     settings = load(config, overrides).settings
     if not settings.zookeeper_connect:
         raise _lacking(config, "zookeeper.connect")
-    if SecretKeyFiles(settings).keys is None:
+    if needs_key and SecretKeyFiles(settings).keys is None:
         raise _lacking(config, "delegation.token.secret.key")
     return settings
 
@@ -117,11 +117,22 @@ def keyring_of(settings: Settings) -> Keyring:
     Raises:
         ConfigError: a file cannot be used.
     """
+    keyring = keyring_if_any(settings)
+    assert keyring is not None  # noqa: S101 - there is a secret key
+    return keyring
+
+
+def keyring_if_any(settings: Settings) -> Keyring | None:
+    """Make the ring as `keyring_of` does; None where tokens are disabled, for there is no secret key.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
     files = SecretKeyFiles(settings)
+    if files.keys is None:
+        return None
     files.refresh()
-    keys = files.keys
-    assert keys is not None  # noqa: S101 - there is a secret key
-    return Keyring(keys.current, HmacAlgorithm(settings.hmac_algorithm), keys.previous)
+    return Keyring(files.keys.current, HmacAlgorithm(settings.hmac_algorithm), files.keys.previous)
 
 
 @asynccontextmanager

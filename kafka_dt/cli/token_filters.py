@@ -100,15 +100,25 @@ confirmed_option: Final = click.option(
 """Adds `--all`: the argument `confirmed`."""
 
 
-def confirm(selected: TokenFilter) -> None:
-    """Ask whether every token is meant, if that is what a filter says.
+def confirm(selected: TokenFilter, *, unreadable: bool = False) -> None:
+    """Ask whether every token is meant, if that is what a filter says, or every token that no key opens.
+
+    Args:
+        selected: which tokens end.
+        unreadable: whether those end that no key opens; without a filter no others do.
 
     Raises:
         click.UsageError: there is nobody to ask.
         click.Abort: it is not meant.
     """
-    if not selected.selects_all:
+    if unreadable:
+        question = "Every token ends that no secret key of these settings opens. Is that meant?"
+        advice = "Every token would end that no secret key of these settings opens: say --yes."
+    elif selected.selects_all:
+        question = "Every token ends, for everybody. Is that meant?"
+        advice = "Without --owner, --renewer or --issued-before every token would end: say --all."
+    else:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("Without --owner, --renewer or --issued-before every token would end: say --all.")
-    click.confirm("Every token ends, for everybody. Is that meant?", abort=True, err=True)
+        raise click.UsageError(advice)
+    click.confirm(question, abort=True, err=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_dt.bulk.decisions import Fail, Leave, Remove, Task, Write
-from kafka_dt.bulk.expiry import STILL_LIVE, Expire, ExpireOfKey
+from kafka_dt.bulk.expiry import NOT_READABLE, STILL_LIVE, Expire, ExpireOfKey
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
 from kafka_dt.tokens import SecretKey
@@ -144,6 +144,20 @@ FILTERS = [
 def test_expire_removes_what_the_filter_selects(selected: TokenFilter, goes: bool) -> None:
     data = sealed(token(renewers=("hive", "yarn")))
     assert decided(Expire(RING, selected), data) == (Remove("User:alice") if goes else Leave())
+
+
+@pytest.mark.parametrize(("data", "reason"), UNREADABLE)
+def test_expire_removes_what_a_node_would_not_serve_where_that_is_meant(data: bytes, reason: str) -> None:
+    assert decided(Expire(RING, None, unreadable=True), data) == Remove(NOT_READABLE), reason
+    assert decided(Expire(RING, None, unreadable=True), sealed(TOKEN)) == Leave()
+    assert decided(Expire(RING, TokenFilter(), unreadable=True), sealed(TOKEN)) == Remove("User:alice")
+
+
+def test_without_a_key_only_plain_tokens_that_name_no_key_are_readable() -> None:
+    nameless = plain(replace(TOKEN, key_id=None))
+    for data in (sealed(TOKEN), plain(TOKEN)):
+        assert decided(Expire(None, TokenFilter(), unreadable=True), data) == Remove(NOT_READABLE)
+    assert decided(Expire(None, TokenFilter(), unreadable=True), nameless) == Remove("User:alice")
 
 
 def test_only_an_empty_filter_selects_all() -> None:
