@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -14,6 +14,7 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 
 from kafka_dt.client import DelegationToken
 from tests.interop.gateway.conftest import HOST_NAME
+from tests.support.broker import USERS
 from tests.support.gateway import Gateway
 from tests.support.kraft import KraftCluster
 from tests.support.kraft_operator import FETCH, describe_topic, request_records
@@ -54,9 +55,21 @@ def ask_in_every_version(connection: RawConnection, api_key: int, **values: obje
     """Ask in each version that is offered, with those of the values that it has fields for; version and answer."""
     lowest, highest = offered(connection)[api_key]
     for version in range(lowest, highest + 1):
-        names = {each.name for each in fields(load_request_schema(api_key, version))}
-        given = {name: content for name, content in values.items() if name in names}
-        yield version, connection.ask(api_key, version, **given)
+        yield version, connection.ask(api_key, version, **given(api_key, version, values))
+
+
+def given(api_key: int, version: int, values: Mapping[str, object]) -> dict[str, object]:
+    """Those of the values that the version has fields for."""
+    names = {each.name for each in fields(load_request_schema(api_key, version))}
+    return {name: content for name, content in values.items() if name in names}
+
+
+def raw_answers(connection: RawConnection, api_key: int, **values: object) -> Iterator[bytes]:
+    """The answers in each version that is offered, without their correlation ids."""
+    lowest, highest = offered(connection)[api_key]
+    for version in range(lowest, highest + 1):
+        connection.request(api_key, version, **given(api_key, version, values))
+        yield connection.receive_frame()[4:]
 
 
 def addresses(nodes: Any) -> dict[int, str]:
@@ -109,6 +122,21 @@ def test_coordinators_are_found_at_the_gateways_ports_in_every_version(
         assert address == expected[node_id], version
 
 
+def test_a_refusal_to_name_a_coordinator_passes_byte_for_byte_in_every_version(
+    gateway: Gateway, bob: DelegationToken, cluster: KraftCluster, group: str
+) -> None:
+    """Clients tell from it that there is no coordinator: node -1, an empty host and port -1."""
+    answers = []
+    with RawConnection(cluster.brokers[1].sasl) as direct, gateway.connect_by_token(bob) as through:
+        direct.login_plain("bob", USERS["bob"])
+        for connection in (direct, through):
+            asked = raw_answers(connection, FIND_COORDINATOR, key=group, key_type=0, coordinator_keys=(group,))
+            answers.append(list(asked))
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > 6
+    assert all(b"\xff\xff\xff\xff" in content for content in answers[0])
+
+
 def test_each_port_leads_to_its_broker_and_hints_lead_to_the_other_port(
     gateway: Gateway, alice: DelegationToken, make_topic: Callable[..., str], expected: dict[int, str]
 ) -> None:
@@ -138,14 +166,14 @@ def test_the_versions_of_upstream_are_offered_and_our_own_of_logins_and_tokens(
 
 def test_answers_come_in_the_order_of_the_requests(connection: RawConnection) -> None:
     keys = [METADATA, API_VERSIONS, DESCRIBE_CLUSTER, METADATA, METADATA, API_VERSIONS] * 10
-    given: dict[int, dict[str, object]] = {
+    values: dict[int, dict[str, object]] = {
         METADATA: {"topics": ()},
         API_VERSIONS: {},
         DESCRIBE_CLUSTER: {"include_cluster_authorized_operations": False},
     }
     versions = {METADATA: 1, API_VERSIONS: 0, DESCRIBE_CLUSTER: 0}
     for key in keys:
-        connection.request(key, versions[key], **given[key])
+        connection.request(key, versions[key], **values[key])
     ids = [int.from_bytes(connection.receive_frame()[:4], "big") for _ in keys]
     assert ids == list(range(ids[0], ids[0] + len(keys)))
 
