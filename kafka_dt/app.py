@@ -270,7 +270,7 @@ class Node:
             ScramUserHandlers(users, self._authorizer).handlers(),
         )
         if self._audit is not None:
-            tokens = AuditedTokens(self._cache.get, self._cache.by_hmac, self._tokens.catch_up)
+            tokens = AuditedTokens(self._cache.get, self._cache.by_hmac)
             handler = AuditedRequests(handler, self._audit.recorder, tokens)
         for listener in self._listeners:
             await self._open_listener(listener, handler, subjects)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Final, get_type_hints
 
 from kafka_dt.audit import VERSION, AuditEvent, EventType, RefusalReason
+from kafka_dt.audit.budgets import Budget
 from kafka_dt.audit.delivery import LINGER_SECONDS
-from kafka_dt.audit.encoding import LONG_LINE_BYTES, LONGEST_LIST, LONGEST_TEXT
+from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LINE, LONGEST_LIST, LONGEST_TEXT
 from kafka_dt.audit.event import notes
 from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.log import CLOSE_SECONDS
 from kafka_dt.config.audit_options import DEFAULT_TOPIC
+from kafka_dt.server.refused_entries import SHOWN
 
 _HEAD: Final = """\
 # Audit events
@@ -63,9 +65,18 @@ _TYPES: Final = {
         "The token.",
     ),
     EventType.TOKENS_DESCRIBED: ("A request to describe tokens.", "`count`."),
-    EventType.ACL_CREATED: ("An ACL of a request to create some.", "`acl`."),
-    EventType.ACL_DELETED: ("An ACL that was deleted, or a filter that was refused.", "`acl`."),
-    EventType.SCRAM_USER_CHANGED: ("A user whose SCRAM credentials a request was to change.", "`user`."),
+    EventType.ACL_CREATED: (
+        "An ACL that was created; or the ACLs of a request that were refused for one reason.",
+        "`acl`; of several refused ones `count` and `entries`.",
+    ),
+    EventType.ACL_DELETED: (
+        "An ACL that was deleted; or the filters of a request that were refused for one reason.",
+        "`acl`; of several refused ones `count` and `entries`.",
+    ),
+    EventType.SCRAM_USER_CHANGED: (
+        "A user whose SCRAM credentials were changed; or the users of a request that were refused for one reason.",
+        "`user`; of several refused ones `count` and `entries`.",
+    ),
     EventType.KEYS_CHANGED: ("A worker has taken over other secret keys.", "`keys`; each worker writes its own."),
 }
 
@@ -120,8 +131,14 @@ away makes the next version; a new key, type or reason does not, so leave alone 
 _TAIL: Final = """
 
 Milliseconds are since 1970 in UTC. Lines are ASCII; other characters are escaped as JSON does it. Names come from
-clients and may be long: a line of more than {long_line} bytes has its texts cut to {longest_text} characters, with
-`…` as the last one, and its lists to {longest_list} entries.
+clients and may be long. A successful change writes the ACL, the user, the keys or the new token whole, up to
+{longest_line} KiB a line. In all other events texts are cut to {longest_text} characters, with `…` as the last one, and
+lists to {longest_list} entries of {longest_claim} characters. What a client calls itself (`client_id`,
+`client_software`, `client_software_version`, `mechanism`) is always cut to {longest_claim} characters.
+
+A request can name thousands of ACLs or users. Each one that was changed is an event. Those that were refused for the
+same reason are one event together: `count` is their number, `entries` shows the first {shown} of them, and `acl` or
+`user` has the first one. So a refused request never makes more events than there are reasons.
 
 `token_id` of a refused login is what the client gave for one: with `tokenauth=true` or DIGEST-MD5 the user name, and
 with plain SCRAM a user name that looks like a token id and is no user's. `principal` of a refused login is whom the
@@ -156,8 +173,12 @@ Use another cluster than one behind the same gateway, or every event has an even
 
 Nobody waits for an event: it is queued, and a thread writes what has come within {linger} ms at once, for the folder
 and the topic each. While one of them cannot be written to, a worker keeps events up to `kafka.dt.audit.buffer.bytes`
-(some 80,000 logins by default), tries again, and loses what comes after that. The log says when it begins, how many
-were lost so far, and when it is over.
+(some 40,000 logins by default), tries again, and loses what comes after that. The log says when it begins, how many of
+each kind were lost so far, and when it is over.
+
+Refused requests and failed logins fill at most {refused:.0%} of the buffer, successful logins and descriptions of
+tokens at most {access:.0%}. The rest is free for successful changes, so a flood of other events cannot displace a
+change.
 
 | what happens | what is lost |
 |---|---|
@@ -217,9 +238,13 @@ def page() -> str:
             _FIELDS.format(version=VERSION),
             "\n".join(_field_rows()),
             _TAIL.format(
-                long_line=LONG_LINE_BYTES,
+                longest_line=LONGEST_LINE // 1024,
                 longest_text=LONGEST_TEXT,
+                longest_claim=LONGEST_CLAIM,
                 longest_list=LONGEST_LIST,
+                shown=SHOWN,
+                refused=Budget.REFUSED.value,
+                access=Budget.ACCESS.value,
                 topic=DEFAULT_TOPIC,
                 linger=round(LINGER_SECONDS * 1000),
                 close=round(CLOSE_SECONDS),

@@ -2,12 +2,12 @@
 
     delivery = Delivery(sink, buffer_bytes=32 * 1024 * 1024)
     delivery.start()
-    delivery.put(line)              # on the event loop: never waits, never raises
+    delivery.put(line, kind)        # on the event loop: never waits, never raises
     delivery.close(5.0)             # in a thread: what is queued is written, or counted as lost
 
 A sink that fails is tried again with the same lines, in the same order, as long as it takes. Meanwhile lines are queued
-up to `buffer_bytes`; what comes after that is lost, and counted. That a sink fails, and goes again, is one line of the
-log each; how much was lost is one now and then.
+up to `buffer_bytes`, of which each kind of event has its share; what comes after that is lost, and counted by kind.
+That a sink fails, and goes again, is one line of the log each; how much was lost is one now and then.
 
 There is no lock: `put` belongs to one thread, the rest to the other, and each counts in numbers of its own.
 
@@ -22,14 +22,18 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from kafka_dt.audit.budgets import KINDS, Kind, Room
 
 _LOG = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
-"""How long lines are gathered before they are written together, unless they fill half of the queue."""
+"""How long lines are gathered before they are written together, unless they fill much of the queue."""
+HURRY_SHARE: Final = 0.125
+"""How much of the queue that is: half of what the events with the smallest share may fill."""
 RETRY_SECONDS: Final = 1.0
 """How long a sink that fails is left alone."""
 REPORT_SECONDS: Final = 30.0
@@ -74,6 +78,13 @@ class Sink(Protocol):
         """Finish what was written."""
 
 
+class _Waiting(NamedTuple):
+    """A line in the queue."""
+
+    line: bytes
+    kind: Kind
+
+
 class Delivery:
     """Brings lines to one sink.
 
@@ -99,17 +110,18 @@ class Delivery:
         self._monotonic = monotonic
         self._linger_seconds = linger_seconds
         self._retry_seconds = retry_seconds
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[_Waiting] = deque()
+        self._room = Room(buffer_bytes)
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"audit to {sink.name}", daemon=True)
         # Of the thread that puts:
-        self._put_lines = self._put_bytes = 0
-        self._overflowed = 0
+        self._put_lines = 0
+        self._overflowed = dict.fromkeys(KINDS, 0)
         # Of the thread that takes:
-        self._done_lines = self._done_bytes = 0
-        self._abandoned = 0
+        self._done_lines = 0
+        self._abandoned = dict.fromkeys(KINDS, 0)
         self._failing = False
         self._reported = 0
         self._reported_at = -math.inf
@@ -117,24 +129,27 @@ class Delivery:
     @property
     def lost(self) -> int:
         """How many lines were not delivered and will not be."""
-        return self._overflowed + self._abandoned
+        return sum(self._overflowed.values()) + sum(self._abandoned.values())
+
+    def lost_by_kind(self) -> Mapping[Kind, int]:
+        """Give how many lines of each kind were lost; kinds without a loss are left out."""
+        counts = {kind: self._overflowed[kind] + self._abandoned[kind] for kind in KINDS}
+        return {kind: lost for kind, lost in counts.items() if lost}
 
     def start(self) -> None:
         """Begin to deliver."""
         self._thread.start()
 
-    def put(self, line: bytes) -> None:
-        """Queue a line, or count it as lost where there is no room."""
-        waiting = self._put_bytes - self._done_bytes + len(line)
-        if waiting > self._buffer_bytes:
-            self._overflowed += 1
+    def put(self, line: bytes, kind: Kind) -> None:
+        """Queue a line, or count it as lost where there is no room for its kind."""
+        if not self._room.enter(kind.budget, len(line)):
+            self._overflowed[kind] += 1
             return
         self._put_lines += 1
-        self._put_bytes += len(line)
-        self._lines.append(line)
+        self._lines.append(_Waiting(line, kind))
         if not self._wake.is_set():
             self._wake.set()
-        if 2 * waiting > self._buffer_bytes and not self._hurry.is_set():
+        if HURRY_SHARE * self._buffer_bytes < self._room.waiting_bytes and not self._hurry.is_set():
             self._hurry.set()
 
     def close(self, timeout_seconds: float) -> None:
@@ -183,10 +198,10 @@ class Delivery:
                 self._closing.wait(self._retry_seconds)
             self._done(batch)
 
-    def _write(self, batch: Sequence[bytes]) -> int:
+    def _write(self, batch: Sequence[_Waiting]) -> int:
         """Give lines to the sink; returns how many it has taken."""
         try:
-            self._sink.write(batch)
+            self._sink.write([each.line for each in batch])
         except SinkFailed as error:
             self._fail(str(error))
             return error.written
@@ -216,20 +231,22 @@ class Delivery:
             self._fail_unforeseen(error)
         return self._retry_seconds
 
-    def _take(self, count: int) -> list[bytes]:
-        batch: list[bytes] = []
+    def _take(self, count: int) -> list[_Waiting]:
+        batch: list[_Waiting] = []
         size = 0
         while len(batch) < count and size < BATCH_BYTES:
             batch.append(self._lines.popleft())
-            size += len(batch[-1])
+            size += len(batch[-1].line)
         return batch
 
-    def _done(self, batch: Sequence[bytes]) -> None:
+    def _done(self, batch: Sequence[_Waiting]) -> None:
         self._done_lines += len(batch)
-        self._done_bytes += sum(map(len, batch))
+        for each in batch:
+            self._room.leave(each.kind.budget, len(each.line))
 
-    def _abandon(self, batch: Sequence[bytes]) -> None:
-        self._abandoned += len(batch) + len(self._lines)
+    def _abandon(self, batch: Sequence[_Waiting]) -> None:
+        for each in (*batch, *self._lines):
+            self._abandoned[each.kind] += 1
         self._lines.clear()
 
     def _fail(self, reason: str) -> None:
@@ -252,5 +269,6 @@ class Delivery:
         lost = self.lost
         if lost == self._reported or not (now or self._monotonic() - self._reported_at >= REPORT_SECONDS):
             return
-        _LOG.warning("Audit events that %s did not get and will not: %d so far", self._sink.name, lost)
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.lost_by_kind().items())
+        _LOG.warning("Audit events that %s did not get and will not: %d so far (%s)", self._sink.name, lost, kinds)
         self._reported, self._reported_at = lost, self._monotonic()

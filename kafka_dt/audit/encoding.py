@@ -2,11 +2,12 @@
 
     line = encode(event)        # ends with a line feed
 
-ASCII alone, so that no reader of text can find a line's end inside a line, whatever clients call themselves. Fields
-that are None are left out, the others are in the order of the schema.
+The line is ASCII, so that no reader of text finds a line's end inside it, whatever clients call themselves. Fields
+that are None are left out; the others are in the order of the schema.
 
-What clients say may be long. A line that would be over `LONG_LINE_BYTES` has its texts and lists cut, so that no line
-is longer than what a topic takes in a record.
+Clients choose names, and names may be long. So texts and lists are cut before they are encoded, and a line takes no
+more bytes than a topic takes in a record. Only what a successful change did is written whole: the ACL, the user, the
+token that was created.
 
 Source: RFC 8259.
 """
@@ -18,34 +19,62 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from kafka_dt.audit.event import AuditEvent
+from kafka_dt.audit.event import AuditEvent, EventType, Outcome
 
-LONG_LINE_BYTES: Final = 16 * 1024
 LONGEST_TEXT: Final = 500
-"""To how many characters a text of a long line is cut, the mark of the cut included."""
+"""To how many characters a text is cut, the mark of the cut included."""
+LONGEST_CLAIM: Final = 200
+"""The same for what a client calls itself, and for the entries of a list."""
 LONGEST_LIST: Final = 50
-"""To how many entries a list of a long line is cut."""
+"""To how many entries a list is cut."""
+LONGEST_LINE: Final = 768 * 1024
+"""How many characters the event of a successful change may take before it is cut as the others are."""
 CUT: Final = "…"
 """Stands at the end of a text that was cut."""
 
 _NAMES: Final = tuple(each.name for each in fields(AuditEvent))
 _VALUES: Final = attrgetter(*_NAMES)
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
+_CLAIMS: Final = frozenset({"client_id", "client_software", "client_software_version", "mechanism"})
+_CHANGES: Final = frozenset(
+    {
+        EventType.TOKEN_CREATED,
+        EventType.ACL_CREATED,
+        EventType.ACL_DELETED,
+        EventType.SCRAM_USER_CHANGED,
+        EventType.KEYS_CHANGED,
+    }
+)
+"""What is written whole when it has succeeded; the other events repeat what one of these has said."""
 
 
 def encode(event: AuditEvent) -> bytes:
     """Write an event as a line."""
     found = {name: value for name, value in zip(_NAMES, _VALUES(event), strict=True) if value is not None}
-    text = _JSON.encode(found)
-    if len(text) >= LONG_LINE_BYTES:
-        text = _JSON.encode({name: _cut(value) for name, value in found.items()})
-    return text.encode("ascii") + b"\n"
+    if event.outcome is Outcome.OK and event.type in _CHANGES and _characters(found) <= LONGEST_LINE:
+        text = _JSON.encode({name: _cut(name, value) if name in _CLAIMS else value for name, value in found.items()})
+        if len(text) <= LONGEST_LINE:
+            return text.encode("ascii") + b"\n"
+    return _JSON.encode({name: _cut(name, value) for name, value in found.items()}).encode("ascii") + b"\n"
 
 
-def _cut(value: Any) -> Any:
-    match value:
-        case str() if len(value) > LONGEST_TEXT:
-            return value[: LONGEST_TEXT - len(CUT)] + CUT
-        case tuple():
-            return tuple(_cut(each) for each in value[:LONGEST_LIST])
+def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Cut a text to a number of characters, the mark of the cut included."""
+    return text if len(text) <= longest else text[: longest - len(CUT)] + CUT
+
+
+def _cut(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return shortened(value, LONGEST_CLAIM if name in _CLAIMS else LONGEST_TEXT)
+    if isinstance(value, tuple):
+        return tuple(shortened(each, LONGEST_CLAIM) for each in value[:LONGEST_LIST])
     return value
+
+
+def _characters(found: dict[str, Any]) -> int:
+    """Count the characters of the texts, also of those in lists."""
+    return sum(
+        len(value) if isinstance(value, str) else sum(map(len, value))
+        for value in found.values()
+        if isinstance(value, str | tuple)
+    )

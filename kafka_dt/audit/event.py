@@ -136,11 +136,23 @@ class AuditEvent:
     )
     max_time: int | None = field(default=None, metadata=_instant("The end of that token that no renewal moves."))
     key_id: str | None = field(default=None, metadata=_told("The id of the secret key that made that token."))
-    count: int | None = field(default=None, metadata=_told("How many tokens were described."))
-    acl: str | None = field(default=None, metadata=_told("The ACL that was created or deleted, as text."))
-    user: str | None = field(default=None, metadata=_told("The SCRAM user whose credentials were changed."))
+    count: int | None = field(
+        default=None,
+        metadata=_told("How many tokens were described; how many entries of a request were refused, if several were."),
+    )
+    acl: str | None = field(
+        default=None, metadata=_told("The ACL that was created or deleted, as text; the first one that was refused.")
+    )
+    user: str | None = field(
+        default=None,
+        metadata=_told("The SCRAM user whose credentials were changed; the first one whose change was refused."),
+    )
     keys: tuple[str, ...] | None = field(
         default=None, metadata=_told("The ids of the secret keys there are now, the current one first.")
+    )
+    entries: tuple[str, ...] | None = field(
+        default=None,
+        metadata=_told("The first of several entries of a request that were refused: ACLs, filters, users."),
     )
 
 

@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from kafka_dt.audit.budgets import Kind
 from kafka_dt.audit.delivery import Delivery, Sink
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent
@@ -67,9 +68,9 @@ class QueuedLog:
 
     def record(self, event: AuditEvent) -> None:
         """Queue an event for every sink."""
-        line = encode(event)
+        line, kind = encode(event), Kind.of(event)
         for delivery in self._deliveries:
-            delivery.put(line)
+            delivery.put(line, kind)
 
     async def close(self) -> None:
         """Deliver what is queued, and end; nothing may be recorded any more."""

@@ -33,6 +33,7 @@ class Facts(TypedDict, total=False):
     acl: str | None
     user: str | None
     keys: tuple[str, ...] | None
+    entries: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

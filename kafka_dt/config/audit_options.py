@@ -69,7 +69,8 @@ class AuditOptions(GatewayOptions):
         Kind.INT,
         32 * 1024 * 1024,
         "How much each worker keeps for the folder, and for the topic, while they cannot be written to. Events "
-        "that come after that are lost; the log says how many.",
+        "that come after that are lost; the log says how many of each kind. Refused requests and failed logins fill "
+        "at most a quarter of it, successful logins at most half.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         unit="bytes",

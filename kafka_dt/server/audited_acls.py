@@ -9,34 +9,50 @@ Source: KIP-140, KIP-290; Kafka's CreateAclsRequest, DeleteAclsRequest, DeleteAc
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from kafka_dt.security.acls import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 
 
-def acl_text(acl: Any) -> str:
+def acl_text(acl: Any, shorten: Callable[[str], str] = str) -> str:
     """Write an ACL.
 
     Args:
         acl: a creation of CreateAcls, or a match of DeleteAcls' answer.
+        shorten: cuts the names in it, before anything is made of them.
     """
-    return _text(acl, acl.resource_type, acl.resource_name, acl.principal, acl.host)
+    names = _Names(*(shorten(each) for each in (acl.resource_name, acl.principal, acl.host)))
+    return _text(acl, acl.resource_type, names)
 
 
-def filter_text(asked: Any) -> str:
-    """Write a filter of DeleteAcls."""
-    return _text(
-        asked, asked.resource_type_filter, asked.resource_name_filter, asked.principal_filter, asked.host_filter
-    )
+def filter_text(asked: Any, shorten: Callable[[str], str] = str) -> str:
+    """Write a filter of DeleteAcls.
+
+    Args:
+        asked: the filter.
+        shorten: as for `acl_text`.
+    """
+    texts = (asked.resource_name_filter, asked.principal_filter, asked.host_filter)
+    names = _Names(*(None if each is None else shorten(each) for each in texts))
+    return _text(asked, asked.resource_type_filter, names)
 
 
-def _text(part: Any, resource_type: int, name: str | None, principal: str | None, host: str | None) -> str:
+class _Names(NamedTuple):
+    """What clients choose; None is left open."""
+
+    resource: str | None
+    principal: str | None
+    host: str | None
+
+
+def _text(part: Any, resource_type: int, names: _Names) -> str:
     kind, pattern_type = ResourceType(resource_type), PatternType(_pattern_type(part))
     what = f"{pattern_type.name} {kind.text}:(any)"
-    if name is not None:
-        what = str(ResourcePattern(kind, name, pattern_type))
+    if names.resource is not None:
+        what = str(ResourcePattern(kind, names.resource, pattern_type))
     operation, permission = AclOperation(part.operation), AclPermissionType(part.permission_type)
-    return f"{permission.name} {operation.text} of {what} to {_or_any(principal)} from {_or_any(host)}"
+    return f"{permission.name} {operation.text} of {what} to {_or_any(names.principal)} from {_or_any(names.host)}"
 
 
 def _pattern_type(part: Any) -> int:

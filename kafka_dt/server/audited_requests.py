@@ -1,37 +1,46 @@
 """Audit events of requests: stands in front of the handlers, and writes down what became of each request.
 
-    handler = AuditedRequests(handler, recorder, AuditedTokens(cache.get, cache.by_hmac, tokens.catch_up))
+    handler = AuditedRequests(handler, recorder, AuditedTokens(cache.get, cache.by_hmac))
 
 `record_removed` and `record_keys` write down what a node does by itself.
 
-Of the APIs in `_APIS` every request is an event, or one for each ACL and user in it; the others pass. What has happened
-is read from the answer, so it is what the client was told.
+Of the APIs in `_APIS` every request is an event; the others pass. What has happened is read from the answer, so it is
+what the client was told. Each ACL and each user that was changed is an event of its own. Those of a request that were
+refused for the same reason are one event together, with their number and the first few.
 
-A request to renew or expire names a token by its HMAC. Which token that is has to be known before the request is
-served, because afterwards the token may be gone. The HMAC goes no further.
+Nothing is done before the handler has decided: a client that may not do what it asks for causes no work but its own
+small event. A request to renew or expire names a token by its HMAC. Which token that is the handler tells as soon as it
+knows (`RequestContext.on_token`), because afterwards the token may be gone. The HMAC goes no further.
 
 Source: docs/audit.md; KIP-48, KIP-140, KIP-554.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import EventType, Outcome
+from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LIST, shortened
 from kafka_dt.audit.recorder import NOBODY, Facts, Recorder
 from kafka_dt.server.audited_acls import acl_text, filter_text
 from kafka_dt.server.handlers import Handler, RequestContext
-from kafka_dt.tokens import DelegationToken, Keyring, StoreUnavailable, Token
+from kafka_dt.server.refused_entries import RefusedEntries
+from kafka_dt.tokens import DelegationToken, Keyring, Token
 from protocol import ApiKey, RemoteProtocolError
 from protocol.times import from_timestamp
 
 _LOG = logging.getLogger(__name__)
+
+EVENTS_IN_A_ROW: Final = 100
+"""How many events of one request are made before other connections get their turn."""
 
 _Told = Iterator[tuple[ErrorCode, Facts]]
 """What became of a request or a part of one: the error, `none` for success, and the facts."""
@@ -39,21 +48,20 @@ _Told = Iterator[tuple[ErrorCode, Facts]]
 
 @dataclass(frozen=True, slots=True)
 class AuditedTokens:
-    """How the tokens that requests are about are found."""
+    """How the tokens that requests are about are found, in memory."""
 
     by_id: Callable[[str], DelegationToken | None]
     by_hmac: Callable[[bytes], DelegationToken | None]
-    catch_up: Callable[[], Awaitable[None]]
-    """Hears of every change made anywhere; raises StoreUnavailable."""
 
-    async def named_by(self, hmac: bytes) -> Token | None:
-        """Give the token with an HMAC, one that was made on another node a moment ago too."""
-        found = self.by_hmac(hmac)
-        if found is None:
-            with suppress(StoreUnavailable):
-                await self.catch_up()
-                found = self.by_hmac(hmac)
-        return None if found is None else found.token
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A request that was answered, and the token that it was found to be about."""
+
+    context: RequestContext
+    body: Any
+    answer: Any
+    token: Token | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +69,7 @@ class _Api:
     """How the events of an API are made."""
 
     kind: EventType
-    told: Callable[[AuditedTokens, RequestContext, Any, Any, Token | None], _Told]
-    """Given how tokens are found, the context, the request, its answer and the token that it names by an HMAC."""
-    names_token: bool = False
-    """Whether the request names a token by its HMAC."""
+    told: Callable[[AuditedTokens, _Served], _Told]
 
 
 class AuditedRequests:
@@ -86,21 +91,27 @@ class AuditedRequests:
         api = _APIS.get(context.header.api_key)
         if api is None:
             return await self._handler(context, body)
-        token = await self._tokens.named_by(body.hmac) if api.names_token else None
+        found: deque[Token] = deque(maxlen=1)
         try:
-            answer = await self._handler(context, body)
+            answer = await self._handler(replace(context, on_token=found.append), body)
         except RemoteProtocolError:
             self._record(api.kind, context, ErrorCode.invalid_request, {})
             raise
         except Exception:
             self._record(api.kind, context, ErrorCode.unknown_server_error, {})
             raise
+        served = _Served(context, body, answer, found[0] if found else None)
         try:
-            for code, facts in api.told(self._tokens, context, body, answer, token):
-                self._record(api.kind, context, code, facts)
+            await self._record_all(api, served)
         except Exception:  # noqa: BLE001 - what was done is done, and the client has to hear of it
             _LOG.exception("What became of a request of API %d could not be written down", context.header.api_key)
         return answer
+
+    async def _record_all(self, api: _Api, served: _Served) -> None:
+        for number, (code, facts) in enumerate(api.told(self._tokens, served), start=1):
+            self._record(api.kind, served.context, code, facts)
+            if number % EVENTS_IN_A_ROW == 0:
+                await asyncio.sleep(0)
 
     def _record(self, kind: EventType, context: RequestContext, code: ErrorCode, facts: Facts) -> None:
         origin = context.audit.origin(context.principal) if context.audit else NOBODY
@@ -135,54 +146,79 @@ def token_facts(token: Token) -> Facts:
     )
 
 
-def _created(tokens: AuditedTokens, context: RequestContext, body: Any, answer: Any, _: Token | None) -> _Told:
+def _created(tokens: AuditedTokens, served: _Served) -> _Told:
+    answer = served.answer
     held = tokens.by_id(answer.token_id) if answer.error_code is ErrorCode.none else None
     if held is not None:
         yield ErrorCode.none, token_facts(held.token)
         return
     facts = Facts(
         owner=f"{answer.principal_type}:{answer.principal_name}",
-        requester=str(context.principal),
-        renewers=tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in body.renewers),
+        requester=str(served.context.principal),
+        renewers=tuple(
+            f"{shortened(each.principal_type, LONGEST_CLAIM)}:{shortened(each.principal_name, LONGEST_CLAIM)}"
+            for each in served.body.renewers[:LONGEST_LIST]
+        ),
     )
+    if len(served.body.renewers) > LONGEST_LIST:
+        facts["count"] = len(served.body.renewers)
     if answer.error_code is ErrorCode.none:  # gone again already
         facts["token_id"] = answer.token_id
     yield answer.error_code, facts
 
 
-def _changed(_: AuditedTokens, _context: RequestContext, _body: Any, answer: Any, token: Token | None) -> _Told:
+def _changed(tokens: AuditedTokens, served: _Served) -> _Told:
+    answer, token = served.answer, served.token
+    if token is None and (known := tokens.by_hmac(served.body.hmac)):
+        token = known.token  # the handler did not come so far as to look for it
     facts = Facts() if token is None else token_facts(token)
     if answer.error_code is ErrorCode.none:
         facts["expiry_time"] = from_timestamp(answer.expiry_timestamp)
     yield answer.error_code, facts
 
 
-def _described(_: AuditedTokens, _context: RequestContext, _body: Any, answer: Any, _token: Token | None) -> _Told:
+def _described(_: AuditedTokens, served: _Served) -> _Told:
+    answer = served.answer
     yield answer.error_code, Facts(count=len(answer.tokens)) if answer.error_code is ErrorCode.none else Facts()
 
 
-def _acls_created(_: AuditedTokens, _context: RequestContext, body: Any, answer: Any, _token: Token | None) -> _Told:
-    for creation, result in zip(body.creations, answer.results, strict=True):
-        yield result.error_code, Facts(acl=acl_text(creation))
+def _acls_created(_: AuditedTokens, served: _Served) -> _Told:
+    refused = RefusedEntries("acl")
+    for creation, result in zip(served.body.creations, served.answer.results, strict=True):
+        if result.error_code is ErrorCode.none:
+            yield ErrorCode.none, Facts(acl=acl_text(creation))
+        else:
+            refused.add(result.error_code, partial(acl_text, creation, shortened))
+    yield from refused.told()
 
 
-def _acls_deleted(_: AuditedTokens, _context: RequestContext, body: Any, answer: Any, _token: Token | None) -> _Told:
-    for asked, result in zip(body.filters, answer.filter_results, strict=True):
+def _acls_deleted(_: AuditedTokens, served: _Served) -> _Told:
+    refused = RefusedEntries("acl")
+    for asked, result in zip(served.body.filters, served.answer.filter_results, strict=True):
         if result.error_code is not ErrorCode.none:
-            yield result.error_code, Facts(acl=filter_text(asked))
+            refused.add(result.error_code, partial(filter_text, asked, shortened))
         for deleted in result.matching_acls:
-            yield deleted.error_code, Facts(acl=acl_text(deleted))
+            if deleted.error_code is ErrorCode.none:
+                yield ErrorCode.none, Facts(acl=acl_text(deleted))
+            else:
+                refused.add(deleted.error_code, partial(acl_text, deleted, shortened))
+    yield from refused.told()
 
 
-def _users_changed(_: AuditedTokens, _context: RequestContext, _body: Any, answer: Any, _token: Token | None) -> _Told:
-    for result in answer.results:
-        yield result.error_code, Facts(user=result.user)
+def _users_changed(_: AuditedTokens, served: _Served) -> _Told:
+    refused = RefusedEntries("user")
+    for result in served.answer.results:
+        if result.error_code is ErrorCode.none:
+            yield ErrorCode.none, Facts(user=result.user)
+        else:
+            refused.add(result.error_code, partial(shortened, result.user))
+    yield from refused.told()
 
 
 _APIS: Final = {
     int(ApiKey.CREATE_DELEGATION_TOKEN): _Api(EventType.TOKEN_CREATED, _created),
-    int(ApiKey.RENEW_DELEGATION_TOKEN): _Api(EventType.TOKEN_RENEWED, _changed, names_token=True),
-    int(ApiKey.EXPIRE_DELEGATION_TOKEN): _Api(EventType.TOKEN_EXPIRED, _changed, names_token=True),
+    int(ApiKey.RENEW_DELEGATION_TOKEN): _Api(EventType.TOKEN_RENEWED, _changed),
+    int(ApiKey.EXPIRE_DELEGATION_TOKEN): _Api(EventType.TOKEN_EXPIRED, _changed),
     int(ApiKey.DESCRIBE_DELEGATION_TOKEN): _Api(EventType.TOKENS_DESCRIBED, _described),
     int(ApiKey.CREATE_ACLS): _Api(EventType.ACL_CREATED, _acls_created),
     int(ApiKey.DELETE_ACLS): _Api(EventType.ACL_DELETED, _acls_deleted),

@@ -151,13 +151,16 @@ class TokenManager:
             return DelegationToken(stored.token, key.hmac(token.token_id, keyring.algorithm))
         raise StoreUnavailable("every new token id was taken, or the secret key changed each time")
 
-    async def renew(self, requester: Principal, hmac: bytes, period_ms: int) -> int:
+    async def renew(
+        self, requester: Principal, hmac: bytes, period_ms: int, *, on_token: Callable[[Token], None] | None = None
+    ) -> int:
         """Move a token's expiry timestamp to `period_ms` from now, at most to its max timestamp; also backwards.
 
         Args:
             requester: who asks; the owner and the renewers may.
             hmac: the token's raw HMAC.
             period_ms: milliseconds; negative = the server's `expiry_time_ms`.
+            on_token: called with the token as it was found, also if the requester may not renew it.
 
         Returns:
             The expiry timestamp in milliseconds.
@@ -173,9 +176,17 @@ class TokenManager:
                 raise TokenExpired(token.token_id)
             return token.expiring_at(now_ms + (self._limits.expiry_time_ms if period_ms < 0 else period_ms))
 
-        return await self._change(hmac, renewed)
+        return await self._change(hmac, renewed, on_token)
 
-    async def expire(self, requester: Principal, hmac: bytes, period_ms: int, *, by_super_user: bool = False) -> int:
+    async def expire(
+        self,
+        requester: Principal,
+        hmac: bytes,
+        period_ms: int,
+        *,
+        by_super_user: bool = False,
+        on_token: Callable[[Token], None] | None = None,
+    ) -> int:
         """Let a token expire at `period_ms` from now, at most at its max timestamp, or delete it at once.
 
         Args:
@@ -183,6 +194,7 @@ class TokenManager:
             hmac: the token's raw HMAC.
             period_ms: milliseconds; negative = delete, which works on expired tokens as well.
             by_super_user: the requester may expire any token.
+            on_token: called with the token as it was found, also if the requester may not expire it.
 
         Returns:
             The expiry timestamp in milliseconds; now, for a deleted token.
@@ -200,7 +212,7 @@ class TokenManager:
                 raise TokenExpired(token.token_id)
             return token.expiring_at(now_ms + period_ms)
 
-        return await self._change(hmac, expired)
+        return await self._change(hmac, expired, on_token)
 
     async def describe(
         self, requester: Principal, owners: Collection[Principal] | None, visible: Callable[[Token], bool]
@@ -295,12 +307,18 @@ class TokenManager:
             await self._store.delete(stored.token.token_id, stored.version)
         _LOG.info("Took back delegation token %s: its secret key has left the ring", stored.token.token_id)
 
-    async def _change(self, hmac: bytes, rule: Rule) -> int:
+    async def _change(self, hmac: bytes, rule: Rule, on_token: Callable[[Token], None] | None) -> int:
         keyring = self._require_keyring()
         self._require_connection()
         if len(hmac) != keyring.hmac_bytes:
             raise TokenNotFound
-        return await self._changes.change(hmac, rule)
+
+        def heard(token: Token, now_ms: int) -> Token | None:
+            if on_token is not None:
+                on_token(token)
+            return rule(token, now_ms)
+
+        return await self._changes.change(hmac, heard)
 
     async def _refresh(self) -> None:
         """Hear all news if they can be had, else make sure that what is known is fresh enough."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from kafka_dt.client import DelegationToken, TokenOwnerMismatch
 from kafka_dt.security.acls import AclOperation, ResourceType
 from kafka_dt.tokens import SecretKey
+from protocol.encoding import encode_varint
 from tests.support.acl_client import Acl, create_acls, delete_acls, filter_of
 from tests.support.audit import AuditFolder, Event
 from tests.support.broker import SECRET_KEY, USERS
@@ -21,6 +23,7 @@ from tests.support.issuer import unsigned
 from tests.support.nodes import ADMIN, SHA_256, SHA_512, WORKERS, Node, node_properties, secrets_of
 from tests.support.raw import (
     CREATE,
+    CREATE_ACLS,
     EXPIRE,
     ConnectionClosed,
     LoginRefused,
@@ -335,6 +338,22 @@ async def test_acls_and_scram_users_that_are_changed(audited: AuditedNode) -> No
     audited.folder.wait_for(1, type="scram_user_changed", outcome="ok", user="new-user")
     (unknown,) = audited.folder.wait_for(1, type="scram_user_changed", outcome="refused", user="nobody-at-all")
     assert unknown["reason"] == "RESOURCE_NOT_FOUND"
+
+
+async def test_thousands_of_refused_acls_by_a_client_with_a_long_name_are_one_small_event(audited: AuditedNode) -> None:
+    client_id = b"flood" + b"x" * 16_000
+    creation = b"\x02\x02t\x03\x04U:a\x02*\x08\x03\x00"
+    header = struct.pack(">hhih", CREATE_ACLS, 3, 1, len(client_id)) + client_id + b"\0"
+    request = header + encode_varint(5_000 + 1) + creation * 5_000 + b"\0"
+    before = len(audited.folder.text())
+    with audited.connect("PLAINTEXT") as anybody:
+        for _ in range(3):
+            anybody.send_frame(request)
+            anybody.receive_frame()
+        events = audited.folder.wait_for(3, type="acl_created", principal="User:ANONYMOUS")
+    assert [(event["count"], len(event["entries"])) for event in events] == [(5_000, 8)] * 3
+    assert events[0]["client_id"].startswith("flood")
+    assert len(audited.folder.text()) - before < 3 * 4 * 1024 < len(request)
 
 
 async def test_keys_that_change_are_told_by_every_worker_with_their_ids(zookeeper_connect: str, tmp_path: Path) -> None:

@@ -13,8 +13,12 @@ from typing import Any
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.security.authorizer import Caller
 from kafka_dt.server.connection_audit import ConnectionAudit
-from kafka_dt.tokens import Principal
+from kafka_dt.tokens import Principal, Token
 from protocol import ApiKey, RequestHeader
+
+
+def _forget(_: Token) -> None:
+    """Hear of a token where nothing is written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,8 @@ class RequestContext:
     """Where this client reaches this node."""
     audit: ConnectionAudit | None = None
     """What audit events say of the connection; None where nothing is written down."""
+    on_token: Callable[[Token], None] = _forget
+    """Hears which token the request names by its HMAC, as it was before it is changed."""
 
     @property
     def caller(self) -> Caller:

@@ -84,7 +84,7 @@ class AclHandlers:
         result = element_type(kind, "results")
         refused = self._refused(context)
         if refused:
-            return build(kind, results=tuple(build(result, **refused) for _ in body.creations))
+            return build(kind, results=(build(result, **refused),) * len(body.creations))
         asked = [_binding(creation) for creation in body.creations]
         made = iter(await self._acls.create([each for each in asked if isinstance(each, AclBinding)]))
         errors = [next(made) if isinstance(each, AclBinding) else each for each in asked]
@@ -97,7 +97,7 @@ class AclHandlers:
         result = element_type(kind, "filter_results")
         refused = self._refused(context)
         if refused:
-            return build(kind, filter_results=tuple(build(result, matching_acls=(), **refused) for _ in body.filters))
+            return build(kind, filter_results=(build(result, matching_acls=(), **refused),) * len(body.filters))
         try:
             matched = await self._acls.delete([_filter(each) for each in body.filters])
         except AclError as error:

@@ -83,7 +83,9 @@ class TokenHandlers:
         kind = response_type(context.header)
         try:
             _require_allowed(context)
-            expiry_ms = await self._tokens.renew(context.principal, body.hmac, from_duration(body.renew_period))
+            expiry_ms = await self._tokens.renew(
+                context.principal, body.hmac, from_duration(body.renew_period), on_token=context.on_token
+            )
         except TokenError as error:
             return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)
         return build(kind, error_code=ErrorCode.none, expiry_timestamp=to_timestamp(expiry_ms))
@@ -98,6 +100,7 @@ class TokenHandlers:
                 body.hmac,
                 from_duration(body.expiry_time_period),
                 by_super_user=self._authorizer.may_revoke_any(context.caller),
+                on_token=context.on_token,
             )
         except TokenError as error:
             return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)

@@ -6,14 +6,16 @@ import json
 from dataclasses import fields
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
-from kafka_dt.audit.encoding import CUT, LONG_LINE_BYTES, LONGEST_LIST, LONGEST_TEXT, encode
+from kafka_dt.audit.encoding import CUT, LONGEST_CLAIM, LONGEST_LIST, LONGEST_TEXT, encode
 
 MOST_BYTES = 768 * 1024
 """What a line takes at most, well below what a topic takes in a record."""
+CLAIMS = {"client_id", "client_software", "client_software_version", "mechanism"}
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEEDED = {
     "id": st.text(),
@@ -79,20 +81,49 @@ def test_half_a_surrogate_pair_is_no_reason_to_lose_an_event() -> None:
     assert json.loads(encode(event(client_id="\ud800")))["client_id"] == "\ud800"
 
 
-def test_what_is_long_stays_whole_as_long_as_the_line_is_not() -> None:
-    name = "n" * (LONG_LINE_BYTES // 2)
-    assert json.loads(encode(event(principal=name)))["principal"] == name
+LONG = "\N{GRINNING FACE}" * 2000
+TEXTS = [each.name for each in fields(AuditEvent) if str(each.type) == "str | None"]
+LISTS = ("renewers", "keys", "entries")
+WHOLE = (
+    EventType.TOKEN_CREATED,
+    EventType.ACL_CREATED,
+    EventType.ACL_DELETED,
+    EventType.SCRAM_USER_CHANGED,
+    EventType.KEYS_CHANGED,
+)
+KINDS = [(type_, outcome) for type_ in EventType for outcome in Outcome]
+CUT_KINDS = [(type_, outcome) for type_, outcome in KINDS if outcome is Outcome.REFUSED or type_ not in WHOLE]
+
+
+@pytest.mark.parametrize(("type_", "outcome"), CUT_KINDS)
+def test_an_event_that_changes_nothing_has_its_texts_and_lists_cut(type_: EventType, outcome: Outcome) -> None:
+    values = dict.fromkeys(TEXTS, LONG) | dict.fromkeys(LISTS, (LONG,) * 200)
+    line = encode(event(type=type_, outcome=outcome, **values))
+    assert len(line) <= MOST_BYTES
+    found = json.loads(line)
+    for name in TEXTS:
+        assert len(found[name]) == (LONGEST_CLAIM if name in CLAIMS else LONGEST_TEXT)
+        assert found[name].endswith(CUT)
+    for name in LISTS:
+        assert [len(each) for each in found[name]] == [LONGEST_CLAIM] * LONGEST_LIST
+
+
+@pytest.mark.parametrize("type_", WHOLE)
+def test_a_successful_change_is_whole_but_for_what_the_client_calls_itself(type_: EventType) -> None:
+    values = dict.fromkeys(TEXTS, LONG) | {"renewers": ("User:" + "r" * 600,) * 200}
+    found = json.loads(encode(event(type=type_, outcome=Outcome.OK, **values)))
+    assert found["renewers"] == list(values["renewers"])
+    assert {name for name in TEXTS if found[name] != LONG} == CLAIMS
+
+
+def test_the_longest_acl_is_whole() -> None:
+    part = "\x01" * 32_767
+    found = json.loads(encode(event(type=EventType.ACL_CREATED, acl=part * 3, principal="User:admin")))
+    assert found["acl"] == part * 3
 
 
 @settings(deadline=None)
-@given(st.integers(1, 40), st.integers(0, 200))
-def test_a_line_has_a_length_that_every_topic_takes(texts: int, entries: int) -> None:
-    long = "\N{GRINNING FACE}" * 2000
-    names = [each.name for each in fields(AuditEvent) if str(each.type) == "str | None"][:texts]
-    line = encode(event(renewers=(long,) * entries, keys=(long,) * entries, **dict.fromkeys(names, long)))
-    assert len(line) <= MOST_BYTES
-    found = json.loads(line)
-    assert len(found["renewers"]) == min(entries, LONGEST_LIST)
-    for name in names:
-        assert len(found[name]) == LONGEST_TEXT
-        assert found[name].endswith(CUT)
+@given(st.sampled_from(KINDS), st.integers(0, 4000))
+def test_a_line_has_a_length_that_every_topic_takes(kind: tuple[EventType, Outcome], entries: int) -> None:
+    values = dict.fromkeys(TEXTS, LONG) | dict.fromkeys(LISTS, (LONG,) * entries)
+    assert len(encode(event(type=kind[0], outcome=kind[1], **values))) <= MOST_BYTES + 1

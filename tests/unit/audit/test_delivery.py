@@ -8,9 +8,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from kafka_dt.audit import EventType, Outcome
+from kafka_dt.audit.budgets import KINDS, Budget, Kind
 from kafka_dt.audit.delivery import BATCH_BYTES, Delivery, SinkFailed
 from tests.support.waiting import eventually
 
+CHANGE = Kind(EventType.ACL_CREATED, Outcome.OK)
+LOGIN = Kind(EventType.LOGIN, Outcome.OK)
+FAILED_LOGIN = Kind(EventType.LOGIN, Outcome.REFUSED)
+REFUSED_CHANGE = Kind(EventType.ACL_CREATED, Outcome.REFUSED)
 WITHIN_S = 10.0
 PLENTY = 64 * 1024 * 1024
 
@@ -68,7 +74,7 @@ def test_lines_come_in_order_and_together() -> None:
     sink = Held()
     delivery = started(sink)
     for line in numbered(1000):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     delivery.close(WITHIN_S)
     assert sink.lines == numbered(1000)
     assert len(sink.batches) < 1000
@@ -78,7 +84,7 @@ def test_lines_come_in_order_and_together() -> None:
 def test_lines_that_are_put_before_the_start_are_delivered() -> None:
     sink = Held()
     delivery = Delivery(sink, buffer_bytes=PLENTY)
-    delivery.put(b"early\n")
+    delivery.put(b"early\n", CHANGE)
     delivery.start()
     delivery.close(WITHIN_S)
     assert sink.lines == [b"early\n"]
@@ -89,7 +95,7 @@ def test_a_batch_has_a_bound() -> None:
     delivery = started(sink)
     line = b"x" * (BATCH_BYTES // 4) + b"\n"
     for _ in range(20):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     delivery.close(WITHIN_S)
     assert sink.lines == [line] * 20
     assert max(map(len, sink.batches)) <= 4
@@ -100,11 +106,11 @@ def test_what_has_no_room_is_counted_and_the_rest_arrives() -> None:
     sink.gate.clear()
     delivery = started(sink, buffer_bytes=100)
     for line in (b"0123456789" for _ in range(25)):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     assert delivery.lost == 15
     sink.gate.set()
     eventually(lambda: len(sink.lines) == 10, WITHIN_S)
-    delivery.put(b"0123456789")
+    delivery.put(b"0123456789", CHANGE)
     delivery.close(WITHIN_S)
     assert len(sink.lines) == 11
     assert delivery.lost == 15
@@ -114,10 +120,10 @@ def test_putting_waits_for_nobody() -> None:
     sink = Held()
     sink.gate.clear()
     delivery = started(sink)
-    delivery.put(b"first\n")
+    delivery.put(b"first\n", CHANGE)
     assert sink.waiting.wait(WITHIN_S)
     for line in numbered(10_000):
-        delivery.put(line)  # would hang here
+        delivery.put(line, CHANGE)  # would hang here
     sink.gate.set()
     delivery.close(WITHIN_S)
     assert len(sink.lines) == 10_001
@@ -129,7 +135,7 @@ def test_a_sink_that_fails_gets_the_same_lines_again_in_order(caplog: pytest.Log
     delivery = started(sink)
     with caplog.at_level(logging.INFO):
         for line in numbered(100):
-            delivery.put(line)
+            delivery.put(line, CHANGE)
         eventually(lambda: len(sink.batches) > 3, WITHIN_S)
         sink.failure = None
         eventually(lambda: len(sink.lines) == 100, WITHIN_S)
@@ -145,7 +151,7 @@ def test_lines_that_are_safe_although_the_batch_failed_are_not_sent_again() -> N
     sink.failure = SinkFailed("no answer", written=3)
     delivery = Delivery(sink, buffer_bytes=PLENTY, linger_seconds=0.001, retry_seconds=0.001)
     for line in numbered(10):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     delivery.start()
     delivery.close(WITHIN_S)
     # One attempt: it was closing by then, or three lines went with each.
@@ -157,7 +163,7 @@ def test_what_nobody_foresaw_does_not_end_the_thread(caplog: pytest.LogCaptureFi
     sink = Held()
     sink.failure = ZeroDivisionError("the detail")
     delivery = started(sink)
-    delivery.put(b"line\n")
+    delivery.put(b"line\n", CHANGE)
     eventually(lambda: "for a reason of our own" in caplog.text, WITHIN_S)
     sink.failure = None
     eventually(lambda: sink.lines == [b"line\n"], WITHIN_S)
@@ -170,7 +176,7 @@ def test_the_end_does_not_wait_for_a_sink_that_fails_and_counts_what_is_lost(cap
     sink.failure = SinkFailed("the broker is down")
     delivery = started(sink)
     for line in numbered(50):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     delivery.close(WITHIN_S)
     assert delivery.lost == 50
     assert sink.closed
@@ -181,7 +187,7 @@ def test_the_end_does_not_wait_for_a_sink_that_hangs(caplog: pytest.LogCaptureFi
     sink = Held()
     sink.gate.clear()
     delivery = started(sink)
-    delivery.put(b"line\n")
+    delivery.put(b"line\n", CHANGE)
     assert sink.waiting.wait(WITHIN_S)
     delivery.close(0.05)
     assert "did not take the last audit events in time" in caplog.text
@@ -195,10 +201,10 @@ def test_loss_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     delivery = Delivery(sink, buffer_bytes=4, monotonic=lambda: now[0], linger_seconds=0.001, retry_seconds=0.001)
     delivery.start()
     for line in numbered(10):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     eventually(lambda: "will not: 8 so far" in caplog.text, WITHIN_S)
     for line in numbered(10):
-        delivery.put(line)
+        delivery.put(line, CHANGE)
     batches = len(sink.batches)
     eventually(lambda: len(sink.batches) > batches + 5, WITHIN_S)
     assert caplog.text.count("so far") == 1
@@ -218,3 +224,62 @@ def test_a_sink_is_tended_when_it_says_so_though_nothing_comes() -> None:
 
 def test_closing_what_never_started_is_no_error() -> None:
     Delivery(Held(), buffer_bytes=PLENTY).close(WITHIN_S)
+
+
+@pytest.mark.parametrize("flood", [kind for kind in KINDS if kind.budget is not Budget.CHANGES], ids=str)
+def test_no_flood_displaces_a_successful_change(flood: Kind) -> None:
+    sink = Held()
+    sink.gate.clear()
+    delivery = started(sink, buffer_bytes=1000)
+    for _ in range(1000):
+        delivery.put(b"0123456789", flood)
+    for line in numbered(50):
+        delivery.put(line, CHANGE)
+    sink.gate.set()
+    delivery.close(WITHIN_S)
+    assert set(numbered(50)) <= set(sink.lines)
+    assert set(delivery.lost_by_kind()) == {flood}
+
+
+def test_no_flood_of_refusals_displaces_a_login() -> None:
+    sink = Held()
+    sink.gate.clear()
+    delivery = started(sink, buffer_bytes=1000)
+    for kind in (FAILED_LOGIN, REFUSED_CHANGE):
+        for _ in range(1000):
+            delivery.put(b"0123456789", kind)
+    for line in numbered(50):
+        delivery.put(line, LOGIN)
+    sink.gate.set()
+    delivery.close(WITHIN_S)
+    assert set(numbered(50)) <= set(sink.lines)
+    assert set(delivery.lost_by_kind()) == {FAILED_LOGIN, REFUSED_CHANGE}
+
+
+def test_all_kinds_together_keep_within_the_buffer() -> None:
+    delivery = Delivery(Held(), buffer_bytes=1000)
+    for _ in range(200):
+        for kind in KINDS:
+            delivery.put(b"0123456789", kind)
+    assert len(KINDS) * 200 - delivery.lost == 100
+
+
+def test_a_line_that_is_longer_than_the_share_of_its_kind_is_taken_when_nothing_else_waits() -> None:
+    delivery = Delivery(Held(), buffer_bytes=100)
+    delivery.put(b"x" * 60, FAILED_LOGIN)
+    assert delivery.lost == 0
+    delivery.put(b"x", FAILED_LOGIN)
+    assert delivery.lost == 1
+
+
+def test_what_was_lost_is_told_by_kind(caplog: pytest.LogCaptureFixture) -> None:
+    sink = Held()
+    sink.failure = SinkFailed("full")
+    delivery = Delivery(sink, buffer_bytes=100, linger_seconds=0.001, retry_seconds=0.001)
+    for kind, count in ((FAILED_LOGIN, 30), (REFUSED_CHANGE, 7), (CHANGE, 2)):
+        for _ in range(count):
+            delivery.put(b"0123456789", kind)
+    delivery.start()
+    delivery.close(WITHIN_S)
+    assert delivery.lost == 39
+    assert "39 so far (30 login refused, 2 acl_created ok, 7 acl_created refused)" in caplog.text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import EventType
+from kafka_dt.audit.encoding import LONGEST_LIST, encode
 from kafka_dt.audit.recorder import Origin
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.security.acl_cache import AclCache
@@ -17,15 +19,23 @@ from kafka_dt.security.acl_manager import AclManager
 from kafka_dt.security.acls import AclOperation, ResourceType
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.audited_acls import acl_text, filter_text
-from kafka_dt.server.audited_requests import _APIS, AuditedRequests, AuditedTokens, record_keys, record_removed
+from kafka_dt.server.audited_requests import (
+    _APIS,
+    EVENTS_IN_A_ROW,
+    AuditedRequests,
+    AuditedTokens,
+    record_keys,
+    record_removed,
+)
 from kafka_dt.server.handlers import Handler, RequestContext, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
-from kafka_dt.tokens import Keyring, Principal, SecretKey
+from kafka_dt.server.refused_entries import SHOWN
+from kafka_dt.tokens import DelegationToken, Keyring, Principal, SecretKey
 from protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type
 from protocol.times import to_duration
 from tests.support.audit import Event, RecordedEvents
-from tests.support.authorization import ADMIN, MemoryAclStore, acl
+from tests.support.authorization import ADMIN, MemoryAclStore, acl, authorizer
 from tests.support.token_nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node
 from tests.unit.server.test_token_handlers import OWNERLESS
 
@@ -80,7 +90,7 @@ class Server:
         )
 
     def audited(self, handler: Handler) -> Handler:
-        tokens = AuditedTokens(self.node.cache.get, self.node.cache.by_hmac, self.node.manager.catch_up)
+        tokens = AuditedTokens(self.node.cache.get, self.node.cache.by_hmac)
         return AuditedRequests(handler, self.log.recorder, tokens)
 
     async def ask(self, principal: Principal, api: ApiKey, version: int | None = None, **values: Any) -> Any:
@@ -281,14 +291,86 @@ async def test_changes_of_acls_that_are_refused(server: Server) -> None:
     anybody = "ANY Any of ANY Any:(any) to (any) from (any)"
     assert server.told(MALLORY) == [
         {"type": "acl_created", "outcome": "refused", "reason": reason, "acl": RULE_TEXT},
-        {"type": "acl_deleted", "outcome": "refused", "reason": reason, "acl": anybody},
         {
             "type": "acl_deleted",
             "outcome": "refused",
             "reason": reason,
-            "acl": anybody.replace("to (any)", "to User:x"),
+            "acl": anybody,
+            "count": 2,
+            "entries": [anybody, anybody.replace("to (any)", "to User:x")],
         },
     ]
+
+
+def creations(names: Iterable[str], principal: str = "User:bob") -> tuple[Any, ...]:
+    element = element_type(APIS[CREATE_ACLS].request[3], "creations")
+    values = CREATION | {"principal": principal}
+    return tuple(build(element, **(values | {"resource_name": each}), resource_pattern_type=3) for each in names)
+
+
+async def test_a_refused_request_of_thousands_of_entries_is_one_small_event(server: Server) -> None:
+    names = [f"{number}-{'🐘' * 4_000}" for number in range(5_000)]
+    await server.ask(MALLORY, CREATE_ACLS, creations=creations(names, "User:" + "🐘" * 4_000))
+    (event,) = server.log.events
+    assert len(encode(event)) < 32 * 1024
+    assert (event.count, len(event.entries or ())) == (5_000, SHOWN)
+    assert event.acl == event.entries[0] if event.entries else False
+
+
+async def test_entries_that_are_refused_for_different_reasons_are_an_event_for_each(server: Server) -> None:
+    server.acls.connected = False
+    names = ["a/b", "User:x", "", "User:y", "c/d"]
+    await server.ask(ADMIN, CREATE_ACLS, creations=creations(names))
+    assert [(event["reason"], event["count"]) for event in server.told(ADMIN)] == [
+        ("INVALID_REQUEST", 3),
+        ("REQUEST_TIMED_OUT", 2),
+    ]
+
+
+async def test_each_acl_of_a_request_that_was_created_is_an_event_with_its_whole_text(server: Server) -> None:
+    names = [f"{number}-{'r' * 2_000}" for number in range(EVENTS_IN_A_ROW * 3)]
+    await server.ask(ADMIN, CREATE_ACLS, creations=creations([*names, "a/b"], "User:" + "p" * 2_000))
+    *created, refused = server.told(ADMIN)
+    assert (refused["outcome"], refused["acl"].count("'a/b'")) == ("refused", 1)
+    principal = "p" * 2_000
+    assert [event["acl"] for event in created] == [
+        f"ALLOW CreateTokens of LITERAL User:{name!r} to User:{principal} from *" for name in names
+    ]
+
+
+async def test_the_renewers_of_a_refused_creation_are_not_all_told(server: Server) -> None:
+    renewers = [Principal.user(f"{number}" + "r" * 2_000) for number in range(5_000)]
+    await server.create(MALLORY, *renewers, owner_principal_type="User", owner_principal_name="alice")
+    (event,) = server.log.events
+    assert len(encode(event)) < 32 * 1024
+    assert (event.count, len(event.renewers or ())) == (5_000, LONGEST_LIST)
+
+
+@pytest.mark.parametrize(("api", "period"), [(RENEW, "renew_period"), (EXPIRE, "expiry_time_period")])
+async def test_for_a_request_that_is_refused_nothing_is_looked_up_before_and_zookeeper_is_not_asked(
+    server: Server, api: ApiKey, period: str
+) -> None:
+    created = await server.create(ALICE, BOB)
+    server.told()
+    done: list[str] = []
+    node = server.node
+
+    def by_hmac(hmac: bytes) -> DelegationToken | None:
+        done.append("looked up")
+        return node.cache.by_hmac(hmac)
+
+    async def refusing(context: RequestContext, body: Any) -> Any:
+        done.append("handled")
+        return await TokenHandlers(node.manager, authorizer()).handlers()[api](replace(context, token_login=True), body)
+
+    asked = node.store.catch_ups
+    server.handler = AuditedRequests(refusing, server.log.recorder, AuditedTokens(node.cache.get, by_hmac))
+    for hmac in (created.hmac, b"x" * 64):
+        values: dict[str, Any] = {"hmac": hmac, period: to_duration(-1)}
+        await server.ask(MALLORY, api, **values)
+    assert done == ["handled", "looked up"] * 2
+    assert node.store.catch_ups == asked
+    assert [event.get("token_id") for event in server.told(MALLORY)] == [created.token_id, None]
 
 
 def test_a_filter_names_what_it_names() -> None:
