@@ -95,6 +95,8 @@ class Ingest:
             IngestFailed: Spark could not do it.
         """
         storage = self._table.storage(self._spark)
+        if not storage.exists():
+            storage.make_root()
         lock = storage.lock()
         try:
             for each in (EVENTS, QUARANTINE, JOURNAL):

@@ -11,13 +11,17 @@ The Kafka source of Spark is no part of pyspark. With `kafka=True` it comes from
 in `conf`, or is resolved from Maven Central, once: afterwards it is in the cache of Ivy (`spark.jars.ivy`) and no
 network is needed. A mirror or a proxy is an Ivy settings file in `spark.jars.ivySettings`.
 
+Files and directories that Spark makes are for their owner alone: they tell who has which token where. A setting,
+`spark.hadoop.fs.permissions.umask-mode`, opens them to a group.
+
 Where executors are other processes they are given this package as a file, so that what the driver's code is, theirs is
 too. What it imports (see `pyproject.toml`) has to be installed there for jobs that run Python on executors: generate,
 seal, verify and the like; ingest and report run none there.
 
 Limits: a process has one Spark at a time; where one runs already, that one is used, and left running.
 
-Source: Spark 4.0, "Submitting Applications", "Python Package Management".
+Source: Spark 4.0, "Submitting Applications", "Python Package Management"; umask(2); Hadoop's
+`fs.permissions.umask-mode`.
 """
 
 from __future__ import annotations
@@ -46,6 +50,9 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local[*]"
 KAFKA_PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+UMASK: Final = "spark.hadoop.fs.permissions.umask-mode"
+PRIVATE: Final = "077"
+"""The umask of what Spark makes, unless a setting says otherwise."""
 TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 _ARTIFACTS: Final = "artifacts"
@@ -115,7 +122,9 @@ def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        # The JVM takes it over. Hadoop's own covers files of every file system, but no local directories.
+        with _umask(settings.get(UMASK, PRIVATE)):
+            spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SparkNotStarted(f"its JVM ended at once; {_NEEDED}") from error
     except Py4JJavaError as error:
@@ -124,6 +133,29 @@ def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *
     if not runs_here(spark):
         _ship(spark, scratch)
     return spark
+
+
+def umask(spark: SparkSession) -> int:
+    """Return the umask of what a session makes; `PRIVATE` where no setting says so, also on a cluster."""
+    return _octal(spark.sparkContext.getConf().get(UMASK) or PRIVATE)
+
+
+def _octal(text: str) -> int:
+    """Read an umask; Hadoop takes symbols as well, which count as the strictest here."""
+    try:
+        return int(text, 8) & 0o777
+    except ValueError:
+        return int(PRIVATE, 8)
+
+
+@contextmanager
+def _umask(text: str) -> Iterator[None]:
+    """Start processes with an umask for a block."""
+    before = os.umask(_octal(text))
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> dict[str, str]:
@@ -138,6 +170,7 @@ def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         TIME_ZONE: "UTC",
+        UMASK: PRIVATE,
         # A record of the line that made each column doubles what it costs to make one.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from kafka_dt.pipeline.errors import TableBroken, TableInUse
+from kafka_dt.pipeline.session import umask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,6 +60,7 @@ class Storage:
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark = spark
         context: Any = spark.sparkContext
         self._jvm: Any = context._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
         path = self._jvm.org.apache.hadoop.fs.Path(root)
@@ -90,6 +92,15 @@ class Storage:
     def make_directory(self, name: str) -> None:
         """Make a directory and those above it."""
         self._files.mkdirs(self._path(name))
+
+    def make_root(self) -> None:
+        """Make the root for its owner alone, or as the session's umask says; one that is there gets the same mode.
+
+        It keeps others out of all that is in it, whatever the umask of executors on other machines.
+        """
+        self._files.mkdirs(self._root)
+        mode = f"{0o777 & ~umask(self._spark):o}"
+        self._files.setPermission(self._root, self._jvm.org.apache.hadoop.fs.permission.FsPermission(mode))
 
     def rename(self, name: str, new_name: str) -> None:
         """Give a file another name, in one step; it is no error if that has been done already.

@@ -4,7 +4,8 @@
     made.page    # /reports/today/report.html
 
 The page comes last; an earlier one stays until then. Page and JSON are written on the driver's machine, each whole or
-not at all, and readable for their owner only: they tell who has which token where. The Parquet output may be elsewhere.
+not at all, and for their owner only: they tell who has which token where. So is the Parquet output, which may be
+elsewhere.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def report(
     """
     to = to.resolve()
     output = output_uri(parquet, to, here=runs_here(spark))
-    to.mkdir(parents=True, exist_ok=True)
+    to.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         events, quarantined = table.events(spark), _quarantined(spark, table)
         store = Store(spark, output)

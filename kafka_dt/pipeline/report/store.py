@@ -71,6 +71,8 @@ class Store:
         if not self._storage.exists(_MARK):
             if taken := [name.value for name in Output if self._storage.exists(name)]:
                 raise OutputTaken(self.root, taken)
+            if not self._storage.exists():
+                self._storage.make_root()
             self._storage.write_document(_MARK, {"made_by": "kafka-dt pipeline report"})
         for name in (_WORK, *Output):
             self._storage.delete(name)

@@ -70,6 +70,14 @@ def test_instants_are_in_files_as_all_tools_know_them(ingests: Ingests) -> None:
     assert statistics.min.timestamp() * 1000 == NOON_MS
 
 
+def test_all_of_a_table_is_for_its_owner_alone(ingests: Ingests) -> None:
+    ingests.add(events(1), b"not json")
+    ingests.run()
+    made = [ingests.path, *ingests.path.rglob("*")]
+    assert {"_lock", "_checkpoints", "events", "quarantine"} <= {path.name for path in made}
+    assert [str(path) for path in made if path.stat().st_mode & 0o077] == []
+
+
 def test_open_files_are_left_alone_and_those_of_folders_are_read(ingests: Ingests) -> None:
     (ingests.source / "audit-9.jsonl.open").write_text("{")
     ingests.add(first := events(1))

@@ -222,6 +222,12 @@ def test_the_page_is_one_file_for_its_owner_that_names_nothing_as_markup(made: M
     assert "&lt;img src=x onerror=alert(1)&gt;\\u202e&lt;/script&gt;" in text
 
 
+def test_all_that_a_report_writes_is_for_its_owner_alone(made: Made) -> None:
+    written = [made.to / "parquet", *(made.to / "parquet").rglob("*"), made.to / "report.html", made.to / "report.json"]
+    assert any(path.name.endswith(".crc") for path in written)
+    assert [str(path) for path in written if path.stat().st_mode & 0o077] == []
+
+
 def test_an_owner_that_nobody_knows_is_one_line(made: Made, tmp_path: Path) -> None:
     result = run(made.table, tmp_path, "--at", "2026-03-02T02:00:00Z", "--owner", "User:nobody")
     assert result.exit_code == 1

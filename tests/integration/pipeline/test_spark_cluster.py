@@ -39,6 +39,8 @@ def test_ingest_and_report_run_unchanged_on_a_cluster(cluster: SparkCluster, tmp
     report = tmp_path / "report"
     parquet = tmp_path / "parquet"
     cluster.submit(program, "report", "--table", str(table), "--to", str(report), "--parquet", parquet.as_uri())
+    # Executors have an umask of their own; the directories above keep others out.
+    assert [path.stat().st_mode & 0o777 for path in (table, parquet, report)] == [0o700] * 3
     assert json.loads((report / "report.json").read_text())["events"] == 3
     assert "<html" in (report / "report.html").read_text()
     assert list(parquet.rglob("*.parquet"))

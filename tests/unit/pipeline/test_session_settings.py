@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,24 @@ def test_where_spark_cannot_make_its_directory_it_says_so(tmp_path: Path, monkey
 )
 def test_executors_are_threads_of_a_local_master_alone(master: str, *, local: bool) -> None:
     assert session.is_local(master) is local
+
+
+@pytest.mark.usefixtures("java_home")
+def test_what_spark_makes_is_for_its_owner_alone_unless_a_setting_opens_it(tmp_path: Path) -> None:
+    assert settings(tmp_path)[session.UMASK] == "077"
+    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, kafka=False)
+    assert given[session.UMASK] == "027"
+
+
+@pytest.mark.parametrize(("text", "mode"), [("077", 0o700), ("027", 0o750), ("022", 0o755), ("u=rwx,g=,o=", 0o700)])
+def test_the_jvm_is_started_with_hadoops_umask_and_this_process_keeps_its_own(
+    tmp_path: Path, text: str, mode: int
+) -> None:
+    before = os.umask(0o022)
+    try:
+        with session._umask(text):
+            (tmp_path / "made").mkdir()
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == mode
