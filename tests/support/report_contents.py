@@ -70,6 +70,7 @@ def contents() -> Contents:
         generated_at=AT,
         table="/data/audit",
         blast=_blast(),
+        silences=((AT - timedelta(days=20), AT - timedelta(days=16)),),
     )
 
 

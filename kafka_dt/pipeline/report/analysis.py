@@ -143,6 +143,7 @@ class Analysis:
             lines=settings.lines,
             thresholds={name: str(value) for name, value in asdict(settings.thresholds).items()},
             blast=reached,
+            silences=counted.silences(),
             table=table,
             generated_at=now,
         )

@@ -116,6 +116,10 @@ class Counted:
         refused = [row for row in self._rows if row["outcome"] == Outcome.REFUSED]
         return self._over_time(refused, lambda row: row["reason"] or _NOT_SAID)
 
+    def silences(self) -> tuple[tuple[datetime, datetime], ...]:
+        """Find the times between events, in whole steps, that have none."""
+        return self._timeline.silences({row["number"] for row in self._rows})
+
     def _over_time(self, rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> Series:
         length = self._timeline.steps
         values: dict[str, list[int]] = {}

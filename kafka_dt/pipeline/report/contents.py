@@ -192,6 +192,8 @@ class Contents:
     table: str
     """Where the events are, for the commands that are suggested."""
     blast: Blast | None = None
+    silences: tuple[tuple[datetime, datetime], ...] = ()
+    """The times without any event, steps of the plots at least; audit events of them may be missing."""
 
     @property
     def finding_total(self) -> int:

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import Column
 
 MOST_STEPS: Final = 200
@@ -50,6 +53,13 @@ class Timeline:
     def instants(self) -> list[datetime]:
         """All instants, the first and the last included."""
         return [self.start + self.step * number for number in range(self.steps + 1)]
+
+    def silences(self, heard: Iterable[int]) -> tuple[tuple[datetime, datetime], ...]:
+        """Give the times between steps, from one instant to another, given the numbers of the steps with events."""
+        numbers, instants = sorted(heard), self.instants
+        return tuple(
+            (instants[last + 1], instants[nearest]) for last, nearest in pairwise(numbers) if nearest > last + 1
+        )
 
     def step_of(self, instant: Column) -> Column:
         """Give the number of the step in which an instant is; 0 is the first one."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from kafka_dt.pipeline.report.contents import Listing, Series
 from kafka_dt.pipeline.report.page import html
 from tests.interop.conftest import unavailable
 from tests.support.browser import Browser, BrowserMissing, Page, find_browser
-from tests.support.report_contents import contents, empty
+from tests.support.report_contents import AT, contents, empty
 from tests.support.waiting import eventually
 
 WIDTHS = (1400, 900, 390)
 DRAWN = "document.documentElement.dataset.drawn || null"
 PLOTS = "document.querySelectorAll('.plot .main-svg').length > 0 && document.querySelectorAll('.plot').length"
+COUNTS = "#plot-never-used .xtick text, #plot-alive-owner .ytick text"
+TICKS = f"[...document.querySelectorAll('{COUNTS}')].map((each) => each.textContent)"
+AREA = "document.querySelector('#plot-alive-owner .scatterlayer .js-line').getAttribute('d')"
 TEXT_COLOUR = "getComputedStyle(document.querySelector('.plot .xtick text')).fill"
 
 
@@ -48,6 +55,22 @@ def test_the_page_draws_all_its_plots_and_fits_any_width(browser: Browser, path:
     assert page.complaints == []
     assert page.value(DRAWN) == str(page.value(PLOTS))
     assert page.value("document.documentElement.scrollWidth") <= width
+
+
+def test_what_is_counted_has_ticks_at_whole_numbers_only(browser: Browser, tmp_path: Path) -> None:
+    few = Listing(3, (), (("User:alice", 2), ("User:bob", 1)))
+    series = Series((AT - timedelta(days=2), AT), {"User:alice": (1, 2)})
+    path = tmp_path / "few.html"
+    path.write_text(html(replace(contents(), never_used=few, alive={"owner": series})), encoding="utf-8")
+    assert opened(browser, path).value(TICKS) == ["0", "1", "2", "0", "1", "2"]
+
+
+def test_living_tokens_are_drawn_as_steps_and_times_without_events_are_covered(browser: Browser, path: Path) -> None:
+    page = opened(browser, path)
+    corners = [command[0] for command in re.findall("[MLHVC][^MLHVC]*", page.value(AREA))]
+    assert set(corners) == {"M", "H", "V"}
+    assert page.value("document.querySelectorAll('#plot-alive-owner .shapelayer path').length") == 1
+    assert "the table has no events" in page.value("document.body.innerText")
 
 
 def test_it_asks_for_nothing_but_itself(browser: Browser, path: Path) -> None:

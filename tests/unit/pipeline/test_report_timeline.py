@@ -38,3 +38,10 @@ def test_a_day_has_hours_and_a_month_quarters_of_days() -> None:
 
 def test_one_instant_is_a_step_as_well() -> None:
     assert Timeline.over(BEGIN, BEGIN).steps == 1
+
+
+def test_silences_are_the_steps_between_those_with_events() -> None:
+    hours = [datetime(2026, 3, 1, hour, tzinfo=UTC) for hour in range(24)]
+    timeline = Timeline.over(hours[0], hours[20])
+    assert timeline.silences([9, 2, 3, 5]) == ((hours[4], hours[5]), (hours[6], hours[9]))
+    assert timeline.silences([4]) == timeline.silences([]) == ()

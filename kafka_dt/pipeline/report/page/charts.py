@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#B8A900", "#8C8C8C")
 """The last one is for all others."""
 _EXPOSED, _TO_LOOK_AT, _ENDED = "exposed", "to be looked at", "tokens that have ended"
+_SILENT: Final = "rgba(128,128,128,0.45)"
 _LONGEST_LABEL: Final = 40
+_MOST_TICKS: Final = 6
 _BAR_PX: Final = 34
 
 
@@ -39,7 +41,7 @@ def figures(contents: Contents) -> dict[str, dict[str, Any]]:
     """Make the plots that have anything to show, by the id of their place in the page."""
     made: dict[str, go.Figure | None] = {
         "theft": _theft(contents.findings),
-        **{f"alive-{role}": _areas(series, "tokens") for role, series in contents.alive.items()},
+        **{f"alive-{role}": _areas(series, contents) for role, series in contents.alive.items()},
         "expiring": _owners(contents.expiring),
         "never-used": _owners(contents.never_used),
         "past-half": _owners(contents.past_half),
@@ -62,8 +64,9 @@ def label(text: str) -> str:
     return html.escape(cut, quote=False)
 
 
-def _areas(series: Series, unit: str) -> go.Figure | None:
-    instants = _plain(series.instants)
+def _areas(series: Series, contents: Contents) -> go.Figure | None:
+    """Draw numbers that hold until the next one; nothing is drawn before the first event or after the last instant."""
+    instants = _plain([min(max(instant, contents.since), contents.at) for instant in series.instants])
     return _figure(
         [
             go.Scatter(
@@ -72,15 +75,22 @@ def _areas(series: Series, unit: str) -> go.Figure | None:
                 name=label(name),
                 stackgroup="all",
                 mode="lines",
-                line={"width": 1, "color": _colour(name, position)},
+                line={"width": 1, "color": _colour(name, position), "shape": "hv"},
                 hovertemplate="%{y:,}",
             )
             for position, (name, values) in enumerate(series.values.items())
             if any(values)
         ],
-        yaxis_title=unit,
+        yaxis={"title": "tokens", **_whole(_highest(series))},
+        shapes=[_silence(*_plain(each)) for each in contents.silences],
         hovermode="x unified",
     )
+
+
+def _silence(start: str, end: str) -> dict[str, Any]:
+    """Cover a time without events: numbers of then are not known, those before it only hold on."""
+    place = {"type": "rect", "xref": "x", "yref": "paper", "x0": start, "x1": end, "y0": 0, "y1": 1, "layer": "above"}
+    return {**place, "line": {"width": 0}, "fillcolor": _SILENT}
 
 
 def _bars(series: Series, unit: str) -> go.Figure | None:
@@ -97,7 +107,7 @@ def _bars(series: Series, unit: str) -> go.Figure | None:
             for position, (name, values) in enumerate(series.values.items())
             if any(values)
         ],
-        yaxis_title=unit,
+        yaxis={"title": unit, **_whole(_highest(series))},
         barmode="stack",
         bargap=0.05,
         hovermode="x unified",
@@ -122,9 +132,8 @@ def _owners(listing: Listing) -> go.Figure | None:
         hovertemplate="%{customdata}: %{x:,}<extra></extra>",
     )
     axis = {"tickvals": places, "ticktext": [owner for owner, _ in owners], "autorange": "reversed"}
-    return _figure(
-        [bars], yaxis=axis, xaxis={"title": "tokens", "tickformat": ",d"}, height=90 + _BAR_PX * len(owners), bargap=0.3
-    )
+    counts = {"title": "tokens", **_whole(max(count for _, count in owners))}
+    return _figure([bars], yaxis=axis, xaxis=counts, height=90 + _BAR_PX * len(owners), bargap=0.3)
 
 
 def _theft(findings: Sequence[Finding]) -> go.Figure | None:
@@ -175,7 +184,9 @@ def _steps(blast: Blast | None) -> go.Figure | None:
                 )
             )
     axis = {"categoryorder": "array", "categoryarray": list(places)}
-    return _figure(traces, barmode="stack", xaxis=axis, showlegend=True, legend={"orientation": "h", "y": 1.15})
+    highest = max(sum(counted[place] for counted in numbers.values()) for place in places) if places else 0
+    legend = {"orientation": "h", "y": 1.15}
+    return _figure(traces, barmode="stack", xaxis=axis, yaxis=_whole(highest), showlegend=True, legend=legend)
 
 
 def _figure(traces: Sequence[Any], **layout: Any) -> go.Figure | None:
@@ -193,6 +204,20 @@ def _figure(traces: Sequence[Any], **layout: Any) -> go.Figure | None:
     figure.update_xaxes(automargin=True)
     figure.update_yaxes(automargin=True)
     return figure
+
+
+def _highest(series: Series) -> int:
+    """Return the highest stack of all instants."""
+    return max((sum(column) for column in zip(*series.values.values(), strict=True)), default=0)
+
+
+def _whole(highest: int) -> dict[str, Any]:
+    """Give an axis of things that are counted: whole numbers, at most `_MOST_TICKS` apart from 0."""
+    size = 1
+    while highest > _MOST_TICKS * size * 5:
+        size *= 10
+    step = next(size * digit for digit in (1, 2, 5) if highest <= _MOST_TICKS * size * digit)
+    return {"tickvals": list(range(0, highest + step, step)), "tickformat": ",d"}
 
 
 def _colour(name: str, position: int) -> str:
