@@ -53,11 +53,12 @@ bench: $(READY) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 
 kerberos: $(READY) ## Add the extra for Kerberos to .venv (needs a C compiler and Kerberos' headers: libkrb5-dev)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-kerberos.lock
 
-lint: $(READY) ## Style, types and import directions of the whole tree
+lint: $(READY) ## Style, types and import directions of the whole tree; known vulnerabilities of locked packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m checks.dependencies
 
 format: $(READY) ## Let ruff lay out the code
 	$(BIN)/ruff format .

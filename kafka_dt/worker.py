@@ -17,6 +17,7 @@ from typing import Any
 from kafka_dt import app
 from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError, from_properties
+from kafka_dt.core_dumps import forbid_core_dumps
 from kafka_dt.log import set_up_logging
 from kafka_dt.security.acl_store import AclStoreUnavailable
 from kafka_dt.security.revocations import Board
@@ -69,6 +70,7 @@ async def work(brief: dict[str, Any]) -> None:
 
 def main() -> int:
     """Run a worker; returns its exit status."""
+    forbid_core_dumps()  # before the brief, which has the keys
     brief = json.loads(sys.stdin.readline())
     set_up_logging(f"worker {brief['number']}", brief["log_level"])
     _allow_many_connections()

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka_dt.core_dumps import forbid_core_dumps
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -62,3 +64,4 @@ class LazyGroup(click.Group):
 @click.version_option(version("kafka-dt"), prog_name="kafka-dt")
 def main() -> None:
     """Serve, create and manage delegation tokens for Apache Kafka (KIP-48)."""
+    forbid_core_dumps()

@@ -21,6 +21,7 @@ async def test_no_secret_key_no_password_and_no_hmac_is_left_anywhere(zookeeper_
     secrets = {SECRET_KEY, *USERS.values(), MISTYPED}
     with Node(tmp_path, node_properties(zookeeper_connect)) as node:
         seen = command_lines([_pid(node), *node.workers()])
+        assert {_core_file_limit(pid) for pid in (_pid(node), *node.workers())} <= {"0", "1"}
         async with (
             node.client() as alice,
             node.client("bob") as bob,
@@ -62,6 +63,11 @@ async def test_no_secret_key_no_password_and_no_hmac_is_left_anywhere(zookeeper_
 def _pid(node: Node) -> int:
     assert node.process.pid is not None
     return node.process.pid
+
+
+def _core_file_limit(pid: int) -> str:
+    limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    return next(line for line in limits if line.startswith("Max core file size")).split()[-2]
 
 
 def _znodes(connect: str) -> Iterator[str]:
