@@ -63,7 +63,10 @@ from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.repeated import Repeated
+from kafka_dt.server.request_memory import RequestMemory, request_buffer_bytes
 from kafka_dt.server.sessions import Sessions
+from kafka_dt.server.turns import NodeTurn
 from kafka_dt.server.workers import Supervisor
 from kafka_dt.tokens import (
     ANONYMOUS,
@@ -135,11 +138,12 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     Authorizer.from_settings(settings, AclCache())
     zookeeper_settings(settings)
     Admission.from_settings(settings)
+    request_buffer_bytes(settings)
     _gateway(settings, made)
     if (audit := audit_settings(settings)) is not None:
         AuditTrail.check(audit)
     workers = _workers(settings)
-    with tempfile.TemporaryFile() as board, Derivations.memory() as derivations:
+    with tempfile.TemporaryFile() as board, Derivations.memory() as derivations, NodeTurn.file() as turn:
         board.truncate(board_bytes(workers))
         supervisor = Supervisor(
             command=WORKER_COMMAND,
@@ -147,12 +151,13 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
                 "properties": dict(loaded.properties),
                 "board": board.fileno(),
                 "derivations": derivations.fileno(),
+                "turn": turn.fileno(),
                 "log_level": log_level,
                 "node": secrets.token_hex(8),
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
-            inherited=[board.fileno(), derivations.fileno()],
+            inherited=[board.fileno(), derivations.fileno(), turn.fileno()],
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
         )
@@ -167,6 +172,7 @@ class Node:
         ports: the port of each listener, by name.
         board: where the workers of the node count revocations.
         derivations: where they share what opens sealed tokens.
+        turn: to hold more of a request than a worker's share of the memory for requests.
         number: which worker this is; the first one does what once a node is enough.
         node: what the workers of this node have in common, and those of no other node.
     """
@@ -178,6 +184,7 @@ class Node:
         ports: Mapping[str, int],
         board: Board,
         derivations: Derivations,
+        turn: NodeTurn,
         number: int,
         node: str,
     ) -> None:
@@ -229,6 +236,13 @@ class Node:
         self._revocations = Revocations(board, self._tokens.catch_up)
         self._cache.on_change(self._revocations.token_changed)
         self._admission = Admission.from_settings(settings)
+        self._memory = RequestMemory(
+            request_buffer_bytes(settings) // _workers(settings),
+            settings.request_receive_timeout_ms / 1000,
+            time.monotonic,
+            turn,
+        )
+        self._memory_sweep = Repeated(self._memory.sweep_seconds, self._memory.sweep)
         self._gss_executor = ThreadPoolExecutor(thread_name_prefix="gssapi")
         self._kerberos = _kerberos(self._listeners, self._gss_executor)
         self._bearer = {
@@ -272,6 +286,7 @@ class Node:
         if self._audit is not None:
             tokens = AuditedTokens(self._cache.get, self._cache.by_hmac)
             handler = AuditedRequests(handler, self._audit.recorder, tokens)
+        self._memory_sweep.start()
         for listener in self._listeners:
             await self._open_listener(listener, handler, subjects)
         if self._gateway is not None:
@@ -292,6 +307,7 @@ class Node:
         if self._gateway is not None:
             self._gateway.close_ports()
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        self._memory_sweep.stop()
         if self._gateway is not None:
             await self._gateway.close()
         await asyncio.gather(*(bearer.close() for bearer in self._bearer.values()))
@@ -345,6 +361,7 @@ class Node:
             opened=opened.opened,
             closed=opened.closed,
             deadlines=opened.deadlines,
+            memory=self._memory,
             recorder=self._audit.recorder if self._audit else None,
         )
 

@@ -22,6 +22,7 @@ from kafka_dt.log import set_up_logging
 from kafka_dt.security.acl_store import AclStoreUnavailable
 from kafka_dt.security.revocations import Board
 from kafka_dt.server.heartbeats import beat
+from kafka_dt.server.turns import NodeTurn
 from kafka_dt.server.workers import READY
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.derivations import Derivations
@@ -33,7 +34,7 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `board` and `derivations` (file descriptors),
+        brief: as the supervisor writes it: `properties`, `ports`, `board`, `derivations` and `turn` (file descriptors),
             `log_level`, `node` (what all workers of this node are told, and nobody else), `number` and `beat_seconds`.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
@@ -51,6 +52,7 @@ async def work(brief: dict[str, Any]) -> None:
         ports=brief["ports"],
         board=Board.shared(brief["board"], brief["number"]),
         derivations=Derivations.shared(brief["derivations"]),
+        turn=NodeTurn(brief["turn"]),
         number=brief["number"],
         node=brief["node"],
     )

@@ -153,6 +153,11 @@ class ServerConnection:
         return self._frames.buffered
 
     @property
+    def frames_given(self) -> int:
+        """How many frames have been taken out of what was received, whether or not they became events."""
+        return self._frames.given
+
+    @property
     def awaits_answer(self) -> bool:
         """Whether the caller has an event that it has not answered."""
         return self._awaits_answer
@@ -186,6 +191,10 @@ class ServerConnection:
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the peer; call `next_event` next, unless an answer is owed."""
         self._frames.receive_data(data)
+
+    def discard(self) -> None:
+        """Forget what has been received, once the connection is lost."""
+        self._frames.discard()
 
     def receive_eof(self) -> None:
         """Note that the peer will send no more; what it sent is still served."""

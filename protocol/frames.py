@@ -40,6 +40,8 @@ class FrameSplitter:
 
     max_bytes: int
     """May be changed at any time; applies to the frames whose length is read from then on."""
+    given: int = 0
+    """How many frames have been given."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -74,6 +76,7 @@ class FrameSplitter:
                 and 0 <= _LENGTH.unpack_from(whole)[0] == len(whole) - _LENGTH.size <= self.max_bytes
             ):
                 self._whole = b""
+                self.given += 1
                 return whole[_LENGTH.size :]
             self._join()
         data = self._data
@@ -89,7 +92,13 @@ class FrameSplitter:
         # A bytearray forgets its beginning without moving the rest.
         del data[:end]
         self._length = None
+        self.given += 1
         return content
+
+    def discard(self) -> None:
+        """Forget what has arrived; the stream is of no more use."""
+        self._whole = b""
+        self._data = bytearray()
 
     def _join(self) -> None:
         self._data += self._whole

@@ -64,13 +64,17 @@ class RequestStream:
         max_bytes: the longest content of a frame that is taken.
     """
 
-    __slots__ = ("_chunks", "_left", "_needed", "_usual", "max_bytes")
+    __slots__ = ("_chunks", "_left", "_needed", "_usual", "given", "max_bytes")
 
     max_bytes: int
     """May be changed at any time; applies to the frames that begin from then on."""
 
+    given: int
+    """How many frames have been begun; not to be changed by others."""
+
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self.given = 0
         self._chunks = Chunks()
         self._left = 0
         self._needed = 0
@@ -119,6 +123,7 @@ class RequestStream:
                 return None
             answered = acks != 0
         self._left = end
+        self.given += 1
         return RequestStart(api_key, api_version, correlation_id, answered)
 
     def next_length(self) -> int | None:
@@ -139,6 +144,7 @@ class RequestStream:
         length: int = _LENGTH.unpack(head)[0]
         self._judge(length, 0)
         self._left = _LENGTH.size + length
+        self.given += 1
         return length
 
     def take(self) -> bytes:

@@ -29,6 +29,38 @@ class ConnectionOptions(ProcessOptions):
         unit="milliseconds",
         minimum=1,
     )
+    request_buffer_bytes: int = option(
+        "kafka.dt.request.buffer.bytes",
+        Kind.LONG,
+        256 * 1024 * 1024,
+        "How many bytes of requests that have not arrived whole a node holds, in equal shares for its workers. At the "
+        "limit long requests are not read on until others end, and of short ones the oldest is closed. One request of "
+        "a node at a time may go beyond it. Answers that clients do not read have as much.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="bytes",
+        minimum=1024 * 1024,
+    )
+    queued_max_request_bytes: int = option(
+        "queued.max.request.bytes",
+        Kind.LONG,
+        -1,
+        "Kafka's name for `kafka.dt.request.buffer.bytes`, which counts instead of it where it is set: no more "
+        "requests are read at this limit. At least `socket.request.max.bytes`; -1 is not set.",
+        section=Section.LIMITS,
+        unit="bytes",
+    )
+    request_receive_timeout_ms: int = option(
+        "kafka.dt.request.receive.timeout.ms",
+        Kind.LONG,
+        30000,
+        "How long one request may take to arrive, from its first byte to its last; then the connection is closed. A "
+        "gateway passes on what it forwards as it arrives, however long that takes.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=1,
+    )
     connections_max_idle_ms: int = option(
         "connections.max.idle.ms",
         Kind.LONG,

@@ -235,6 +235,7 @@ class GatewayConnection(ClientConnection):
         try:
             self._take_requests()
             self._write_upstream()
+            self._account()
         except RemoteProtocolError as error:
             self._end(self._machine.give_up(str(error)))
         except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
@@ -242,6 +243,15 @@ class GatewayConnection(ClientConnection):
             self.abort()
         finally:
             self._routing = False
+
+    def _held_bytes(self) -> int:
+        return super()._held_bytes() + self._requests.buffered
+
+    def _frames_given(self) -> int:
+        return super()._frames_given() + self._requests.given
+
+    def _waits_for_client(self) -> bool:
+        return self._reading and super()._waits_for_client()
 
     def _take_requests(self) -> None:
         for _ in range(STEPS_IN_A_ROW):

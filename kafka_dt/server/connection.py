@@ -28,6 +28,7 @@ from kafka_dt.server.addresses import address_text, as_ipv4, client_host
 from kafka_dt.server.connection_audit import ConnectionAudit
 from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
 from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.request_memory import RequestMemory
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import (
@@ -74,6 +75,8 @@ class ConnectionServices:
     closed: Callable[[ClientConnection], None]
     deadlines: LoginDeadlines
     """Told of re-authentications that begin; the first login began when the socket was accepted."""
+    memory: RequestMemory
+    """Bounds what the connections of the worker hold together."""
     recorder: Recorder | None = None
     """Makes audit events; None where nothing is written down."""
 
@@ -103,6 +106,8 @@ class ClientConnection(LoginConnection):
         self._closing = False
         self._finishing = False
         self._reading = True
+        self._starved = False
+        self._holds = False
         self._writable = True
         self._pump_scheduled = False
 
@@ -154,15 +159,21 @@ class ClientConnection(LoginConnection):
             self._audit.lost(self._login.foregone)
         self._leave_session()
         self._services.deadlines.forget(self._reauthentication_overdue)
+        self._machine.discard()
+        self._services.memory.release(self)
+        self._services.memory.read(self)
         self._services.closed(self)
 
     def pause_writing(self) -> None:
         """Serve no further request while the client does not read its answers."""
         self._writable = False
+        if self._transport is not None:
+            self._services.memory.unread(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Go on serving."""
         self._writable = True
+        self._services.memory.read(self)
         self._pump()
 
     # Session
@@ -246,6 +257,7 @@ class ClientConnection(LoginConnection):
             self._do_events()
             if self._audit is not None:
                 self._audit.heard()
+            self._account()
         except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
             _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
             self.abort()
@@ -431,12 +443,54 @@ class ClientConnection(LoginConnection):
     def _pause_reading(self) -> None:
         if self._reading and self._transport is not None:
             self._reading = False
-            self._transport.pause_reading()
+            if not self._starved:
+                self._transport.pause_reading()
 
     def _resume_reading(self) -> None:
         if not self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = True
+            if not self._starved:
+                self._transport.resume_reading()
+
+    # Memory
+
+    def pause_for_memory(self) -> None:
+        """Read nothing, whatever else there is to wait for, until `resume_for_memory`."""
+        self._starved = True
+        if self._reading and self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_for_memory(self) -> None:
+        """Read again, unless there is something else to wait for."""
+        self._starved = False
+        if self._reading and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
+
+    def give_up(self, reason: str) -> None:
+        """Close at once, for what the connection holds is needed for others."""
+        if not self._closing:
+            self._end(ConnectionClosed(reason))
+        self.abort()
+
+    def _account(self) -> None:
+        """Say what is held here; between requests that is nothing."""
+        size = self._held_bytes()
+        if size and not self._closing:
+            self._holds = True
+            self._services.memory.hold(self, size, frames=self._frames_given(), unfinished=self._waits_for_client())
+        elif self._holds:
+            self._holds = False
+            self._services.memory.release(self)
+
+    def _held_bytes(self) -> int:
+        return self._machine.buffered
+
+    def _frames_given(self) -> int:
+        return self._machine.frames_given
+
+    def _waits_for_client(self) -> bool:
+        """Whether nothing can be done with what is held before more arrives."""
+        return not (self._held_up() or self._pump_scheduled)
 
 
 def _certificate(transport: asyncio.BaseTransport) -> bytes | None:

@@ -247,6 +247,10 @@ class TlsTransport(asyncio.Transport):
         """Say whether nothing more can be sent."""
         return self._transport.is_closing()
 
+    def get_write_buffer_size(self) -> int:
+        """Give how many encrypted bytes wait to be sent."""
+        return self._transport.get_write_buffer_size()
+
     def pause_reading(self) -> None:
         """Take no more from the socket; what has been decrypted was passed on."""
         self._transport.pause_reading()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
+import resource
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +18,14 @@ from tests.support.tls_listeners import TlsListeners
 from tests.support.waiting import eventually
 from tests.support.zookeeper import make_chroot
 
+_LOG = logging.getLogger(__name__)
+"""Measured figures, shown with `--log-cli-level=INFO`."""
+
 LOGIN_TIMEOUT_MS = 1_500
+MIB = 1024 * 1024
+BUFFER_BYTES = 16 * MIB
+REQUEST_BYTES = 32 * MIB
+RECEIVE_TIMEOUT_MS = 4_000
 WITHIN_S = 15.0
 FRAME = b"\0\0\x03\xe8"
 """The length of a frame of 1,000 bytes."""
@@ -35,6 +48,9 @@ def strict_node(zookeeper_address: str, tls: TlsListeners, tmp_path_factory: pyt
             "SASL_PLAINTEXT:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,REAUTH:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
         ),
         kafka_dt_login_timeout_ms=LOGIN_TIMEOUT_MS,
+        kafka_dt_request_buffer_bytes=BUFFER_BYTES,
+        kafka_dt_request_receive_timeout_ms=RECEIVE_TIMEOUT_MS,
+        socket_request_max_bytes=REQUEST_BYTES,
     )
     tls_settings = {key: value for key, value in tls.properties.items() if key not in properties}
     with Node(tmp_path_factory.mktemp("greedy"), {**tls_settings, **properties}) as node:
@@ -93,3 +109,56 @@ def test_who_logged_in_in_time_or_need_not_log_in_stays(strict_node: Node) -> No
         assert late.closed(WITHIN_S)
         for connection in (alice, plain):
             connection.ask(DESCRIBE, 1, owners=())
+
+
+# Memory
+
+
+def resident_bytes(node: Node) -> int:
+    """How much memory the workers have."""
+    pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in node.workers())
+    return sum(pages) * resource.getpagesize()
+
+
+class Flood:
+    """Sends a long request without its end, as fast as the node reads it."""
+
+    def __init__(self, connection: RawConnection) -> None:
+        self.connection = connection
+        self._left = memoryview(struct.pack(">i", REQUEST_BYTES) + bytes(REQUEST_BYTES - 1000))
+
+    @property
+    def left(self) -> int:
+        """How much could not be sent yet."""
+        return len(self._left)
+
+    def sends(self) -> bool:
+        """Send what the node takes now; says whether it took anything."""
+        before = self.left
+        self.connection._socket.setblocking(False)
+        with contextlib.suppress(OSError):  # it is not read now, or closed
+            while self._left:
+                self._left = self._left[self.connection._socket.send(self._left) :]
+        return self.left < before
+
+
+async def test_clients_that_do_not_complete_long_requests_cost_bounded_memory_and_keep_nobody_out(
+    strict_node: Node,
+) -> None:
+    before = resident_bytes(strict_node)
+    with contextlib.ExitStack() as stack:
+        slow = [Flood(stack.enter_context(strict_node.connect(user="alice"))) for _ in range(20)]
+        async with asyncio.timeout(WITHIN_S):
+            while any([each.sends() for each in slow]):  # noqa: ASYNC110, C419 - each sends; a socket sends no events
+                await asyncio.sleep(0.01)
+        held = resident_bytes(strict_node) - before
+        _LOG.info("20 clients: %.1f MiB more are resident, the limit is %.0f", held / MIB, BUFFER_BYTES / MIB)
+        async with strict_node.client("bob") as client:
+            token = await client.create()
+        with strict_node.connect_by_token(token):
+            pass
+        assert sum(each.left > 0 for each in slow) > 10, "most of them are told to wait"
+        assert held < BUFFER_BYTES + REQUEST_BYTES + 8 * MIB
+        eventually(lambda: all(each.connection.closed(0.01) for each in slow), WITHIN_S)
+    eventually(lambda: "a request has not arrived within 4 s" in strict_node.log(), WITHIN_S)
+    assert resident_bytes(strict_node) - before < held

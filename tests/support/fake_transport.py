@@ -22,6 +22,7 @@ from kafka_dt.security.login import Login
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.deadlines import LoginDeadlines
 from kafka_dt.server.handlers import Handler
+from kafka_dt.server.request_memory import RequestMemory
 from kafka_dt.server.sessions import Sessions
 from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
@@ -68,6 +69,9 @@ class FakeTransport:
             self.protocol.resume_writing()
         if self.closed:
             self._lose()
+
+    def get_write_buffer_size(self) -> int:
+        return self._unread
 
     def pause_reading(self) -> None:
         assert self.reading, "paused twice"
@@ -122,6 +126,16 @@ async def unused(_context: Any, _body: Any) -> Any:
     raise AssertionError("a request came through")
 
 
+class NeverTaken:
+    """A turn that is always to be had."""
+
+    def take(self) -> bool:
+        return True
+
+    def give_back(self) -> None:
+        pass
+
+
 @dataclass
 class Shell:
     """One connection of a client, seen from the client's side."""
@@ -133,6 +147,7 @@ class Shell:
     now_ms: Callable[[], int] = lambda: NOW
     certified: Callable[[bytes | None], Principal] = lambda _certificate: ANONYMOUS
     recorder: Recorder | None = None
+    memory: RequestMemory | None = None
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(lambda _: None, self.now_ms)
@@ -189,6 +204,7 @@ class Shell:
             opened=self.opened.append,
             closed=self.opened.remove,
             deadlines=self.deadlines,
+            memory=self.memory or RequestMemory(2**40, 30, lambda: self.now_ms() / 1000, NeverTaken()),
             recorder=self.recorder,
         )
 

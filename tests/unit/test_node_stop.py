@@ -10,6 +10,7 @@ import pytest
 from kafka_dt.app import Node
 from kafka_dt.config import from_properties
 from kafka_dt.security.revocations import Board, board_bytes
+from kafka_dt.server.turns import NodeTurn
 from kafka_dt.zookeeper.derivations import Derivations
 
 
@@ -32,12 +33,13 @@ class Recorded:
 @pytest.fixture
 async def node() -> Node:
     settings = from_properties({"zookeeper.connect": "127.0.0.1:1", "listeners": "PLAINTEXT://127.0.0.1:0"}).settings
-    with Derivations.memory() as memory:
+    with Derivations.memory() as memory, NodeTurn.file() as turn:
         return Node(
             settings,
             ports={"PLAINTEXT": 0},
             board=Board(bytearray(board_bytes(1)), 0),
             derivations=Derivations.shared(memory.fileno()),
+            turn=NodeTurn(turn.fileno()),
             number=0,
             node="a node",
         )

@@ -1,0 +1,264 @@
+"""Bound the bytes that the connections of a worker hold: requests that have not arrived whole, and answers not read.
+
+    memory.hold(connection, size, frames=..., unfinished=...)   # after each piece that arrived
+    memory.release(connection)                                  # nothing is held any more
+
+Each worker has an equal share of the node's limit, three quarters of it for long requests and one for short ones, so
+that long requests that do not go on arriving cannot keep out a login or a create:
+
+- A request becomes long when more than `SHORT_BYTES` of it have arrived. While long requests hold their part of the
+  share, nothing more is read of them. They go on, the oldest first, when others end.
+- Short ones are always read. Beyond their part the oldest is closed: what a client sends without pause has arrived
+  long before it would be the oldest.
+- A request that is longer than the share needs the node's `Turn`, which one request at a time has. So a node holds at
+  most its limit and one request of `socket.request.max.bytes`, give or take a piece for each worker.
+- A request that takes longer than `timeout_s` to arrive is closed, also if it has waited for memory: its client sends
+  it again. While the node does not take the request, because one before it is being served, its time stands still.
+
+An answer waits in memory only while its client does not read it, one for each connection. They have a share of the same
+size; beyond it the connection whose answer waits longest is closed.
+
+Limits: what TLS and a socket buffer for each connection is not counted (17 KiB in the process, more in the kernel),
+and a request takes more memory while it is decoded and served. A gateway passes on what it forwards as it arrives.
+
+Source: Kafka's SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which also takes one request beyond its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kafka_dt.config import ConfigError, Settings
+
+SHORT_BYTES: Final = 64 * 1024
+"""A request of which no more has arrived is short, however long it says it is."""
+PIECE_BYTES: Final = 256 * 1024
+"""What a connection may bring before it can be told to wait: the most that uvloop reads at once."""
+SWEEP_SECONDS: Final = 1.0
+"""Overdue requests are looked for at least this often."""
+_SETTING: Final = "kafka.dt.request.buffer.bytes"
+_KAFKAS_SETTING: Final = "queued.max.request.bytes"
+
+
+def request_buffer_bytes(settings: Settings) -> int:
+    """Give the limit of a node, in bytes.
+
+    Raises:
+        ConfigError: `queued.max.request.bytes` is less than the largest request.
+    """
+    if settings.queued_max_request_bytes <= 0:
+        return settings.request_buffer_bytes
+    if settings.queued_max_request_bytes < settings.socket_request_max_bytes:
+        reason = f"it is less than socket.request.max.bytes, {settings.socket_request_max_bytes}"
+        raise ConfigError(_KAFKAS_SETTING, reason)
+    return settings.queued_max_request_bytes
+
+
+class Holder(Protocol):
+    """A connection that holds bytes."""
+
+    def pause_for_memory(self) -> None:
+        """Read nothing until `resume_for_memory`."""
+
+    def resume_for_memory(self) -> None:
+        """Read again."""
+
+    def give_up(self, reason: str) -> None:
+        """Close at once and hold nothing; the reason is one line for the log."""
+
+
+class Turn(Protocol):
+    """What one request of a node has at a time."""
+
+    def take(self) -> bool:
+        """Take it; False while another request has it."""
+
+    def give_back(self) -> None:
+        """Let another request have it."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """What one connection holds."""
+
+    size: int
+    frames: int
+    since: float
+    """When its unfinished request began to arrive, or last stood still, by the clock."""
+    unfinished: bool
+    paused: bool = False
+    has_turn: bool = False
+
+
+class RequestMemory:
+    """The unfinished requests and unread answers of one worker.
+
+    Args:
+        share_bytes: the worker's share of the node's limit.
+        timeout_s: how many seconds a request may take to arrive.
+        clock: seconds; never goes back.
+        turn: shared by all workers of the node.
+    """
+
+    def __init__(self, share_bytes: int, timeout_s: float, clock: Callable[[], float], turn: Turn) -> None:
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._turn = turn
+        self._turn_taken = False
+        self._short = _Part(share_bytes // 4)
+        self._long = _Part(share_bytes - self._short.limit)
+        self._unread = _Part(share_bytes)
+
+    @property
+    def sweep_seconds(self) -> float:
+        """How often `sweep` is to be called."""
+        return min(SWEEP_SECONDS, self._timeout_s / 4)
+
+    def hold(self, holder: Holder, size: int, *, frames: int, unfinished: bool) -> None:
+        """Say what a connection holds now.
+
+        Args:
+            holder: the connection.
+            size: in bytes, more than 0.
+            frames: how many requests it has completed; with another number this is another request than before.
+            unfinished: whether more has to come from the client before anything can be done.
+        """
+        held = self._short.held.get(holder) or self._long.held.get(holder)
+        if held is not None and held.frames != frames:
+            self.release(holder)
+            held = None
+        if held is None:
+            held = _Held(0, frames, self._clock(), unfinished)
+            self._short.put(holder, held)
+        if unfinished and not held.unfinished:
+            held.since = self._clock()
+        held.unfinished = unfinished
+        part = self._long if holder in self._long.held else self._short
+        part.size += size - held.size
+        held.size = size
+        self._judge(holder, held)
+
+    def release(self, holder: Holder) -> None:
+        """Forget a connection: it holds no request, or is no more."""
+        held = self._drop(holder)
+        if held is not None:
+            _resume(holder, held)
+            self._go_on()
+
+    def unread(self, holder: Holder, size: int) -> None:
+        """Say how many bytes wait for a client that does not read them."""
+        self._unread.put(holder, _Held(size, 0, self._clock(), unfinished=False))
+        self._evict(self._unread, "unread answers")
+
+    def read(self, holder: Holder) -> None:
+        """Forget what waited for a client: it has been read, or the connection is no more."""
+        self._unread.pop(holder)
+
+    def sweep(self) -> None:
+        """Close what has taken too long to arrive, and let the others have its memory."""
+        latest = self._clock() - self._timeout_s
+        for part in (self._short, self._long):
+            for holder, held in tuple(part.held.items()):
+                if held.unfinished and held.since <= latest:
+                    self._give_up(holder, f"a request has not arrived within {self._timeout_s:g} s")
+        self._go_on()
+
+    def _judge(self, holder: Holder, held: _Held) -> None:
+        """Decide whether a connection goes on, waits, or costs another one its place."""
+        if holder not in self._long.held and held.size > SHORT_BYTES:
+            if self._long.size + held.size <= self._long.limit:
+                self._lengthen(holder, held)
+            else:
+                _pause(holder, held)
+        if self._long.size > self._long.limit:
+            for other, its in self._long.held.items():
+                if not its.has_turn:
+                    _pause(other, its)
+        self._give_turn()
+        self._evict(self._short, "unfinished request")
+
+    def _go_on(self) -> None:
+        """Let requests that wait go on as far as there is memory, the oldest first."""
+        room = self._long.limit - self._long.size
+        for holder, held in self._waiting():
+            room -= PIECE_BYTES if holder in self._long.held else held.size
+            if room < 0:
+                break
+            self._lengthen(holder, held)
+            _resume(holder, held)
+        self._give_turn()
+
+    def _give_turn(self) -> None:
+        """Let the oldest request that waits go on beyond the share, if no other request of the node does."""
+        if self._turn_taken:
+            return
+        waiting = self._waiting()
+        if not waiting or not self._turn.take():
+            return
+        holder, held = waiting[0]
+        self._turn_taken = held.has_turn = True
+        self._lengthen(holder, held)
+        _resume(holder, held)
+
+    def _waiting(self) -> list[tuple[Holder, _Held]]:
+        """Give the connections that are not read, the oldest first of those that are long already."""
+        parts = (self._long, self._short)
+        return [(holder, held) for part in parts for holder, held in part.held.items() if held.paused]
+
+    def _lengthen(self, holder: Holder, held: _Held) -> None:
+        """Count a request among the long ones, if it is not yet."""
+        if self._short.pop(holder) is not None:
+            self._long.put(holder, held)
+
+    def _drop(self, holder: Holder) -> _Held | None:
+        held = self._short.pop(holder) or self._long.pop(holder)
+        if held is not None and held.has_turn:
+            self._turn_taken = held.has_turn = False
+            self._turn.give_back()
+        return held
+
+    def _evict(self, part: _Part, what: str) -> None:
+        """Close the oldest of a part until the others fit; the last one may stay."""
+        while part.size > part.limit and len(part.held) > 1:
+            self._give_up(next(iter(part.held)), f"other clients need the memory of its {what} ({_SETTING})")
+
+    def _give_up(self, holder: Holder, reason: str) -> None:
+        self._drop(holder)
+        self._unread.pop(holder)
+        holder.give_up(reason)
+
+
+class _Part:
+    """Connections in the order in which they came, and how much they hold together."""
+
+    __slots__ = ("held", "limit", "size")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.held: dict[Holder, _Held] = {}
+
+    def put(self, holder: Holder, held: _Held) -> None:
+        self.pop(holder)
+        self.held[holder] = held
+        self.size += held.size
+
+    def pop(self, holder: Holder) -> _Held | None:
+        held = self.held.pop(holder, None)
+        if held is not None:
+            self.size -= held.size
+        return held
+
+
+def _pause(holder: Holder, held: _Held) -> None:
+    if not held.paused:
+        held.paused = True
+        holder.pause_for_memory()
+
+
+def _resume(holder: Holder, held: _Held) -> None:
+    if held.paused:
+        held.paused = False
+        holder.resume_for_memory()
