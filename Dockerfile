@@ -16,7 +16,7 @@ RUN python3 -m venv /opt/kafka-dt \
 COPY --chown=kafka-dt . /src/
 RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
         --no-deps --no-build-isolation --editable /src \
-    && install --directory --owner=kafka-dt /var/lib/kafka-dt \
+    && install --directory --owner=kafka-dt --mode=700 /var/lib/kafka-dt \
     && chown kafka-dt /src
 ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /src

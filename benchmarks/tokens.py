@@ -76,6 +76,7 @@ class PreparedTokens:
             self._prepare()
             complete.touch()
         shutil.rmtree(data_dir, ignore_errors=True)
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copytree(self._folder / "data", data_dir / "data")
 
     def _prepare(self) -> None:

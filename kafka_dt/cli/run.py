@@ -43,7 +43,7 @@ def run(port: int, data_dir: Path, workers: int) -> None:
     console = Console(highlight=False)
     with one_line(ConfigError, WorkerFailed, EmbeddedZooKeeperError, TokenClientError, OSError):
         node = embedded.prepare(data_dir)
-        zookeeper = EmbeddedZooKeeper(node.zookeeper_dir)
+        zookeeper = EmbeddedZooKeeper(node.zookeeper_dir, login=node.zookeeper_login)
         with console.status("Starting ZooKeeper"):
             zookeeper.start()
         try:
@@ -62,6 +62,7 @@ async def _serve(
 ) -> None:
     """Serve until told to stop, until ZooKeeper ends, or until the first token fails."""
     properties = node.server_properties(port, zookeeper.address) | {"kafka.dt.workers": str(workers)}
+    node.write_configuration(properties)
     ready: asyncio.Future[Sequence[Endpoint]] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(app.serve(from_properties(properties), ready.set_result, logging.WARNING))
     zookeeper_ended = asyncio.create_task(zookeeper.exited())
@@ -102,6 +103,7 @@ def _show(
         "ZooKeeper": zookeeper.address,
         "User": f"{embedded.USER}, password {node.password} (PLAIN)",
         "Its settings": str(node.client_properties),
+        "Node settings": f"{node.configuration} (kafka-dt keys list --config ...)",
         "Token": f"{token.token_id}, owner {token.owner}: created and logged in with",
     }
     console.rule("[bold]kafka-dt is ready[/bold]")

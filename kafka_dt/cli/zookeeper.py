@@ -9,8 +9,11 @@ from pathlib import Path
 import click
 
 from kafka_dt.cli.errors import one_line
+from kafka_dt.config import ConfigError
+from kafka_dt.config.option import resolve_secret
 from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
+from kafka_dt.zookeeper.settings import LoginScheme, ZooKeeperLogin
 
 
 @click.command()
@@ -23,16 +26,36 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
     type=click.Choice(["127.0.0.1", "0.0.0.0"]),  # noqa: S104 - for those who ask, such as a container
     default="127.0.0.1",
     show_default=True,
-    help="Where it listens. It asks nobody for a password: 0.0.0.0 is for a network that is its own.",
+    help="Where it listens. Without --login 0.0.0.0 is for a network that is its own.",
 )
-def zookeeper(port: int, data_dir: Path, host: str) -> None:
-    """Run a ZooKeeper server until SIGTERM or Ctrl-C."""
-    server = EmbeddedZooKeeper(data_dir, port=port, properties={"clientPortAddress": host})
+@click.option(
+    "--login",
+    metavar="file:F|env:N",
+    help="`user:password`: whom it serves, by SASL DIGEST-MD5 (kafka.dt.zookeeper.sasl.jaas.config). Without it every "
+    "program that can connect reads and writes everything.",
+)
+def zookeeper(port: int, data_dir: Path, host: str, login: str | None) -> None:
+    """Run a ZooKeeper server until SIGTERM or Ctrl-C.
+
+    The data directory must be its user's alone (chmod 700).
+    """
+    with one_line(ConfigError):
+        served = None if login is None else _login(login)
+    server = EmbeddedZooKeeper(data_dir, port=port, login=served, properties={"clientPortAddress": host})
     with one_line(EmbeddedZooKeeperError), server:
         click.echo(f"ZooKeeper is ready: {server.address}")
         asyncio.run(_until_told(server))
         if not server.running:
             raise click.ClickException(f"ZooKeeper ended by itself; its log is {server.log}")
+
+
+def _login(given: str) -> ZooKeeperLogin:
+    if not given.startswith(("file:", "env:")):
+        raise click.UsageError("--login takes file:F or env:N: every user of this machine can read a command line.")
+    username, colon, password = resolve_secret("--login", given).value.partition(":")
+    if not (username and colon and password):
+        raise ConfigError("--login", "is not of the form user:password")
+    return ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, username, password)
 
 
 async def _until_told(server: EmbeddedZooKeeper) -> None:

@@ -15,7 +15,7 @@ from kafka_dt.zookeeper.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSe
 
 _DIGEST: Final = "kafka.dt.zookeeper.digest"
 _JAAS: Final = "kafka.dt.zookeeper.sasl.jaas.config"
-_DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
 def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
@@ -62,8 +62,8 @@ def _sasl_login(line: Secret) -> ZooKeeperLogin:
         module = parse_login_module(line.value)
     except JaasError as error:
         raise ConfigError(_JAAS, str(error)) from None
-    if module.name != _DIGEST_LOGIN_MODULE:
-        raise ConfigError(_JAAS, f"only {_DIGEST_LOGIN_MODULE} can be used, not {module.name}")
+    if module.name != DIGEST_LOGIN_MODULE:
+        raise ConfigError(_JAAS, f"only {DIGEST_LOGIN_MODULE} can be used, not {module.name}")
     if not (module.username and module.password):
         raise ConfigError(_JAAS, "username and password are needed")
     return ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, module.username, module.password)

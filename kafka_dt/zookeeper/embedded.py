@@ -4,11 +4,17 @@ Used as `with EmbeddedZooKeeper(data_dir) as zookeeper: connect(zookeeper.addres
 second for a start), so asyncio code calls them in a thread; `exited` is the one to await. Writes are durable: the
 server syncs its log before it answers. Everything it writes is in the data directory: its configuration
 (`zookeeper.properties`), its log (`zookeeper.log`), and `data/`, whose old snapshots are purged every hour.
-It listens on 127.0.0.1 without authentication, and it never outlives this process (see `leash.py`).
+It listens on 127.0.0.1, and it never outlives this process (see `leash.py`). Its data directory is its user's alone.
+
+With a `login` it serves that login alone: SASL DIGEST-MD5 with that name and password comes before every request, so
+the znodes of older data directories, `/` and `/zookeeper` among them, are closed as well. Without one any user of the
+machine can read and write everything, which suits tests. The command `srvr` is answered in either case (ZooKeeper
+cannot switch it off) and tells its version and some counters.
 
 It is one server without a quorum: what it offers is the real thing on one machine, not high availability.
 
-Source: org.apache.zookeeper.server.ZooKeeperServerMain, "ZooKeeper Administrator's Guide".
+Source: org.apache.zookeeper.server.ZooKeeperServerMain, AuthenticationHelper (`enforce.auth.*`), "ZooKeeper
+Administrator's Guide".
 """
 
 from __future__ import annotations
@@ -17,19 +23,33 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shlex
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kafka_dt.zookeeper.errors import DataDirInUse, EmbeddedZooKeeperError, PortTaken, StartFailed
+from kafka_dt.files import replace_file
+from kafka_dt.jaas import LoginModule
+from kafka_dt.zookeeper.configuration import DIGEST_LOGIN_MODULE
+from kafka_dt.zookeeper.errors import (
+    DataDirInUse,
+    DataDirOpen,
+    EmbeddedZooKeeperError,
+    LoginNeeded,
+    PortTaken,
+    StartFailed,
+)
 from kafka_dt.zookeeper.java import find_java, server_class_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from kafka_dt.zookeeper.settings import ZooKeeperLogin
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 60.0
@@ -46,6 +66,13 @@ JAVA_OPTIONS = (
 )
 
 HEAP_MB = 512
+
+ENFORCED_LOGIN = {
+    "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    "enforce.auth.enabled": "true",
+    "enforce.auth.schemes": "sasl",
+}
+"""Closes every connection that asks for anything before it has logged in."""
 
 LOG_CONFIGURATION = """\
 status=error
@@ -71,6 +98,7 @@ class EmbeddedZooKeeper:
         data_dir: where it keeps everything; made when missing. Started again on the same directory, it has its data.
         port: TCP port for clients; 0 = a free one.
         java: the `java` to run; None = the one that `find_java` finds.
+        login: whom it serves, by SASL; None = everybody.
         tick_time_ms: ZooKeeper's unit of time; sessions last between 2 and 20 ticks.
         properties: further lines for its configuration, over the ones set here.
         system_properties: Java system properties, for what its configuration cannot say.
@@ -84,6 +112,7 @@ class EmbeddedZooKeeper:
         *,
         port: int = 0,
         java: Path | None = None,
+        login: ZooKeeperLogin | None = None,
         tick_time_ms: int = 2000,
         properties: Mapping[str, str] | None = None,
         system_properties: Mapping[str, str] | None = None,
@@ -93,6 +122,7 @@ class EmbeddedZooKeeper:
         self.data_dir = data_dir.absolute()
         self.port = port
         self._java = java
+        self._login = login
         self._properties = {
             "tickTime": str(tick_time_ms),
             "clientPortAddress": HOST,
@@ -101,9 +131,12 @@ class EmbeddedZooKeeper:
             "4lw.commands.whitelist": "srvr",
             "autopurge.snapRetainCount": "3",
             "autopurge.purgeInterval": "1",
+            **(ENFORCED_LOGIN if login else {}),
             **(properties or {}),
         }
         self._system_properties = dict(system_properties or {})
+        if login:
+            self._system_properties["java.security.auth.login.config"] = str(self._jaas)
         self._heap_mb = heap_mb
         self._java_options = tuple(java_options)
         self._log_offset = 0
@@ -122,6 +155,11 @@ class EmbeddedZooKeeper:
         return self.data_dir / "zookeeper.log"
 
     @property
+    def _jaas(self) -> Path:
+        """The server's list of users: one."""
+        return self.data_dir / "zookeeper.jaas"
+
+    @property
     def running(self) -> bool:
         """True from the start until the server process ends."""
         return self._process is not None and self._process.poll() is None
@@ -132,6 +170,8 @@ class EmbeddedZooKeeper:
         Raises:
             JavaNotFound, JarsNotFound: it cannot be run here.
             PortTaken, DataDirInUse: somebody else is in the way.
+            DataDirOpen: other users of the machine could read the data directory.
+            LoginNeeded: it was started with a login before, and has none now.
             StartFailed: it ended, or did not answer in time.
         """
         if self.running:
@@ -140,6 +180,9 @@ class EmbeddedZooKeeper:
         java = self._java or find_java()
         class_path = server_class_path()
         self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        require_private(self.data_dir)
+        if self._login is None and self._jaas.exists():
+            raise LoginNeeded(self.data_dir)
         lock = _lock(self.data_dir)
         try:
             self.port = _free_port(self.port)
@@ -219,6 +262,9 @@ class EmbeddedZooKeeper:
         return process
 
     def _write_configuration(self) -> Path:
+        if self._login:
+            users = LoginModule(DIGEST_LOGIN_MODULE, {f"user_{self._login.username}": self._login.password})
+            replace_file(self._jaas, f"Server {{ {users.line} }};\n")
         path = self.data_dir / "zookeeper.properties"
         lines = {"dataDir": str(self.data_dir / "data"), "clientPort": str(self.port), **self._properties}
         path.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
@@ -241,6 +287,19 @@ class EmbeddedZooKeeper:
             return PortTaken(self.port)
         output = (self.data_dir / "zookeeper.out").read_text(errors="replace").splitlines()
         return StartFailed(output[0] if output else "the process ended", self.log)
+
+
+def require_private(directory: Path) -> None:
+    """See that a directory is this user's alone.
+
+    Raises:
+        DataDirOpen: other users of the machine can look into it, or own it.
+    """
+    state = directory.stat()
+    if state.st_uid != os.geteuid():
+        raise DataDirOpen(directory, "another user owns", "choose another directory with --data-dir")
+    if stat.S_IMODE(state.st_mode) & 0o077:
+        raise DataDirOpen(directory, "other users of this machine can open", f"chmod 700 {shlex.quote(str(directory))}")
 
 
 def _lock(data_dir: Path) -> int:

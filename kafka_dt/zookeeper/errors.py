@@ -198,6 +198,25 @@ class DataDirInUse(EmbeddedZooKeeperError):
         self.data_dir = data_dir
 
 
+class DataDirOpen(EmbeddedZooKeeperError):
+    """Other users of the machine can read the data directory, or it is another user's."""
+
+    def __init__(self, data_dir: Path, reason: str, advice: str) -> None:
+        super().__init__(f"{reason} {data_dir}, where tokens and credentials are kept: {advice}")
+        self.data_dir = data_dir
+
+
+class LoginNeeded(EmbeddedZooKeeperError):
+    """The data directory is one of a ZooKeeper that wants a login, and none is given."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(
+            f"the ZooKeeper of {data_dir} wants a login: give it with --login, or everybody on this machine could read "
+            "and write what is in it"
+        )
+        self.data_dir = data_dir
+
+
 class StartFailed(EmbeddedZooKeeperError):
     """The server process ended, or did not answer in time.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import SessionClosedRequireSaslError
 
 from tests.support.process import ChildProcess
 from tests.support.waiting import eventually
@@ -102,8 +105,48 @@ def test_the_secrets_of_run_are_readable_by_their_owner_alone(tmp_path: Path) ->
     with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
         process.wait_for(r"Ctrl-C stops it", 60)
     assert data.stat().st_mode & 0o077 == 0
-    for name in ("secrets.json", "client.properties"):
+    for name in ("secrets.json", "client.properties", "server.properties"):
         assert (data / name).stat().st_mode & 0o077 == 0
+
+
+def test_the_zookeeper_of_run_serves_its_user_alone_whose_commands_work(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+        process.wait_for(r"Ctrl-C stops it", 60)
+        shown = re.search(r"ZooKeeper +(\S+)", process.output())
+        assert shown is not None
+        stranger = KazooClient(shown[1])
+        stranger.start(10)
+        with pytest.raises(SessionClosedRequireSaslError):
+            stranger.get_children("/")
+        stranger.stop()
+        stranger.close()
+        listed = called("keys", "list", "--config", str(data / "server.properties"), "--output", "json")
+        assert listed.returncode == 0, listed.stderr
+        assert json.loads(listed.stdout)["keys"][0]["liveTokens"] == 1
+
+
+def test_run_refuses_a_directory_that_others_can_open(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    done = called("run", "--port", "0", "--data-dir", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(f"chmod 700 {tmp_path}")
+
+
+def test_the_embedded_zookeeper_alone_takes_a_login_that_is_on_no_command_line(tmp_path: Path) -> None:
+    data, login = tmp_path / "data", tmp_path / "login"
+    login.write_text("operator:a-password\n")
+    refused = called("zookeeper", "--port", "0", "--data-dir", str(data), "--login", "operator:a-password")
+    assert refused.returncode == 2
+    assert "file:F or env:N" in refused.stderr
+    with running(tmp_path, "zookeeper", "--port", "0", "--data-dir", str(data), "--login", f"file:{login}") as process:
+        address = process.wait_for(r"ZooKeeper is ready: (127\.0\.0\.1:\d+)", 60)[1]
+        sasl = {"mechanism": "DIGEST-MD5", "username": "operator", "password": "a-password"}
+        operator = KazooClient(address, sasl_options=sasl)
+        operator.start(10)
+        assert operator.get_children("/") == ["zookeeper"]
+        operator.stop()
+        operator.close()
 
 
 def test_run_dies_with_its_zookeeper_when_it_is_killed(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from kafka_dt.zookeeper.settings import ZooKeeperLogin
+
 ADDRESS_VARIABLE = "KAFKA_DT_TEST_ZOOKEEPER"
 TICK_TIME_MS = 500
 """Short, so that a session can expire while a test waits: sessions last between 2 and 20 ticks."""
@@ -45,10 +47,12 @@ def child_zookeeper(
     data_dir: Path,
     properties: dict[str, str] | None = None,
     system_properties: dict[str, str] | None = None,
+    login: ZooKeeperLogin | None = None,
 ) -> Iterator[EmbeddedZooKeeper]:
     """Start a ZooKeeper of the test's own, to be killed or configured as it likes; skip where there is no Java."""
     server = EmbeddedZooKeeper(
         data_dir,
+        login=login,
         tick_time_ms=TICK_TIME_MS,
         properties=properties,
         system_properties=system_properties,

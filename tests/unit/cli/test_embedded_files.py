@@ -1,0 +1,36 @@
+"""What the embedded mode keeps in its data directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_dt.cli import embedded
+from kafka_dt.zookeeper.errors import DataDirOpen
+
+
+def test_the_secrets_are_made_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    made = embedded.prepare(data)
+    again = embedded.prepare(data)
+    assert again == made
+    assert len({made.password, made.secret_key, made.zookeeper_password}) == 3
+    assert made.zookeeper_password not in repr(made)
+    assert (data / "secrets.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_directory_of_an_older_version_keeps_its_secrets_and_gets_the_new_one(tmp_path: Path) -> None:
+    (tmp_path / "secrets.json").write_text(json.dumps({"password": "old password", "secret_key": "old key"}))
+    node = embedded.prepare(tmp_path)
+    assert (node.password, node.secret_key) == ("old password", "old key")
+    assert len(node.zookeeper_password) > 32
+    assert embedded.prepare(tmp_path) == node
+
+
+def test_a_directory_that_others_can_open_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o750)
+    with pytest.raises(DataDirOpen, match="chmod 700"):
+        embedded.prepare(tmp_path)
+    assert not (tmp_path / "secrets.json").exists()
