@@ -59,6 +59,7 @@ from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.cluster import ClusterHandlers
+from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.lifetimes import Lifetimes
@@ -277,9 +278,11 @@ class Node:
         if self._gateway is not None:
             await self._gateway.start()
         users = ScramUserManager(ZooKeeperScramUserStore(self._zookeeper, self._users))
+        described = DescribedTokens(self._cache.get)
+        self._cache.on_change(described.token_changed)
         handler = dispatcher(
             cluster.handlers(),
-            TokenHandlers(self._tokens, self._authorizer).handlers(),
+            TokenHandlers(self._tokens, self._authorizer, described, time.monotonic).handlers(),
             AclHandlers(self._acls, self._authorizer).handlers(),
             ScramUserHandlers(users, self._authorizer).handlers(),
         )

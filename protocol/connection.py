@@ -8,6 +8,8 @@ so it writes, lets others have their turn, and asks again. Each event says what 
 - `TokenReceived`: feed the mechanism, then call `challenge`, `succeed` or `fail`.
 - `ConnectionClosed`: write what `data_to_send` holds (after the delay of failed logins if `delayed`) and close.
 
+While `answers_at_length` the caller goes on writing what `data_to_send` gives, and only then asks for the next event.
+
 One request is under way at a time, so answers cannot overtake each other, and what a client sends meanwhile waits in
 the splitter, where `buffered` tells the caller when to stop reading. ApiVersions, handshakes and requests in the wrong
 state never reach the caller: they are answered here.
@@ -20,6 +22,7 @@ Source: KIP-43, KIP-152, KIP-368, KIP-511; Kafka's SaslServerAuthenticator, Kafk
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -30,8 +33,8 @@ from kio.schema.errors import ErrorCode
 from protocol.authentication import Action, Request, State, next_step
 from protocol.decoding import decode
 from protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
-from protocol.frames import FrameSplitter, frame
-from protocol.headers import RequestHeader, encode_response, parse_request_header
+from protocol.frames import FrameSplitter, frame, frame_pieces
+from protocol.headers import RequestHeader, encode_response_pieces, parse_request_header
 from protocol.login_answers import VersionsOffered, encode_api_versions, encode_handshake, encode_token_answer
 from protocol.login_requests import decode_opening, decode_token
 from protocol.registry import APIS, ApiKey
@@ -43,6 +46,9 @@ REAUTHENTICATION_INTERVAL_MS: Final = 1_000
 
 ANSWERS_IN_A_ROW: Final = 64
 """How many requests are answered here before the caller gets its turn to write."""
+
+LONG_WRITE_BYTES: Final = 256 * 1024
+"""How much of a long answer is given to the caller at once."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511: what a client may call itself."""
@@ -132,7 +138,8 @@ class ServerConnection:
         self._state = State.INITIAL if mechanisms else State.READY
         self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
         self._eof = False
-        self._out: list[bytes] = []
+        self._out: deque[bytes] = deque()
+        self._at_length = False
         self._pending: RequestHeader | None = None
         self._awaits_answer = False
         self._mechanism: str | None = None
@@ -161,6 +168,11 @@ class ServerConnection:
     def awaits_answer(self) -> bool:
         """Whether the caller has an event that it has not answered."""
         return self._awaits_answer
+
+    @property
+    def answers_at_length(self) -> bool:
+        """Whether a long answer, which is given in several parts, has not been given whole."""
+        return self._at_length
 
     @property
     def drained(self) -> bool:
@@ -233,12 +245,24 @@ class ServerConnection:
         return None
 
     def data_to_send(self) -> bytes:
-        """Give the bytes to be written now, in order; the next call gives those after them."""
-        if not self._out:
+        """Give the bytes to be written now, in order; the next call gives those after them.
+
+        That is all there is, or about `LONG_WRITE_BYTES` of a long answer.
+        """
+        out = self._out
+        if not out:
             return b""
-        data = b"".join(self._out)
-        self._out.clear()
-        return data
+        if not self._at_length:
+            data = b"".join(out)
+            out.clear()
+            return data
+        pieces: list[bytes] = []
+        size = 0
+        while out and size < LONG_WRITE_BYTES:
+            pieces.append(out.popleft())
+            size += len(pieces[-1])
+        self._at_length = bool(out)
+        return b"".join(pieces)
 
     def respond(self, response: Any) -> None:
         """Answer a `RequestReceived` with the response entity of its API and version.
@@ -425,8 +449,9 @@ class ServerConnection:
         self._awaits_answer = False
 
     def _answer(self, header: RequestHeader, response: Any) -> None:
-        payload = encode_response(header.api_key, header.api_version, header.correlation_id, response)
-        self._out.append(frame(payload))
+        pieces = encode_response_pieces(header.api_key, header.api_version, header.correlation_id, response)
+        self._out += frame_pieces(pieces)
+        self._at_length = self._at_length or len(pieces) > 1
 
     def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:
         if not self._state.bare:

@@ -5,7 +5,8 @@ writes, in a fraction of its time, exact to the millisecond (kio counts duration
 that a peer would have to refuse. Tagged fields are written where they differ from their default.
 
 An array of entities takes what has been encoded before (`Encoded`) among them, for long answers whose parts seldom
-change.
+change. An `EncodedArray` takes the place of a whole array, and `encode_pieces` gives its elements as they are: a long
+answer is then never one string of bytes.
 
 What an entity cannot say on the wire (a number out of range, None where null is not allowed) is a mistake of
 the caller and raises LocalProtocolError.
@@ -53,6 +54,19 @@ class Encoded(bytes):
         return f"Encoded({len(self)} bytes)"
 
 
+class EncodedArray(list[Encoded]):
+    """The elements of an array of entities, all encoded; in an entity it takes the array's place."""
+
+
+class _Buffer(bytearray):
+    """What is written; an `EncodedArray` is not copied into it, but noted with its place."""
+
+    arrays: Sequence[tuple[int, EncodedArray]] = ()
+
+    def note(self, array: EncodedArray) -> None:
+        self.arrays = (*self.arrays, (len(self), array))
+
+
 def encode(entity: Entity) -> bytes:
     """Encode one entity.
 
@@ -62,12 +76,33 @@ def encode(entity: Entity) -> bytes:
     Raises:
         LocalProtocolError: a value does not fit its type on the wire.
     """
-    out = bytearray()
+    return b"".join(encode_pieces(entity))
+
+
+def encode_pieces(entity: Entity) -> list[bytes]:
+    """Encode one entity; returns pieces that make its bytes together: one, and each element of an `EncodedArray`.
+
+    Args:
+        entity: as of `encode`.
+
+    Raises:
+        LocalProtocolError: as of `encode`.
+    """
+    out = _Buffer()
     try:
         _entity_writer(type(entity))(out, entity)
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(entity).__qualname__} does not fit the wire: {error}") from error
-    return bytes(out)
+    if not out.arrays:
+        return [bytes(out)]
+    pieces: list[bytes] = []
+    written = 0
+    for place, array in out.arrays:
+        pieces.append(bytes(out[written:place]))
+        pieces += array
+        written = place
+    pieces.append(bytes(out[written:]))
+    return pieces
 
 
 def encode_varint(value: int) -> bytes:
@@ -152,6 +187,9 @@ def _array_writer(write_length: _Writer, write_item: _Writer, *, nullable: bool)
             _write_null(out, write_length, nullable=nullable)
             return
         write_length(out, len(items))
+        if type(items) is EncodedArray and type(out) is _Buffer:
+            out.note(items)
+            return
         for item in items:
             write_item(out, item)
 

@@ -26,9 +26,19 @@ def frame(payload: bytes) -> bytes:
     Raises:
         LocalProtocolError: the payload is longer than a length can say.
     """
-    if len(payload) > _MAX_LENGTH:
-        raise LocalProtocolError(f"a message of {len(payload)} bytes is too long for a frame")
-    return _LENGTH.pack(len(payload)) + payload
+    return _length(len(payload)) + payload
+
+
+def frame_pieces(pieces: list[bytes]) -> list[bytes]:
+    """Put its length in front of a message in pieces; raises as `frame`."""
+    pieces[0] = _length(sum(map(len, pieces))) + pieces[0]
+    return pieces
+
+
+def _length(size: int) -> bytes:
+    if size > _MAX_LENGTH:
+        raise LocalProtocolError(f"a message of {size} bytes is too long for a frame")
+    return _LENGTH.pack(size)
 
 
 class FrameSplitter:

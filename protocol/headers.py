@@ -22,7 +22,7 @@ from kio.schema.request_header.v1 import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
 
 from protocol.decoding import decode, skip_tagged_fields
-from protocol.encoding import encode
+from protocol.encoding import encode, encode_pieces
 from protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
 from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
@@ -116,8 +116,15 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, entity:
     Raises:
         LocalProtocolError: the entity is not the response of that API and version, or does not fit the wire.
     """
+    return b"".join(encode_response_pieces(api_key, api_version, correlation_id, entity))
+
+
+def encode_response_pieces(api_key: int, api_version: int, correlation_id: int, entity: Any) -> list[bytes]:
+    """Make the content of a response's frame in pieces; arguments and errors are those of `encode_response`."""
     _expect_type(entity, _api(api_key).response, api_version)
-    return _response_header(entity, correlation_id) + encode(entity)
+    pieces = encode_pieces(entity)
+    pieces[0] = _response_header(entity, correlation_id) + pieces[0]
+    return pieces
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:

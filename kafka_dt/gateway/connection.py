@@ -147,6 +147,7 @@ class GatewayConnection(ClientConnection):
 
     def eof_received(self) -> bool:
         """Serve what has been received before the connection is closed, if that does not take too long."""
+        self._client_leaves()
         if not self._eof:
             self._eof = True
             self._abort_in(GOODBYE_S)
@@ -280,7 +281,7 @@ class GatewayConnection(ClientConnection):
             return _Turn.WAIT
         if self._side is not None:
             return _Turn.PASS_ON if self._requests.buffered else _Turn.READ
-        if self._finishing or self._held_up() or self._log_in_again_if_due():
+        if self._finishing or self._held_up() or self._machine.answers_at_length or self._log_in_again_if_due():
             return _Turn.WAIT
         return self._begin_request() if self._requests.buffered else _Turn.READ
 

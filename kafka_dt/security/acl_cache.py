@@ -1,7 +1,8 @@
 """The ACLs of the cluster in memory, indexed for what requests ask: what is said about this resource.
 
 The cache is the listener of the store (`put`), and nothing else fills it. A lookup costs one access for the exact name
-and one for each different length of the prefixed patterns of its type, however many patterns there are.
+and one for each different length of the prefixed patterns of its type up to that of the name, however many patterns
+there are.
 
 Source: Kafka's AclAuthorizer (updateCache, matchingAcls).
 """
@@ -9,7 +10,7 @@ Source: Kafka's AclAuthorizer (updateCache, matchingAcls).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kafka_dt.security.acl_store import Entries
 from kafka_dt.security.acls import ANY_NAME, PATTERN_TYPES, AclBinding, PatternType, ResourcePattern, ResourceType
@@ -22,6 +23,7 @@ class AclCache:
         self._literal: dict[ResourceType, dict[str, Entries]] = {kind: {} for kind in ResourceType}
         self._prefixed: dict[ResourceType, dict[str, Entries]] = {kind: {} for kind in ResourceType}
         self._lengths: dict[ResourceType, Counter[int]] = {kind: Counter() for kind in ResourceType}
+        self._in_order: dict[ResourceType, tuple[int, ...]] = dict.fromkeys(ResourceType, ())
 
     def __len__(self) -> int:
         """Return how many patterns have entries."""
@@ -57,13 +59,20 @@ class AclCache:
         """Give what is said about every resource of a type (the literal pattern `*`)."""
         return self._literal[resource_type].get(ANY_NAME, ())
 
-    def of_name(self, resource_type: ResourceType, name: str) -> Entries:
-        """Give what is said about a resource by its name, exactly or by a prefix, and not about all of its type."""
-        found = self._literal[resource_type].get(name, ()) if name != ANY_NAME else ()
+    def of_name(self, resource_type: ResourceType, name: str) -> Sequence[Entries]:
+        """Give what is said about a resource by its name, exactly or by a prefix, and not about all of its type.
+
+        Returns:
+            The entries of each pattern: the same object for every name that falls under the pattern.
+        """
+        literal = self._literal[resource_type].get(name) if name != ANY_NAME else None
+        found = [literal] if literal else []
         prefixed = self._prefixed[resource_type]
-        for length in self._lengths[resource_type]:
-            if length <= len(name):
-                found += prefixed.get(name[:length], ())
+        for length in self._in_order[resource_type]:
+            if length > len(name):
+                break
+            if entries := prefixed.get(name[:length]):
+                found.append(entries)
         return found
 
     def _entries(self, pattern_type: PatternType, resource_type: ResourceType) -> dict[str, Entries]:
@@ -74,3 +83,5 @@ class AclCache:
         lengths[len(pattern.name)] += change
         if not lengths[len(pattern.name)]:
             del lengths[len(pattern.name)]
+        if len(lengths) != len(self._in_order[pattern.resource_type]):
+            self._in_order[pattern.resource_type] = tuple(sorted(lengths))

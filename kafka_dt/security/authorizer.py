@@ -100,15 +100,22 @@ class Authorizer:
         return self.allows(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def check(self, caller: Caller, operation: AclOperation, resource_type: ResourceType) -> Callable[[str], bool]:
-        """Give the answer for every resource of a type, by its name; quick for very many names."""
+        """Give the answer for every resource of a type, by its name; quick for very many names.
+
+        The entries of each pattern are looked at once, however many names fall under it.
+        """
         if not self.enabled or caller.principal in self._super_users:
             return lambda _: True
+        readings = _Readings(caller, operation)
         of_all = self._acls.of_all(resource_type)
-        usual = self._decide(of_all, caller, operation)
+        usual = readings.of(of_all).allows if of_all else self._allow_everyone
 
         def decide(name: str) -> bool:
             of_name = self._acls.of_name(resource_type, name)
-            return self._decide(of_all + of_name, caller, operation) if of_name else usual
+            if not of_name:
+                return usual
+            said = [readings.of(entries) for entries in (of_all, *of_name)]
+            return any(each.allowed for each in said) and not any(each.denied for each in said)
 
         return decide
 
@@ -148,15 +155,48 @@ class Authorizer:
         """Say whether somebody may expire tokens that it neither owns nor renews."""
         return self._super_users_revoke_any and caller.principal in self._super_users
 
-    def _decide(self, entries: Entries, caller: Caller, operation: AclOperation) -> bool:
-        if not entries:
-            return self._allow_everyone
-        about = [entry for entry in entries if entry.covers(caller.principal, caller.host)]
-        denying = {entry.operation for entry in about if entry.permission_type is AclPermissionType.DENY}
-        if not denying.isdisjoint((operation, AclOperation.ALL)):
-            return False
-        allowing = {entry.operation for entry in about if entry.permission_type is AclPermissionType.ALLOW}
-        return AclOperation.ALL in allowing or not allowing.isdisjoint(IMPLIED_BY.get(operation, (operation,)))
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What some entries say about a caller and an operation."""
+
+    allowed: bool
+    denied: bool
+
+    @property
+    def allows(self) -> bool:
+        return self.allowed and not self.denied
+
+
+class _Readings:
+    """Reads the entries of patterns for one caller and one operation, those of each pattern once."""
+
+    __slots__ = ("_allowing", "_caller", "_denying", "_read")
+
+    def __init__(self, caller: Caller, operation: AclOperation) -> None:
+        self._caller = caller
+        self._denying = frozenset((operation, AclOperation.ALL))
+        self._allowing = frozenset((AclOperation.ALL, *IMPLIED_BY.get(operation, (operation,))))
+        # By identity: to hash entries costs more than to read them. They are held, so the identity stays theirs.
+        self._read: dict[int, tuple[Entries, _Reading]] = {}
+
+    def of(self, entries: Entries) -> _Reading:
+        known = self._read.get(id(entries))
+        if known is None:
+            known = self._read[id(entries)] = entries, self._reading(entries)
+        return known[1]
+
+    def _reading(self, entries: Entries) -> _Reading:
+        about = [entry for entry in entries if entry.covers(self._caller.principal, self._caller.host)]
+        return _Reading(
+            allowed=any(
+                entry.permission_type is AclPermissionType.ALLOW and entry.operation in self._allowing
+                for entry in about
+            ),
+            denied=any(
+                entry.permission_type is AclPermissionType.DENY and entry.operation in self._denying for entry in about
+            ),
+        )
 
 
 def _super_users(text: str) -> frozenset[Principal]:

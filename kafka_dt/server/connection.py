@@ -110,6 +110,8 @@ class ClientConnection(LoginConnection):
         self._holds = False
         self._writable = True
         self._pump_scheduled = False
+        self._client_left = False
+        self._ends_with_client = False
 
     # asyncio.Protocol
 
@@ -146,6 +148,7 @@ class ClientConnection(LoginConnection):
 
     def eof_received(self) -> bool:
         """Serve what has been received before the connection is closed."""
+        self._client_leaves()
         if not self._closing:
             self._machine.receive_eof()
             self._pump()
@@ -155,6 +158,7 @@ class ClientConnection(LoginConnection):
         """Forget the connection; a change that is under way is completed."""
         del exc  # that a client is gone is nothing to report
         self._closing = True
+        self._client_leaves()
         if self._audit is not None:
             self._audit.lost(self._login.foregone)
         self._leave_session()
@@ -215,8 +219,8 @@ class ClientConnection(LoginConnection):
 
     @property
     def owes_answers(self) -> bool:
-        """Whether something was asked for that is still to be answered, by whomever."""
-        return self.busy
+        """Whether something was asked for that is still to be answered, by whomever, or is being answered."""
+        return self.busy or self._machine.answers_at_length
 
     @property
     def principal(self) -> Principal:
@@ -266,6 +270,9 @@ class ClientConnection(LoginConnection):
         for _ in range(EVENTS_IN_A_ROW):
             if self._closing or self._held_up():
                 return
+            if self._machine.answers_at_length:
+                self._flush()
+                break
             if self._finishing:
                 if not self.owes_answers:
                     self.close()
@@ -312,6 +319,20 @@ class ClientConnection(LoginConnection):
         except Exception:  # noqa: BLE001 - what nobody foresaw must not take other requests along
             _LOG.exception("A request of API %d failed", request.header.api_key)
             self._machine.respond(refusal(request.header, request.body, ErrorCode.unknown_server_error))
+
+    def _end_with_client(self) -> None:
+        """Call off the request under way when the client goes, or has gone: for long work that changes nothing.
+
+        A client that closes its socket looks like one that will send no more, so that is taken for going as well.
+        """
+        self._ends_with_client = True
+        if self._client_left and self._task is not None:
+            self._task.cancel()
+
+    def _client_leaves(self) -> None:
+        self._client_left = True
+        if self._ends_with_client and self._task is not None:
+            self._task.cancel()
 
     def _evaluate(self, message: bytes) -> None:
         outcome = self._login.evaluate(message)
@@ -387,6 +408,7 @@ class ClientConnection(LoginConnection):
             security_protocol=self._services.listener.security_protocol,
             endpoint=self._endpoint(),
             audit=self._audit,
+            end_with_client=self._end_with_client,
         )
 
     def _endpoint(self) -> Endpoint:
@@ -416,8 +438,11 @@ class ClientConnection(LoginConnection):
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
+        self._ends_with_client = False
         error = None if task.cancelled() else task.exception()
-        if error is not None:
+        if task.cancelled():
+            self.abort()
+        elif error is not None:
             _LOG.error("The connection of %s is closed for a reason of our own", self._peer, exc_info=error)
             self.abort()
         else:

@@ -3,8 +3,9 @@
 Read `token.py` first (what a token is), then `manager.py` (what may be done with it, by whom, in which order it is
 checked), then `store.py` (what is asked of the place that keeps the tokens, and on what "no lost update, no
 resurrection" rests). `cache.py` (with `concerned.py`) is what this process knows of the store; `changes.py`,
-`lookup.py` and `purge.py` are the three ways in which the manager uses both; `sharing.py` keeps concurrent requests out
-of each other's way; `secret_key.py` and `keyring.py` make the secrets; `errors.py` is the tree of refusals.
+`lookup.py`, `listing.py` and `purge.py` are the four ways in which the manager uses both; `sharing.py` and
+`long_work.py` keep concurrent requests out of each other's way; `secret_key.py` and `keyring.py` make the secrets;
+`errors.py` is the tree of refusals.
 """
 
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
@@ -23,6 +24,7 @@ from kafka_dt.tokens.errors import (
     VersionConflict,
 )
 from kafka_dt.tokens.keyring import Keyring
+from kafka_dt.tokens.long_work import LongWork, Turns, is_short
 from kafka_dt.tokens.lookup import has_token_id_form
 from kafka_dt.tokens.manager import TokenLimits, TokenManager
 from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, Principal
@@ -40,6 +42,7 @@ __all__ = [
     "InvalidPrincipal",
     "InvalidPrincipalType",
     "Keyring",
+    "LongWork",
     "Principal",
     "SecretKey",
     "StoreUnavailable",
@@ -58,7 +61,9 @@ __all__ = [
     "TokenStore",
     "TokenTooLarge",
     "TokensDisabled",
+    "Turns",
     "VersionConflict",
     "ends_sooner",
     "has_token_id_form",
+    "is_short",
 ]

@@ -20,9 +20,10 @@ Source: org.apache.kafka.common.security.token.delegation.internals.DelegationTo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.concerned import ConcernedPrincipals
 from kafka_dt.tokens.store import StoredToken
@@ -31,6 +32,8 @@ from kafka_dt.tokens.token import DelegationToken, Token
 if TYPE_CHECKING:
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.principal import Principal
+
+_DELEGATION: Final = attrgetter("delegation")
 
 TokenListener = Callable[[str, Token | None, Token | None], None]
 """Called with the token id, what was known before (None: nothing) and what is known now (None: it is gone)."""
@@ -93,8 +96,12 @@ class TokenCache:
     def concerning(self, principals: Iterable[Principal] | None) -> list[DelegationToken]:
         """Return the tokens that concern one of `principals`, each once; None = all tokens."""
         if principals is None:
-            return [held.delegation for held in self._tokens.values()]
-        return [self._tokens[token_id].delegation for token_id in self._concerned.token_ids(principals)]
+            return list(map(_DELEGATION, self._tokens.values()))
+        return list(map(_DELEGATION, map(self._tokens.__getitem__, self._concerned.token_ids(principals))))
+
+    def ids_concerning(self, principal: Principal) -> Collection[str]:
+        """Return the ids of the tokens that concern `principal`: a view, which a change of the cache may change."""
+        return self._concerned.ids(principal)
 
     def on_change(self, listener: TokenListener) -> None:
         """Call `listener` after every change of what is known, at once and in order; it must not raise.

@@ -8,8 +8,9 @@ Source: org.apache.kafka.common.security.token.delegation.internals.DelegationTo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ class ConcernedPrincipals:
     def __len__(self) -> int:
         return len(self._concerned)
 
+    def ids(self, principal: Principal) -> Collection[str]:
+        """Return the ids of the tokens that concern `principal`, as they are held."""
+        concerned = self._concerned.get(principal)
+        return () if concerned is None else concerned.token_ids.keys()
+
     def token_ids(self, principals: Iterable[Principal]) -> Iterable[str]:
         """Return the ids of the tokens that concern one of `principals`, each once."""
-        found: dict[str, None] = {}
-        for principal in principals:
-            if concerned := self._concerned.get(principal):
-                found |= concerned.token_ids
-        return found
+        return dict.fromkeys(chain.from_iterable(map(self.ids, dict.fromkeys(principals))))
 
     def add(self, token: Token) -> Principals:
         """Enter a token, and return its principals as they are held."""

@@ -36,15 +36,17 @@ from kafka_dt.tokens.errors import (
     TokenTooLarge,
     VersionConflict,
 )
+from kafka_dt.tokens.listing import select
 from kafka_dt.tokens.lookup import ReadThrough
 from kafka_dt.tokens.principal import USER_TYPE, Principal
 from kafka_dt.tokens.purge import remove_expired
-from kafka_dt.tokens.sharing import SharedRun, in_turns
+from kafka_dt.tokens.sharing import SharedRun
 from kafka_dt.tokens.token import MAX_TIMESTAMP_MS, DelegationToken, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
     from kafka_dt.tokens.keyring import Keyring
+    from kafka_dt.tokens.long_work import Turns
     from kafka_dt.tokens.store import StoredToken, TokenStore
 
 _LOG = logging.getLogger(__name__)
@@ -215,17 +217,23 @@ class TokenManager:
         return await self._change(hmac, expired, on_token)
 
     async def describe(
-        self, requester: Principal, owners: Collection[Principal] | None, visible: Callable[[Token], bool]
+        self,
+        requester: Principal,
+        owners: Collection[Principal] | None,
+        visible: Callable[[Token], bool],
+        turns: Turns,
     ) -> list[DelegationToken]:
         """Return the tokens that concern `owners` and that `requester` may see, expired ones included.
 
-        What the requester has changed before on any node is seen.
+        What the requester has changed before on any node is seen. `listing.py` says what is seen of changes that are
+        made meanwhile.
 
         Args:
             requester: who asks; it sees the tokens that it owns, renews or has asked for.
             owners: whose tokens are asked for, as owner, renewer or requester, compared exactly; None = everybody's.
             visible: asked for the other tokens, once each; it should remember its answer for an owner, of whom
                 there may be thousands of tokens.
+            turns: the work pauses between these.
 
         Raises:
             TokensDisabled: no secret key is set.
@@ -235,12 +243,16 @@ class TokenManager:
         if owners is not None and not owners:
             return []
         await self._refresh()
-        return [
-            delegation
-            async for delegations in in_turns(self._cache.concerning(owners))
-            for delegation in delegations
-            if delegation.token.concerns(requester) or visible(delegation.token)
-        ]
+        return await select(self._cache, requester, owners, visible, turns)
+
+    def count_concerning(self, owners: Collection[Principal] | None) -> int:
+        """Return about how many tokens a describe of `owners` looks at; None = everybody's.
+
+        A token that concerns several of them counts several times. News of other nodes is not waited for.
+        """
+        if owners is None:
+            return len(self._cache)
+        return sum(len(self._cache.ids_concerning(owner)) for owner in owners)
 
     def find(self, token_id: str) -> DelegationToken | None:
         """Return a token that this process knows; expired ones too, so a login has to ask `is_expired`.

@@ -38,6 +38,8 @@ class RequestContext:
     """What audit events say of the connection; None where nothing is written down."""
     on_token: Callable[[Token], None] = _forget
     """Hears which token the request names by its HMAC, as it was before it is changed."""
+    end_with_client: Callable[[], None] = lambda: None
+    """Says that the request changes nothing and takes long, so that it is called off when its client goes."""
 
     @property
     def caller(self) -> Caller:

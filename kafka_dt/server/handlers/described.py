@@ -1,53 +1,100 @@
 """The entries of tokens in the answers to DescribeDelegationToken, encoded once and used again.
 
 To make and encode the entry of a token takes ten times as long as to find it, and whoever watches tokens asks for the
-same ones again and again. An entry is good for as long as the cache of tokens gives the same object.
+same ones again and again. An entry is good for as long as the cache of tokens gives the same object. It is kept from
+its first use until its token changes; answers that are not read yet share its bytes.
 
-Limit: an entry takes about 300 bytes, and at most `MAX_ENTRIES` are kept for each layout of the API that is in use;
-the oldest go first.
+Limit: `MAX_BYTES` for each layout of the API that is in use. When they are used up, the entries of other tokens are
+encoded for each answer anew. So a listing that is larger than the limit uses the same kept entries each time.
 
 Source: KIP-48, KIP-373.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from kafka_dt.tokens import DelegationToken
+from kafka_dt.tokens import DelegationToken, Token, Turns
 from protocol import build, element_type
-from protocol.encoding import Encoded, encode
+from protocol.encoding import Encoded, EncodedArray, encode
 
-MAX_ENTRIES: Final = 50_000
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""How much is kept for each layout, in bytes; 190,000 tokens with a renewer."""
+KEEPING_BYTES: Final = 200
+"""What it takes to keep an entry, besides its bytes on the wire."""
 
 
 class DescribedTokens:
-    """Gives entries.
+    """Gives entries; the cache of tokens reports to `token_changed`.
 
     Args:
-        max_entries: how many are kept for each layout.
+        current: gives the token with an id as the cache holds it.
+        max_bytes: how much is kept for each layout.
     """
 
-    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
-        self._max_entries = max_entries
-        self._by_layout: dict[Any, dict[str, tuple[DelegationToken, Encoded]]] = {}
+    def __init__(self, current: Callable[[str], DelegationToken | None], max_bytes: int = MAX_BYTES) -> None:
+        self._current = current
+        self._max_bytes = max_bytes
+        self._by_layout: dict[Any, _Kept] = {}
 
-    def entry(self, layout: Any, held: DelegationToken) -> Encoded:
-        """Give the entry of a token.
+    async def entries(self, layout: Any, tokens: Sequence[DelegationToken], turns: Turns) -> EncodedArray:
+        """Give the entries of tokens, in their order.
 
         Args:
             layout: kio's entity type of an entry, of any version.
-            held: the token.
+            tokens: of which the entries are.
+            turns: the work pauses between these.
         """
-        entries = self._by_layout.setdefault(layout, {})
-        token_id = held.token.token_id
-        known = entries.get(token_id)
-        if known is not None and known[0] is held:
-            return known[1]
+        kept = self._by_layout.setdefault(layout, _Kept())
+        found = EncodedArray()
+        async for batch in turns.take(tokens):
+            found += [kept.get(each) or self._encode(layout, kept, each) for each in batch]
+        return found
+
+    def token_changed(self, token_id: str, _before: Token | None, _after: Token | None) -> None:
+        """Drop the entries of a token."""
+        for kept in self._by_layout.values():
+            kept.drop(token_id)
+
+    def _encode(self, layout: Any, kept: _Kept, held: DelegationToken) -> Encoded:
         encoded = Encoded(encode(_described(layout, held)))
-        entries[token_id] = (held, encoded)
-        if len(entries) > self._max_entries:
-            del entries[next(iter(entries))]
+        # Else it has changed since it was found, and its change would not be reported again.
+        if self._current(held.token.token_id) is held:
+            kept.put(held, encoded, self._max_bytes)
         return encoded
+
+
+class _Kept:
+    """The entries of one layout.
+
+    Token and entry are in two dictionaries, because a pair of them for each token would be one more object for Python's
+    garbage collector, which stops everything while it looks at all of them.
+    """
+
+    __slots__ = ("_encoded", "_held", "_size")
+
+    def __init__(self) -> None:
+        self._held: dict[str, DelegationToken] = {}
+        self._encoded: dict[str, Encoded] = {}
+        self._size = 0
+
+    def get(self, held: DelegationToken) -> Encoded | None:
+        token_id = held.token.token_id
+        return self._encoded[token_id] if self._held.get(token_id) is held else None
+
+    def put(self, held: DelegationToken, encoded: Encoded, max_bytes: int) -> None:
+        """Keep an entry if there is room."""
+        token_id = held.token.token_id
+        self.drop(token_id)
+        size = len(encoded) + KEEPING_BYTES
+        if self._size + size <= max_bytes:
+            self._held[token_id], self._encoded[token_id] = held, encoded
+            self._size += size
+
+    def drop(self, token_id: str) -> None:
+        if self._held.pop(token_id, None) is not None:
+            self._size -= len(self._encoded.pop(token_id)) + KEEPING_BYTES
 
 
 def token_details(held: DelegationToken) -> dict[str, Any]:

@@ -11,7 +11,7 @@ Source: KIP-48, KIP-373; Kafka's KafkaApis (handleCreateTokenRequest and its nei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -24,11 +24,13 @@ from kafka_dt.server.handlers.described import DescribedTokens, token_details
 from kafka_dt.tokens import (
     ANONYMOUS,
     DelegationToken,
+    LongWork,
     Principal,
     TokenAuthorizationFailed,
     TokenError,
     TokenManager,
     TokenRequestNotAllowed,
+    is_short,
 )
 from protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
 from protocol.times import from_duration, to_timestamp
@@ -40,12 +42,17 @@ class TokenHandlers:
     Args:
         tokens: the rules and the store.
         authorizer: who may have or see tokens of others.
+        described: the entries of tokens in the answers to describe.
+        clock: the monotonic clock, in seconds.
     """
 
-    def __init__(self, tokens: TokenManager, authorizer: Authorizer) -> None:
+    def __init__(
+        self, tokens: TokenManager, authorizer: Authorizer, described: DescribedTokens, clock: Callable[[], float]
+    ) -> None:
         self._tokens = tokens
         self._authorizer = authorizer
-        self._described = DescribedTokens()
+        self._described = described
+        self._long_work = LongWork(clock)
 
     def handlers(self) -> Mapping[ApiKey, Handler]:
         """Give the handler of each API."""
@@ -107,17 +114,20 @@ class TokenHandlers:
         return build(kind, error_code=ErrorCode.none, expiry_timestamp=to_timestamp(expiry_ms))
 
     async def describe(self, context: RequestContext, body: Any) -> Any:
-        """Answer a DescribeDelegationToken."""
+        """Answer a DescribeDelegationToken; an owner that is named twice counts once."""
         kind = response_type(context.header)
-        owners = None if body.owners is None else [_principal(owner) for owner in body.owners]
+        owners = None if body.owners is None else tuple(dict.fromkeys(map(_principal, body.owners)))
+        size = self._tokens.count_concerning(owners)
+        if not is_short(size):
+            context.end_with_client()
         try:
             _require_allowed(context)
-            visible = self._authorizer.visible_to(context.caller)
-            found = await self._tokens.describe(context.principal, owners, visible)
+            async with self._long_work.share(size) as turns:
+                visible = self._authorizer.visible_to(context.caller)
+                found = await self._tokens.describe(context.principal, owners, visible, turns)
+                tokens = await self._described.entries(element_type(kind, "tokens"), found, turns)
         except TokenError as error:
             return build(kind, error_code=error_code(error), tokens=())
-        described = element_type(kind, "tokens")
-        tokens = tuple([self._described.entry(described, token) for token in found])
         return build(kind, error_code=ErrorCode.none, tokens=tokens)
 
     async def _create(self, context: RequestContext, owner: Principal, body: Any) -> DelegationToken:

@@ -1,5 +1,6 @@
 import io
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from kio.schema.describe_delegation_token.v3.request import (
@@ -13,7 +14,7 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
-from protocol.encoding import Encoded, encode
+from protocol.encoding import Encoded, EncodedArray, encode, encode_pieces
 from protocol.errors import LocalProtocolError
 from protocol.times import NO_THROTTLE, to_duration, to_timestamp
 from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
@@ -39,6 +40,18 @@ def test_what_is_encoded_stands_in_an_array_for_its_entity() -> None:
     mixed = DescribeDelegationTokenRequest(owners=(ready, entity, ready))  # type: ignore[arg-type]
     assert encode(mixed) == encode(DescribeDelegationTokenRequest(owners=(entity,) * 3))
     assert "alice" not in repr(ready)
+
+
+def test_the_elements_of_an_encoded_array_are_pieces_of_their_own() -> None:
+    (entity,) = owner("alice").owners or ()
+    ready = Encoded(encode(entity))
+    array: Any = EncodedArray([ready] * 3)
+    asked = DescribeDelegationTokenRequest(owners=array)
+    pieces = encode_pieces(asked)
+    assert [piece for piece in pieces if piece is ready] == [ready] * 3
+    assert b"".join(pieces) == encode(asked) == encode(DescribeDelegationTokenRequest(owners=(entity,) * 3))
+    nothing: Any = EncodedArray()
+    assert encode(DescribeDelegationTokenRequest(owners=nothing)) == encode(DescribeDelegationTokenRequest(owners=()))
 
 
 @pytest.mark.parametrize("duration_ms", [-1, 0, 1, 2**53 + 1, 86399999999999999, -86399999913600000])

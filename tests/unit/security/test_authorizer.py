@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -245,7 +246,7 @@ def test_a_describe_asks_once_for_each_owner() -> None:
     class Counted(AclCache):
         asked = 0
 
-        def of_name(self, resource_type: ResourceType, name: str) -> tuple[AccessControlEntry, ...]:
+        def of_name(self, resource_type: ResourceType, name: str) -> Sequence[tuple[AccessControlEntry, ...]]:
             self.asked += resource_type is USER
             return super().of_name(resource_type, name)
 

@@ -29,13 +29,13 @@ from kafka_dt.server.audited_requests import (
 )
 from kafka_dt.server.handlers import Handler, RequestContext, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
-from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.refused_entries import SHOWN
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, SecretKey
 from protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type
 from protocol.times import to_duration
 from tests.support.audit import Event, RecordedEvents
 from tests.support.authorization import ADMIN, MemoryAclStore, acl, authorizer
+from tests.support.token_handlers import token_handlers
 from tests.support.token_nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node
 from tests.unit.server.test_token_handlers import OWNERLESS
 
@@ -84,7 +84,7 @@ class Server:
         )
         self.handler = self.audited(
             dispatcher(
-                TokenHandlers(self.node.manager, authorizer).handlers(),
+                token_handlers(self.node, authorizer),
                 AclHandlers(AclManager(self.acls, cache), authorizer).handlers(),
             )
         )
@@ -361,7 +361,7 @@ async def test_for_a_request_that_is_refused_nothing_is_looked_up_before_and_zoo
 
     async def refusing(context: RequestContext, body: Any) -> Any:
         done.append("handled")
-        return await TokenHandlers(node.manager, authorizer()).handlers()[api](replace(context, token_login=True), body)
+        return await token_handlers(node, authorizer())[api](replace(context, token_login=True), body)
 
     asked = node.store.catch_ups
     server.handler = AuditedRequests(refusing, server.log.recorder, AuditedTokens(node.cache.get, by_hmac))

@@ -13,10 +13,10 @@ from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.handlers import Handler, RequestContext
-from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.tokens import ANONYMOUS, Principal, SecretKey
 from protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from protocol.times import from_timestamp, to_duration
+from tests.support.token_handlers import token_handlers
 from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, SECRET_KEY, START, Cluster, Node
 
 CREATE, RENEW = ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN
@@ -45,7 +45,7 @@ class Server:
             allow_everyone=self.allow_everyone,
             super_users_revoke_any=True,
         )
-        self._handlers: Mapping[ApiKey, Handler] = TokenHandlers(self.node.manager, authorizer).handlers()
+        self._handlers: Mapping[ApiKey, Handler] = token_handlers(self.node, authorizer)
 
     async def ask(self, principal: Principal, api: ApiKey, version: int | None = None, **values: Any) -> Any:
         """Ask as somebody; in the newest version unless another is given."""

@@ -69,9 +69,9 @@ async def test_a_token_made_elsewhere_can_be_renewed_and_expired_at_once(nodes: 
 async def test_describe_sees_what_was_done_elsewhere(nodes: tuple[Node, Node]) -> None:
     first, second = nodes
     created = await create(first)
-    assert await second.manager.describe(ALICE, [ALICE], nothing_more) == [created]
+    assert await second.describe(ALICE, [ALICE], nothing_more) == [created]
     await first.manager.expire(ALICE, created.hmac, -1)
-    assert await second.manager.describe(ALICE, None, nothing_more) == []
+    assert await second.describe(ALICE, None, nothing_more) == []
 
 
 async def test_a_renewal_that_was_overtaken_is_decided_again(cluster: Cluster, nodes: tuple[Node, Node]) -> None:
@@ -206,7 +206,7 @@ async def test_while_cut_off_known_tokens_are_found_and_described_until_they_are
     node.store.stale_ms = cluster.limits.max_staleness_ms
     assert node.manager.find(token_id) == created
     assert await node.manager.lookup(token_id) == created
-    assert await node.manager.describe(ALICE, None, nothing_more) == [created]
+    assert await node.describe(ALICE, None, nothing_more) == [created]
 
     node.store.stale_ms += 1
     with pytest.raises(StoreUnavailable):
@@ -216,7 +216,7 @@ async def test_while_cut_off_known_tokens_are_found_and_described_until_they_are
     with pytest.raises(StoreUnavailable):
         await node.manager.lookup(token_id)
     with pytest.raises(StoreUnavailable):
-        await node.manager.describe(ALICE, None, nothing_more)
+        await node.describe(ALICE, None, nothing_more)
 
 
 async def test_after_an_outage_a_lookup_waits_for_the_news(cluster: Cluster, nodes: tuple[Node, Node]) -> None:

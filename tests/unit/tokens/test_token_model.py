@@ -132,7 +132,7 @@ class TokenModel(RuleBasedStateMachine):
     @rule(node=NODES, requester=PRINCIPALS, owners=st.none() | st.lists(PRINCIPALS, max_size=2), acls=st.booleans())
     def describe(self, node: int, requester: Principal, owners: list[Principal] | None, acls: bool) -> None:
         visible = nothing_more if acls else everything
-        described = self.run(self.nodes[node].manager.describe(requester, owners, visible))
+        described = self.run(self.nodes[node].describe(requester, owners, visible))
         assert {each.token.token_id: each.token for each in described} == {
             token_id: token
             for token_id, token in self.model.items()

@@ -113,7 +113,7 @@ async def test_a_token_that_names_no_key_is_changed_by_the_hmac_of_each(
 ) -> None:
     keyring.replace(NEW, [OLD])
     made = await written_by_a_broker(cluster, node, key)
-    (shown,) = await node.manager.describe(ALICE, [ALICE], nothing_more)
+    (shown,) = await node.describe(ALICE, [ALICE], nothing_more)
     assert shown.hmac == OLD.hmac(made.token.token_id)
 
     assert await node.manager.renew(BOB, made.hmac, HOUR) == START + HOUR

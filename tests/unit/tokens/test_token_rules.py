@@ -290,8 +290,8 @@ class TestOrderOfChecks:
         for request in (
             node.manager.renew(ALICE, created.hmac, -1),
             node.manager.expire(ALICE, created.hmac, -1),
-            node.manager.describe(ALICE, None, everything),
-            node.manager.describe(ALICE, [], everything),
+            node.describe(ALICE, None, everything),
+            node.describe(ALICE, [], everything),
         ):
             with pytest.raises(TokensDisabled):
                 await request
@@ -359,7 +359,7 @@ class TestDescribe:
         owners: Collection[Principal] | None,
         described: set[str],
     ) -> None:
-        found = await node.manager.describe(MALLORY, owners, everything)
+        found = await node.describe(MALLORY, owners, everything)
         assert {name for name, token in tokens.items() if token in found} == described
         assert len(found) == len(described)
 
@@ -377,7 +377,7 @@ class TestDescribe:
     async def test_owner_renewers_and_requester_see_their_tokens(
         self, node: Node, tokens: dict[str, DelegationToken], requester: Principal, described: set[str]
     ) -> None:
-        found = await node.manager.describe(requester, None, nothing_more)
+        found = await node.describe(requester, None, nothing_more)
         assert {name for name, token in tokens.items() if token in found} == described
 
     async def test_others_are_asked_about_once_each(self, node: Node, tokens: dict[str, DelegationToken]) -> None:
@@ -387,7 +387,7 @@ class TestDescribe:
             asked.append(token)
             return token.owner == BOB
 
-        found = await node.manager.describe(ALICE, None, visible)
+        found = await node.describe(ALICE, None, visible)
 
         assert asked == [tokens[name].token for name in ("bob", "group alice")]
         seen = ("alice", "alice, renewed by bob", "bob", "carol, asked for by alice")
@@ -396,6 +396,6 @@ class TestDescribe:
     async def test_an_expired_token_is_described_until_it_is_purged(self, cluster: Cluster, node: Node) -> None:
         created = await create(node)
         cluster.clock.now_ms += 8 * DAY
-        assert await node.manager.describe(ALICE, None, nothing_more) == [created]
+        assert await node.describe(ALICE, None, nothing_more) == [created]
         assert await node.manager.remove_expired() == 1
-        assert await node.manager.describe(ALICE, None, nothing_more) == []
+        assert await node.describe(ALICE, None, nothing_more) == []

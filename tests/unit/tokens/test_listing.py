@@ -1,0 +1,93 @@
+"""What a describe looks at: each token once, however often and by whomever it is named."""
+
+from __future__ import annotations
+
+from kafka_dt.tokens import Keyring, Principal, StoredToken, Token, TokenCache, Turns
+from kafka_dt.tokens.listing import select
+from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, MALLORY, SECRET_KEY, START
+
+OWNERS = [Principal.user(f"owner-{number}") for number in range(20)]
+
+
+def cache_of(*tokens: Token) -> TokenCache:
+    cache = TokenCache(Keyring(SECRET_KEY))
+    for number, token in enumerate(tokens, start=1):
+        cache.put(StoredToken(token, version=0, revision=number))
+    return cache
+
+
+def token(token_id: str, owner: Principal, *renewers: Principal, requester: Principal | None = None) -> Token:
+    return Token(token_id, owner, requester or owner, renewers, START, START + DAY, START + DAY)
+
+
+class Looks:
+    """Shows every token, counts how often it is asked, and lets something happen at the first question."""
+
+    def __init__(self, at_first: object = None) -> None:
+        self.asked: list[str] = []
+        self._at_first = at_first
+
+    def __call__(self, seen: Token) -> bool:
+        self.asked.append(seen.token_id)
+        return True
+
+
+def unhurried() -> Turns:
+    return Turns(lambda: 0.0)
+
+
+async def ids(
+    cache: TokenCache, owners: tuple[Principal, ...] | None, looks: Looks, requester: Principal = MALLORY
+) -> list[str]:
+    return [each.token.token_id for each in await select(cache, requester, owners, looks, unhurried())]
+
+
+async def test_a_token_that_several_named_principals_concern_is_looked_at_once() -> None:
+    cache = cache_of(*(token(f"t{number}", ALICE, *OWNERS) for number in range(50)))
+    looks = Looks()
+    found = await ids(cache, (*OWNERS, ALICE, *OWNERS), looks)
+    assert sorted(found) == sorted(looks.asked) == sorted(f"t{number}" for number in range(50))
+
+
+async def test_an_owner_that_is_named_many_times_costs_what_it_costs_once() -> None:
+    cache = cache_of(*(token(f"t{number}", ALICE) for number in range(50)))
+    walked = 0
+
+    class Counted(TokenCache):
+        def concerning(self, principals: object) -> list[object]:  # type: ignore[override]
+            nonlocal walked
+            found = cache.concerning(principals)  # type: ignore[arg-type]
+            walked += len(found)
+            return list(found)
+
+        def ids_concerning(self, principal: Principal) -> object:  # type: ignore[override]
+            return cache.ids_concerning(principal)
+
+    looks = Looks()
+    assert len(await ids(Counted(Keyring(SECRET_KEY)), (ALICE,) * 5_000, looks)) == 50
+    assert (len(looks.asked), walked) == (50, 50)
+
+
+async def test_who_is_concerned_sees_a_token_without_being_asked_about_it() -> None:
+    cache = cache_of(token("owned", ALICE), token("renewed", BOB, ALICE), token("requested", CAROL, requester=ALICE))
+    looks = Looks()
+    assert await ids(cache, None, looks, ALICE) == ["owned", "renewed", "requested"]
+    assert looks.asked == []
+    assert await ids(cache, (BOB, CAROL), looks, MALLORY) == looks.asked == ["renewed", "requested"]
+
+
+async def test_tokens_are_shown_as_they_were_when_the_selection_began() -> None:
+    """A removal or a change during a pause neither breaks the selection nor shows a token twice."""
+    tokens = [token(f"t{number}", ALICE) for number in range(100)]
+    cache = cache_of(*tokens)
+
+    def changing(seen: Token) -> bool:
+        if seen.token_id == "t0":
+            for number in range(50, 60):
+                cache.remove(f"t{number}")
+            cache.put(StoredToken(tokens[70].expiring_at(START + 1), version=1, revision=1_000))
+            cache.put(StoredToken(token("new", ALICE), version=0, revision=1_001))
+        return True
+
+    found = await select(cache, MALLORY, None, changing, unhurried())
+    assert [each.token for each in found] == tokens
