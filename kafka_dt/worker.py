@@ -78,7 +78,7 @@ def main() -> int:
     """Run a worker; returns its exit status."""
     forbid_core_dumps()  # before the brief, which has the keys
     brief = json.loads(sys.stdin.readline())
-    set_up_logging(f"worker {brief['number']}", brief["log_level"])
+    set_up_logging(f"worker {brief['number']}", brief["log_level"], lines_per_minute=brief["log_lines"])
     _allow_many_connections()
     load_entities()
     try:

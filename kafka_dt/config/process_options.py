@@ -13,7 +13,7 @@ from kafka_dt.config.option import Kind, Section, Source, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions(AuditOptions):
-    """How many workers a node has, and when one of them is replaced."""
+    """How many workers a node has, when one of them is replaced, and how much they log."""
 
     workers: int = option(
         "kafka.dt.workers",
@@ -34,4 +34,14 @@ class ProcessOptions(AuditOptions):
         source=Source.KAFKA_DT,
         unit="milliseconds",
         minimum=1000,
+    )
+    log_lines_per_minute: int = option(
+        "kafka.dt.log.lines.per.minute",
+        Kind.INT,
+        100,
+        "How often a worker writes the same kind of line to its log in a minute, and a tenth of that about one client. "
+        "How many more there were is one line at the end of the minute. Audit events are not limited by it.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
+        minimum=1,
     )

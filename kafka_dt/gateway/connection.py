@@ -239,8 +239,8 @@ class GatewayConnection(ClientConnection):
             self._account()
         except RemoteProtocolError as error:
             self._end(self._machine.give_up(str(error)))
-        except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
-            _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
+        except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
+            self._log_own(error)
             self.abort()
         finally:
             self._routing = False
@@ -359,8 +359,8 @@ class GatewayConnection(ClientConnection):
         except RemoteProtocolError as error:
             self._write(pieces)
             self._end(ConnectionClosed(f"the upstream broker sent what nobody asked for: {error}"))
-        except Exception:  # noqa: BLE001 - as in `_route`
-            _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
+        except Exception as error:  # noqa: BLE001 - as in `_route`
+            self._log_own(error)
             self.abort()
         else:
             self._write(pieces)
@@ -423,7 +423,7 @@ class GatewayConnection(ClientConnection):
             case NoIdentity() | TokenClientError() | OSError():
                 self._end(ConnectionClosed(f"no way to the upstream cluster: {error}"))
             case _:
-                _LOG.error("The connection of %s is closed for a reason of our own", self._peer, exc_info=error)
+                self._log_own(error)
                 self.abort()
 
     async def _open_upstream(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.log import of_peer
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_store import Entries
 from kafka_dt.security.acls import (
@@ -92,6 +93,7 @@ class Authorizer:
                 operation.name,
                 resource_type.text,
                 name,
+                extra=of_peer(caller.host),
             )
         return allowed
 

@@ -23,6 +23,8 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.log import of_peer
+from kafka_dt.server.addresses import client_host
 from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
 
 _LOG = logging.getLogger(__name__)
@@ -108,7 +110,8 @@ class AdmittedConnection(asyncio.Protocol):
         self._peer = transport.get_extra_info("peername")
         refusal = self._admission.enter(self._peer)
         if refusal is not None:
-            _LOG.info("Refusing a connection of %s: %s", self._peer[0] if self._peer else "an unknown address", refusal)
+            host = client_host(self._peer)
+            _LOG.info("Refusing a connection of %s: %s", host or "an unknown address", refusal, extra=of_peer(host))
             transport.abort()  # type: ignore[attr-defined]  # uvloop's transports are asyncio's in all but their class
             return
         try:

@@ -22,6 +22,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener
+from kafka_dt.log import Words, of_peer
 from kafka_dt.security.certificates import CertificateUnusable
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.server.addresses import address_text, as_ipv4, client_host
@@ -186,7 +187,11 @@ class ClientConnection(LoginConnection):
         """Close the connection: its token is no more."""
         if not self._closing:
             self._session_token = None
-            _LOG.info("Closing the connection of %s: its token was revoked or has expired", self._client())
+            _LOG.info(
+                "Closing the connection of %s: its token was revoked or has expired",
+                self._client(),
+                extra=of_peer(self._client_host),
+            )
             self.close()
 
     def login_overdue(self) -> None:
@@ -262,8 +267,8 @@ class ClientConnection(LoginConnection):
             if self._audit is not None:
                 self._audit.heard()
             self._account()
-        except Exception:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
-            _LOG.exception("The connection of %s is closed for a reason of our own", self._peer)
+        except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
+            self._log_own(error)
             self.abort()
 
     def _do_events(self) -> None:
@@ -317,7 +322,8 @@ class ClientConnection(LoginConnection):
         except RemoteProtocolError as error:
             self._end(self._machine.reject(str(error)))
         except Exception:  # noqa: BLE001 - what nobody foresaw must not take other requests along
-            _LOG.exception("A request of API %d failed", request.header.api_key)
+            key = request.header.api_key
+            _LOG.exception("A request of API %d of %s failed", key, self._peer, extra=of_peer(self._client_host))
             self._machine.respond(refusal(request.header, request.body, ErrorCode.unknown_server_error))
 
     def _end_with_client(self) -> None:
@@ -345,7 +351,7 @@ class ClientConnection(LoginConnection):
         try:
             known = await outcome
         except Exception:  # noqa: BLE001 - as above
-            _LOG.exception("A login of %s failed for a reason of our own", self._peer)
+            _LOG.exception("A login of %s failed for a reason of our own", self._peer, extra=of_peer(self._client_host))
             if self._audit is not None:
                 self._audit.broken_off()
             self._fail_login("Authentication failed due to an error of the server", "an error of the server")
@@ -382,7 +388,8 @@ class ClientConnection(LoginConnection):
                 "Closing the connection of %s on listener %s: %s",
                 self._client(),
                 self._services.listener.name,
-                event.reason,
+                Words(event.reason),
+                extra=of_peer(self._client_host),
             )
         if event.delayed:
             # What the client sends meanwhile is read and dropped: closing with unread bytes would reset the
@@ -391,6 +398,11 @@ class ClientConnection(LoginConnection):
             self._loop.call_later(self._services.failed_login_delay_ms / 1000, self.close)
         else:
             self.close()
+
+    def _log_own(self, error: BaseException) -> None:
+        """Log an error that is not the client's."""
+        text = "The connection of %s is closed for a reason of our own"
+        _LOG.error(text, self._peer, exc_info=error, extra=of_peer(self._client_host))
 
     def _client(self) -> str:
         """Say for the log where the client is and what it calls its library, if it did (KIP-511: printable ASCII)."""
@@ -443,7 +455,7 @@ class ClientConnection(LoginConnection):
         if task.cancelled():
             self.abort()
         elif error is not None:
-            _LOG.error("The connection of %s is closed for a reason of our own", self._peer, exc_info=error)
+            self._log_own(error)
             self.abort()
         else:
             self._pump()

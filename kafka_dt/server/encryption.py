@@ -13,9 +13,10 @@ from typing import Any
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
+from kafka_dt.log import Words, of_peer
 from kafka_dt.security.certificates import CertificatePrincipals
 from kafka_dt.security.principal_rules import InvalidRule, PrincipalRules
-from kafka_dt.server.addresses import address_text
+from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.connection_audit import certificate_not_accepted
 from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.tls import TlsConnection, TlsServices
@@ -61,11 +62,17 @@ class ListenerEncryption:
             if await asyncio.to_thread(self._context.refresh):
                 _LOG.info("Listener %s has read its certificates again", self._name)
         except TlsError as error:
-            reason = f"{self._tls.key(error.key)}: {error.reason}"
+            reason = Words(f"{self._tls.key(error.key)}: {error.reason}")
             _LOG.error("Listener %s keeps the certificates it has, the new ones cannot be used: %s", self._name, reason)
 
     def _log_failure(self, peer: Any, reason: str) -> None:
-        _LOG.info("Failed TLS handshake of %s on listener %s: %s", address_text(peer), self._name, reason)
+        _LOG.info(
+            "Failed TLS handshake of %s on listener %s: %s",
+            address_text(peer),
+            self._name,
+            reason,
+            extra=of_peer(client_host(peer)),
+        )
 
 
 def _rules(tls: ListenerTls) -> PrincipalRules:

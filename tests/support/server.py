@@ -57,6 +57,8 @@ class KafkaDt:
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        # Tests look for each line, and they all come from one address.
+        properties = {"kafka.dt.log.lines.per.minute": 1_000_000, **properties}
         self.configuration = write_properties(directory / f"{name}.properties", properties)
         program = Path(sys.executable).with_name("kafka-dt")
         command = [str(program), "serve", "--config", str(self.configuration)]
