@@ -17,6 +17,7 @@ COPY --chown=kafka-dt . /src/
 RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
         --no-deps --no-build-isolation --editable /src \
     && install --directory --owner=kafka-dt --mode=700 /var/lib/kafka-dt \
+    && install --directory --owner=kafka-dt --mode=700 /etc/kafka-dt/secrets \
     && chown kafka-dt /src
 ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /src
@@ -39,9 +40,10 @@ RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
         editables hatchling pathspec pluggy tomlkit trove-classifiers
 
 FROM ${PYTHON_IMAGE} AS server
-RUN useradd --create-home --uid 10001 kafka-dt
+RUN useradd --create-home --uid 10001 kafka-dt \
+    && install --directory --owner=kafka-dt --mode=700 /etc/kafka-dt/secrets
 COPY --from=build /opt/kafka-dt /opt/kafka-dt
-COPY docker/healthcheck.py /opt/kafka-dt/
+COPY docker/healthcheck.py docker/make_secrets.py /opt/kafka-dt/
 COPY docker/server.properties /etc/kafka-dt/
 ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001

@@ -1,0 +1,64 @@
+"""docker-compose.yml and the image's settings: nothing secret in them, nothing open, and everything named exists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from kafka_dt.config import from_properties, listeners
+from tests.support.broker import SECRET_KEY, USERS
+from tests.support.documents import ROOT
+
+TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+COMPOSE: Any = yaml.safe_load(TEXT)
+SERVICES: dict[str, Any] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+PROPERTIES = (ROOT / "docker" / "server.properties").read_text(encoding="utf-8")
+SECRET = re.compile(r"passw(or)?d|user_|jaas|secret[-_.]?key|token\.key", re.IGNORECASE)
+
+
+def test_no_secret_stands_in_the_compose_file() -> None:
+    for secret in (SECRET_KEY, *USERS.values()):
+        assert secret not in TEXT
+    for name, service in SERVICES.items():
+        for part in (*service.get("environment", {}).items(), *service.get("command", ())):
+            assert not SECRET.search(str(part)), f"{name}: {part}"
+
+
+def test_what_services_need_is_declared() -> None:
+    for service in SERVICES.values():
+        assert {each.partition(":")[0] for each in service.get("volumes", ())} <= COMPOSE["volumes"].keys()
+        assert service.get("depends_on", {}).keys() <= SERVICES.keys()
+        assert re.search(rf"^FROM .* AS {service['build']['target']}$", DOCKERFILE, re.MULTILINE)
+
+
+def test_a_server_starts_when_its_secrets_are_made_and_reads_them_only() -> None:
+    servers = {name: service for name, service in SERVICES.items() if "serve" in (service.get("command") or ())}
+    assert set(servers) == {"kafka-dt", "tests-kafka-dt"}
+    for service in servers.values():
+        makers = [name for name, each in service["depends_on"].items() if each["condition"].endswith("_successfully")]
+        (volume,) = service["volumes"]
+        assert volume.endswith(":/etc/kafka-dt/secrets:ro")
+        assert [SERVICES[name]["volumes"] for name in makers] == [[volume.removesuffix(":ro")]]
+
+
+def test_ports_are_published_to_this_machine_alone() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert published
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_the_image_opens_nothing_without_a_login(tmp_path: Any) -> None:
+    for name in ("users.jaas", "token.key"):
+        (tmp_path / name).write_text(
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";'
+            if name == "users.jaas"
+            else "k" * 32
+        )
+    lines = PROPERTIES.replace("/etc/kafka-dt/secrets", str(tmp_path)).splitlines()
+    settings = from_properties(dict(line.split("=", 1) for line in lines if line and line[0] != "#")).settings
+    assert all(listener.mechanisms for listener in listeners(settings))
+    assert not settings.allow_everyone_if_no_acl_found
+    assert settings.authorizer_class_name
