@@ -28,6 +28,7 @@ from kafka_dt.client.config import ClientConfig
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.config import AuditTopicSettings, ConfigError
 from kafka_dt.config.audit_options import AUDIT_KAFKA_PREFIX
+from kafka_dt.extras import installed_by
 
 _LOG = logging.getLogger(__name__)
 
@@ -220,5 +221,5 @@ def _aiokafka() -> Any:
     except ImportError:
         raise ConfigError(
             f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
-            "events in a topic need the extra audit-kafka (pip install 'kafka-dt[audit-kafka]')",
+            f"events in a topic need the extra audit-kafka ({installed_by('audit-kafka')})",
         ) from None

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from kafka_dt.cli import LazyGroup
+from kafka_dt.extras import installed_by
 
 _COMMANDS: Final = {
     "demo": "kafka_dt.cli.pipeline_demo:demo",
@@ -41,7 +42,7 @@ class _PipelineGroup(LazyGroup):
             if missing not in _EXTRA:
                 raise
             raise click.ClickException(
-                f"{ctx.invoked_subcommand} needs packages of an extra: pip install 'kafka-dt[spark]' ({error})"
+                f"{ctx.invoked_subcommand} needs packages of an extra; {installed_by('spark')} ({error})"
             ) from error
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from kafka_dt.config import ConfigError, KerberosSettings
 from kafka_dt.config.kerberos import RULES_KEY
+from kafka_dt.extras import installed_by
 from kafka_dt.security.kerberos_names import InvalidRule, ShortNames
 from kafka_dt.tokens import Principal
 from protocol.sasl import GssapiServer, GssContext, Outcome
@@ -87,6 +88,6 @@ def _gss() -> Any:
     except (ImportError, OSError) as error:
         raise ConfigError(
             "sasl.enabled.mechanisms",
-            "GSSAPI needs the extra kerberos (pip install 'kafka-dt[kerberos]'), "
+            f"GSSAPI needs the extra kerberos ({installed_by('kerberos')}), "
             f"which is built with the headers of MIT Kerberos: {error}",
         ) from None

