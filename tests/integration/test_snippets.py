@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import javaproperties
 import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
+from kafka_dt.config import SecretKeyFiles, from_properties
 from tests.support.broker import USERS
 from tests.support.client_config import plain
 from tests.support.documents import Block, blocks, documents
@@ -60,3 +64,22 @@ def test_a_snippet_runs(snippet: Block, addresses: Addresses, token: DelegationT
     assert done.returncode == 0, done.stderr
     assert "Kafka's error code is" not in done.stdout, done.stdout
     assert done.stdout
+
+
+def test_the_files_of_keys_are_made_as_the_manual_says_and_a_node_takes_them(tmp_path: Path) -> None:
+    """The commands of docs/how-to/change-keys.md, with another directory, and this user in the place of kafka-dt."""
+    keys = tmp_path / "etc" / "kafka-dt"
+    keys.parent.mkdir()
+    text = blocks("docs/how-to/change-keys.md", "sh")[0].text.replace("/etc/kafka-dt", "KEYS")
+    text = text.replace(" kafka-dt", f" {getpass.getuser()}").replace("KEYS", str(keys))
+    subprocess.run(["/bin/bash", "-euc", f"umask 022; {text}"], check=True, capture_output=True)
+    shown = blocks("docs/how-to/change-keys.md", "properties")[0].text.replace("/etc/kafka-dt", str(keys))
+    settings = from_properties({**javaproperties.loads(shown), "zookeeper.connect": "unused"}).settings
+    ring = SecretKeyFiles(settings).keys
+    assert ring is not None
+    assert (len(ring.current) > 32, ring.previous) == (True, ())
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in (keys, *keys.iterdir())} == {
+        "kafka-dt": 0o700,
+        "secret.key": 0o600,
+        "previous.keys": 0o600,
+    }

@@ -14,6 +14,7 @@ import pytest
 
 from kafka_dt.cli import main
 from kafka_dt.config.settings import options
+from tests.support.broker import SECRET_KEY, USERS
 from tests.support.documents import ROOT, Block, blocks, documents, read
 
 PAGES = documents()
@@ -66,6 +67,11 @@ def test_the_readme_shows_what_run_prints() -> None:
 @pytest.mark.parametrize("target", sorted({words[1] for words in commands() if words[0] == "make"}))
 def test_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:.*## ", MAKEFILE, re.MULTILINE)
+
+
+def test_no_page_tells_a_password_that_only_the_tests_know() -> None:
+    told = [(page, secret) for page in PAGES for secret in (SECRET_KEY, *USERS.values()) if secret in read(page)]
+    assert told == []
 
 
 def test_extras_are_installed_from_a_checkout_as_long_as_there_is_no_release() -> None:
