@@ -80,6 +80,12 @@ def command_of(program: str, brokers: str) -> Submitted:
     return documented(replace(text, text=here))
 
 
+def errors_of_an_ended_token() -> list[str]:
+    """The lines of the manual that a driver logs when its client has a token that has ended, as patterns."""
+    text = next(block.text for block in blocks(PAGE, "text") if "AdminMetadataManager" in block.text)
+    return [re.escape(line.strip()).replace(r"\.\.\.", ".*") for line in text.splitlines()]
+
+
 def hand(token: DelegationToken, file: Path) -> None:
     replace_file(file, javaproperties.dumps(settings(token, "java")))
 
@@ -120,6 +126,8 @@ async def test_a_running_query_goes_on_with_its_token_renewed_and_with_the_next_
             with pytest.raises(LoginRefused):
                 gateway.connect_by_token(first)
             await topics.pass_through()
+            for line in errors_of_an_ended_token():
+                await asyncio.to_thread(job.wait_for, line, SEEN_S)
             assert job.running
             assert len(QUERY_STARTED.findall(job.output())) == 1
     check_secrets(spark)
