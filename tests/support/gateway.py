@@ -78,11 +78,11 @@ def names_listener(pattern: str, key_store: Path) -> dict[str, object]:
     }
 
 
-def gated_listener(base: int) -> dict[str, object]:
-    """Settings of GATED, which listens on `base` and for the brokers on those after it."""
+def gated_listener(base: int, host: str = GATED_HOST) -> dict[str, object]:
+    """Settings of GATED, which listens on `base` and for the brokers on those after it, and tells clients of a host."""
     return {
         **sasl_properties(listener="gated"),
-        "advertised.listeners": f"GATED://{GATED_HOST}:{base}",
+        "advertised.listeners": f"GATED://{host}:{base}",
         f"listener.name.gated.{PORT_BASE}": base,
     }
 

@@ -92,10 +92,13 @@ class RecordsClient(ReferenceClient):
         java: what runs it, with a compiler.
         classpath: the jars of one Kafka release.
         log: receives what Java writes to its standard error.
+        properties: Java system properties.
     """
 
-    def __init__(self, java: Java, classpath: Classpath, log: Path) -> None:
-        super().__init__(java, classpath, log, source=SOURCE)
+    def __init__(
+        self, java: Java, classpath: Classpath, log: Path, *, properties: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(java, classpath, log, source=SOURCE, properties=properties)
 
     def send(self, config: Mapping[str, str], topic: str, count: int, *, first: int = 0, per_second: int = 0) -> Sent:
         """Send records `first` to `first + count` with a producer of its own, as fast as it can or at a pace."""

@@ -67,10 +67,19 @@ class ReferenceClient:
         classpath: the jars of one Kafka release.
         log: receives what Java writes to its standard error.
         source: another program of the same kind.
+        properties: Java system properties from the start on.
     """
 
-    def __init__(self, java: Java, classpath: Classpath, log: Path, *, source: Path = SOURCE) -> None:
-        self._command = java.command(str(source), classpath=classpath, heap_mb=256)
+    def __init__(
+        self,
+        java: Java,
+        classpath: Classpath,
+        log: Path,
+        *,
+        source: Path = SOURCE,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._command = java.command(str(source), classpath=classpath, heap_mb=256, properties=properties)
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._sessions = 0
