@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import secrets
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from kafka_dt.config import (
     gateway_settings,
     listeners,
 )
+from kafka_dt.config.option import INT_MAX
 from kafka_dt.gateway.gateway import Gateway
 from kafka_dt.gateway.ports import PortListener
 from kafka_dt.membership import Membership
@@ -51,11 +53,14 @@ from kafka_dt.security.login import Login
 from kafka_dt.security.login_tokens import LoginTokens
 from kafka_dt.security.revocations import Board, Revocations, board_bytes
 from kafka_dt.security.scram_changes import ScramUserManager
-from kafka_dt.server.admission import Admission
+from kafka_dt.server.admission import Admission, ConnectionLimits
 from kafka_dt.server.audited_requests import AuditedRequests, AuditedTokens, record_keys, record_removed
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.connection_counts import ConnectionCounts
 from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.encryption import ListenerEncryption
+from kafka_dt.server.failed_logins import FailedLogins
+from kafka_dt.server.gates import FileGate, Gate, RateGate
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.cluster import ClusterHandlers
@@ -64,6 +69,7 @@ from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.lifetimes import Lifetimes
 from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.rate import Rate
 from kafka_dt.server.repeated import Repeated
 from kafka_dt.server.request_memory import RequestMemory, request_buffer_bytes
 from kafka_dt.server.sessions import Sessions
@@ -138,13 +144,18 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
         _encryption(listener)
     Authorizer.from_settings(settings, AclCache())
     zookeeper_settings(settings)
-    Admission.from_settings(settings)
+    ConnectionLimits.of(settings, made)
     request_buffer_bytes(settings)
     _gateway(settings, made)
     if (audit := audit_settings(settings)) is not None:
         AuditTrail.check(audit)
     workers = _workers(settings)
-    with tempfile.TemporaryFile() as board, Derivations.memory() as derivations, NodeTurn.file() as turn:
+    with (
+        tempfile.TemporaryFile() as board,
+        Derivations.memory() as derivations,
+        NodeTurn.file() as turn,
+        ConnectionCounts.file(workers) as counts,
+    ):
         board.truncate(board_bytes(workers))
         supervisor = Supervisor(
             command=WORKER_COMMAND,
@@ -153,13 +164,14 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
                 "board": board.fileno(),
                 "derivations": derivations.fileno(),
                 "turn": turn.fileno(),
+                "counts": counts.fileno(),
                 "log_level": log_level,
                 "log_lines": settings.log_lines_per_minute,
                 "node": secrets.token_hex(8),
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
-            inherited=[board.fileno(), derivations.fileno(), turn.fileno()],
+            inherited=[board.fileno(), derivations.fileno(), turn.fileno(), counts.fileno()],
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
         )
@@ -174,6 +186,7 @@ class Node:
         ports: the port of each listener, by name.
         board: where the workers of the node count revocations.
         derivations: where they share what opens sealed tokens.
+        counts: where they count connections.
         turn: to hold more of a request than a worker's share of the memory for requests.
         number: which worker this is; the first one does what once a node is enough.
         node: what the workers of this node have in common, and those of no other node.
@@ -187,6 +200,7 @@ class Node:
         board: Board,
         derivations: Derivations,
         turn: NodeTurn,
+        counts: ConnectionCounts,
         number: int,
         node: str,
     ) -> None:
@@ -237,7 +251,11 @@ class Node:
         self._cache.on_change(self._sessions.token_changed)
         self._revocations = Revocations(board, self._tokens.catch_up)
         self._cache.on_change(self._revocations.token_changed)
-        self._admission = Admission.from_settings(settings)
+        self._limits = ConnectionLimits.of(settings, self._listeners)
+        self._counts = counts
+        self._gates: list[Gate] = [FileGate(_file_limit)]
+        self._gates += self._rate_gates(settings.max_connection_creation_rate)
+        self._failed_logins = FailedLogins(settings.connection_failed_authentication_delay_ms, time.monotonic)
         self._memory = RequestMemory(
             request_buffer_bytes(settings) // _workers(settings),
             settings.request_receive_timeout_ms / 1000,
@@ -344,7 +362,8 @@ class Node:
             listener.bind,
             backlog=settings.socket_listen_backlog_size,
             lifetimes=Lifetimes.from_settings(settings),
-            admission=self._admission,
+            admission=Admission(self._limits, self._counts, self._listeners.index(listener)),
+            gates=[*self._gates, *self._rate_gates(listener.max_connection_creation_rate)],
         )
         services = ConnectionServices(
             listener=listener,
@@ -361,7 +380,7 @@ class Node:
             ),
             certified=_certified(listener, encryption),
             now_ms=now_ms,
-            failed_login_delay_ms=settings.connection_failed_authentication_delay_ms,
+            failed_logins=self._failed_logins,
             opened=opened.opened,
             closed=opened.closed,
             deadlines=opened.deadlines,
@@ -378,6 +397,12 @@ class Node:
         self._open.append(opened)
         if listener.broker_port_base is not None:
             self._broker_ports.append(PortListener(listener, opened, new_connection))
+
+    def _rate_gates(self, per_second: int) -> list[Gate]:
+        """Make what holds a worker to its share of a rate, if there is one."""
+        if per_second >= INT_MAX:
+            return []
+        return [RateGate(Rate(per_second / _workers(self._settings), time.monotonic))]
 
     def _bearer_tokens(self, settings: OAuthBearerSettings) -> BearerTokens:
         keys = Jwks(settings, self._executor, now_ms) if settings.jwks_url else None
@@ -452,6 +477,10 @@ def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
     """Say what a client on this machine would connect to."""
     port = listener.advertised.port or ports[listener.name]
     return Endpoint(listener.name, listener.advertised.host or "localhost", port)
+
+
+def _file_limit() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _workers(settings: Settings) -> int:

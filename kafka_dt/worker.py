@@ -22,6 +22,7 @@ from kafka_dt.core_dumps import forbid_core_dumps
 from kafka_dt.log import set_up_logging
 from kafka_dt.security.acl_store import AclStoreUnavailable
 from kafka_dt.security.revocations import Board
+from kafka_dt.server.connection_counts import ConnectionCounts
 from kafka_dt.server.heartbeats import beat
 from kafka_dt.server.turns import NodeTurn
 from kafka_dt.server.workers import READY
@@ -35,8 +36,9 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `board`, `derivations` and `turn` (file descriptors),
-            `log_level`, `node` (what all workers of this node are told, and nobody else), `number` and `beat_seconds`.
+        brief: as the supervisor writes it: `properties`, `ports`, `board`, `derivations`, `turn` and `counts` (file
+            descriptors), `log_level`, `node` (what all workers of this node are told, and nobody else), `number` and
+            `beat_seconds`.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
     stopping = asyncio.Event()
@@ -54,6 +56,7 @@ async def work(brief: dict[str, Any]) -> None:
         board=Board.shared(brief["board"], brief["number"]),
         derivations=Derivations.shared(brief["derivations"]),
         turn=NodeTurn(brief["turn"]),
+        counts=ConnectionCounts.shared(brief["counts"], brief["number"], brief["node"]),
         number=brief["number"],
         node=brief["node"],
     )

@@ -73,16 +73,17 @@ class ConnectionOptions(ProcessOptions):
         "max.connections",
         Kind.INT,
         INT_MAX,
-        "How many connections may be open, on all listeners together; one more is closed at once. "
-        "Each worker counts its own, so that a node may have as many for each of its workers.",
+        "How many connections a node may have, on all listeners together; one more is closed at once. Set for one "
+        "listener it limits that listener as well.",
         section=Section.LIMITS,
         minimum=1,
+        per_listener=True,
     )
     max_connections_per_ip: int = option(
         "max.connections.per.ip",
         Kind.INT,
         INT_MAX,
-        "How many of them may come from one IP address; one more is closed at once. Each worker counts its own.",
+        "How many of them may come from one IP address; one more is closed at once.",
         section=Section.LIMITS,
         minimum=0,
     )
@@ -93,4 +94,15 @@ class ConnectionOptions(ProcessOptions):
         "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
         "Names are looked up at the start.",
         section=Section.LIMITS,
+    )
+    max_connection_creation_rate: int = option(
+        "max.connection.creation.rate",
+        Kind.INT,
+        INT_MAX,
+        "How many connections a second a node accepts (KIP-612), in equal shares for its workers; further ones wait "
+        "in the kernel's queue. Set for one listener it limits that listener as well.",
+        section=Section.LIMITS,
+        unit="connections a second",
+        minimum=1,
+        per_listener=True,
     )

@@ -21,7 +21,7 @@ from kafka_dt.config.kerberos import KerberosSettings, kerberos_settings
 from kafka_dt.config.listener_tls import ListenerTls, listener_tls
 from kafka_dt.config.load import LISTENER_PREFIX
 from kafka_dt.config.oauthbearer import HANDLER_KEY, OAuthBearerSettings, oauthbearer_settings
-from kafka_dt.config.option import Option, Secret, resolve_secret
+from kafka_dt.config.option import INT_MAX, Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
 from kafka_dt.jaas import (
     KERBEROS_LOGIN_MODULE,
@@ -111,6 +111,10 @@ class Listener:
     """User name to password, for PLAIN."""
     max_reauth_ms: Mapping[Mechanism, int] = field(default_factory=lambda: MappingProxyType({}))
     """`connections.max.reauth.ms` of each mechanism; 0 is never."""
+    max_connections: int = INT_MAX
+    """`max.connections` of this listener alone."""
+    max_connection_creation_rate: int = INT_MAX
+    """`max.connection.creation.rate` of this listener alone, connections a second."""
     tls: ListenerTls | None = None
     """None for a listener that is not encrypted."""
     oauthbearer: OAuthBearerSettings | None = None
@@ -193,6 +197,8 @@ def _listener(
         bind=bind,
         advertised=advertised,
         security_protocol=protocol,
+        max_connections=scope.value("max.connections"),
+        max_connection_creation_rate=scope.value("max.connection.creation.rate"),
         tls=listener_tls(scope.value, scope.spelling, sasl=protocol.sasl) if protocol.tls else None,
         broker_port_base=None if (base := scope.value(PORT_BASE_KEY)) == NO_PORT_BASE else base,
         broker_host_pattern=scope.value(HOST_PATTERN_KEY),

@@ -14,7 +14,6 @@ from typing import Final
 
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "max.connection.creation.rate": "2147483647",
         "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         "sasl.server.callback.handler.class": "",
         "security.providers": "",
@@ -29,9 +28,6 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kafka's default of each, empty for null."""
-
-LISTENER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType({"max.connections": "2147483647", **DEFAULTS})
-"""As above, for one listener: the node's own `max.connections` is supported."""
 
 READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """Is looked at there: a class that kafka-dt cannot stand for is an error."""
@@ -51,7 +47,7 @@ def protects_listener(key: str, text: str) -> bool:
     """Say the same of a key that begins with `listener.name.`, which was not used for the listener."""
     if key.endswith(READ_FOR_OAUTHBEARER):
         return False
-    default = next((value for name, value in LISTENER_DEFAULTS.items() if key.endswith(f".{name}")), None)
+    default = next((value for name, value in DEFAULTS.items() if key.endswith(f".{name}")), None)
     return _differs(default, text)
 
 

@@ -1,8 +1,7 @@
-"""How many connections a worker takes: overall, and from one address.
+"""Which connections a node takes: overall, by a listener, and from one address.
 
 A connection too many is closed as soon as it is accepted, before a byte of it is read, encrypted or not. The limits
-hold for all listeners together, as in a broker, but each worker counts for itself: the kernel spreads connections over
-the workers.
+hold for the node: its workers share what they count (`connection_counts.py`). A limit that is not set costs nothing.
 
 Limits: a broker that has reached `max.connections` leaves further connections in the kernel's queue, or closes an idle
 one in favour of its inter-broker listener; here the new connection is refused, which tells its client at once.
@@ -15,16 +14,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from kafka_dt.config import ConfigError, Settings
+from kafka_dt.config import ConfigError, Listener, Settings
+from kafka_dt.config.option import INT_MAX
 from kafka_dt.log import of_peer
 from kafka_dt.server.addresses import client_host
+from kafka_dt.server.connection_counts import MAX_LISTENERS, ConnectionCounts
 from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
 
 _LOG = logging.getLogger(__name__)
@@ -37,30 +37,50 @@ _Address = str
 """An IP address in its shortest form, by which equal ones are equal; empty for every client without one."""
 
 
-@dataclass(slots=True)
-class Admission:
-    """Counts the connections of a worker and says which one is too many."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """How many connections a node takes."""
 
     maximum: int
     """`max.connections`."""
+    by_listener: tuple[int, ...]
+    """`listener.name.<name>.max.connections`, in the order of the listeners."""
     per_ip: int
     """`max.connections.per.ip`."""
     overrides: Mapping[_Address, int]
     """What counts in place of `per_ip` for some addresses."""
-    _counts: Counter[_Address] = field(default_factory=Counter)
-    _total: int = 0
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Admission:
+    def of(cls, settings: Settings, made: Sequence[Listener]) -> Self:
         """Take the limits of a node; names among the overrides are looked up.
 
         Raises:
-            ConfigError: an override cannot be used.
+            ConfigError: an override cannot be used, or there are more listeners than can be counted.
         """
-        overrides = {
-            address: count for text in settings.max_connections_per_ip_overrides for address, count in _override(text)
-        }
-        return cls(settings.max_connections, settings.max_connections_per_ip, overrides)
+        if len(made) > MAX_LISTENERS:
+            raise ConfigError("listeners", f"there are {len(made)}, no more than {MAX_LISTENERS} can be counted")
+        return cls(
+            maximum=settings.max_connections,
+            by_listener=tuple(listener.max_connections for listener in made),
+            per_ip=settings.max_connections_per_ip,
+            overrides=dict(pair for text in settings.max_connections_per_ip_overrides for pair in _override(text)),
+        )
+
+
+class Admission:
+    """Counts the connections that come by one listener of a worker, and says which one is too many.
+
+    Args:
+        limits: of the node.
+        counts: shared by the listeners of a worker, and by the workers of a node.
+        listener: its place among those of the node, from 0.
+    """
+
+    def __init__(self, limits: ConnectionLimits, counts: ConnectionCounts, listener: int) -> None:
+        self._limits = limits
+        self._counts = counts
+        self._listener = listener
+        self._by_address = limits.per_ip < INT_MAX or bool(limits.overrides)
 
     def enter(self, peer: Any) -> str | None:
         """Count a new connection, which then has to `leave`; or say why it may not stay.
@@ -68,23 +88,35 @@ class Admission:
         Args:
             peer: its client's address, as sockets give it.
         """
-        address = _address(peer)
-        if self._total >= self.maximum:
-            return f"there are {self.maximum} connections, no more are allowed (max.connections)"
-        allowed = self.overrides.get(address, self.per_ip)
-        if self._counts[address] >= allowed:
-            return f"its address has {allowed} connections, no more are allowed (max.connections.per.ip)"
-        self._counts[address] += 1
-        self._total += 1
-        return None
+        # Counted before anything is compared: two workers may both refuse the last place, but not both take it.
+        self._count(peer, 1)
+        reason = self._too_many(peer)
+        if reason is not None:
+            self._count(peer, -1)
+        return reason
 
     def leave(self, peer: Any) -> None:
         """Forget a connection that has entered."""
-        address = _address(peer)
-        self._total -= 1
-        self._counts[address] -= 1
-        if not self._counts[address]:
-            del self._counts[address]  # else the table would grow with every address that ever came
+        self._count(peer, -1)
+
+    def _count(self, peer: Any, change: int) -> None:
+        self._counts.add(self._listener, change)
+        if self._by_address:
+            self._counts.add_address(_address(peer), change)
+
+    def _too_many(self, peer: Any) -> str | None:
+        limits = self._limits
+        if limits.maximum < INT_MAX and self._counts.total > limits.maximum:
+            return f"there are {limits.maximum} connections, no more are allowed (max.connections)"
+        allowed = limits.by_listener[self._listener]
+        if allowed < INT_MAX and self._counts.of_listener(self._listener) > allowed:
+            return f"its listener has {allowed} connections, no more are allowed (max.connections of the listener)"
+        if self._by_address:
+            address = _address(peer)
+            allowed = limits.overrides.get(address, limits.per_ip)
+            if allowed < INT_MAX and self._counts.of_address(address) > allowed:
+                return f"its address has {allowed} connections, no more are allowed (max.connections.per.ip)"
+        return None
 
 
 class AdmittedConnection(asyncio.Protocol):
@@ -92,14 +124,20 @@ class AdmittedConnection(asyncio.Protocol):
 
     Args:
         admission: the limits.
+        accepted: told of every socket first.
         deadlines: closes the connection if its login takes too long.
         new_connection: makes the connection that serves the socket.
     """
 
     def __init__(
-        self, admission: Admission, deadlines: LoginDeadlines, new_connection: Callable[[], LoginConnection]
+        self,
+        admission: Admission,
+        accepted: Callable[[asyncio.BaseTransport], None],
+        deadlines: LoginDeadlines,
+        new_connection: Callable[[], LoginConnection],
     ) -> None:
         self._admission = admission
+        self._accepted = accepted
         self._deadlines = deadlines
         self._new_connection = new_connection
         self._inner: LoginConnection | None = None
@@ -107,6 +145,7 @@ class AdmittedConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Make the connection, or close the socket."""
+        self._accepted(transport)
         self._peer = transport.get_extra_info("peername")
         refusal = self._admission.enter(self._peer)
         if refusal is not None:

@@ -28,6 +28,7 @@ from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.server.addresses import address_text, as_ipv4, client_host
 from kafka_dt.server.connection_audit import ConnectionAudit
 from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
+from kafka_dt.server.failed_logins import FailedLogins
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.request_memory import RequestMemory
 from kafka_dt.server.sessions import Sessions
@@ -71,7 +72,8 @@ class ConnectionServices:
     certified: Callable[[bytes | None], Principal]
     """Gives the principal of a client that need not log in, by its certificate in DER, if it has shown one."""
     now_ms: Callable[[], int]
-    failed_login_delay_ms: int
+    failed_logins: FailedLogins
+    """Says how long the answer to a failed login is held back."""
     opened: Callable[[ClientConnection], None]
     closed: Callable[[ClientConnection], None]
     deadlines: LoginDeadlines
@@ -395,7 +397,7 @@ class ClientConnection(LoginConnection):
             # What the client sends meanwhile is read and dropped: closing with unread bytes would reset the
             # connection, and the client might never see the answer.
             self._resume_reading()
-            self._loop.call_later(self._services.failed_login_delay_ms / 1000, self.close)
+            self._loop.call_later(self._services.failed_logins.delay_s(self._client_host), self.close)
         else:
             self.close()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -20,7 +20,9 @@ from kafka_dt.config import Endpoint
 from kafka_dt.server.admission import Admission, AdmittedConnection
 from kafka_dt.server.connection import ClientConnection
 from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
+from kafka_dt.server.gates import Gate
 from kafka_dt.server.lifetimes import Lifetimes
+from kafka_dt.server.open_port import OpenPort, bind
 from kafka_dt.server.port_lock import hold_port
 from kafka_dt.server.repeated import Repeated
 
@@ -38,35 +40,6 @@ room is tried again by its kernel after a second; with a broker's 50, one login 
 clients came at a time."""
 
 
-def bind(endpoint: Endpoint, *, shared: bool = True) -> socket.socket:
-    """Bind a TCP socket without listening on it.
-
-    Args:
-        endpoint: host (empty for every address, IPv4 and IPv6) and port (0 for a free one).
-        shared: whether other sockets that ask for it may share the port (SO_REUSEPORT).
-
-    Raises:
-        OSError: the address is not ours, or taken by somebody who does not share it.
-    """
-    host = endpoint.host or "::"
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    if not endpoint.host and not socket.has_dualstack_ipv6():
-        host, family = "0.0.0.0", socket.AF_INET  # noqa: S104 - an empty host in `listeners` says so
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # for the sockets that it accepts
-        if shared:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
-        made.bind((host, endpoint.port))
-    except OSError:
-        made.close()
-        raise
-    return made
-
-
 class OpenListener:
     """One listener of one worker.
 
@@ -74,18 +47,28 @@ class OpenListener:
         endpoint: what to listen on; the port is known by now.
         backlog: `socket.listen.backlog.size`; no less than `LEAST_BACKLOG` is asked for.
         lifetimes: how long connections may live without a login and without a request.
-        admission: how many connections may be open, shared with the other listeners of the worker.
+        admission: how many connections may be open.
+        gates: when further connections have to wait; some are shared with the other listeners of the worker.
     """
 
     deadlines: LoginDeadlines
     """Closes the connections whose login takes too long; re-authentications begin here as well."""
 
-    def __init__(self, endpoint: Endpoint, *, backlog: int, lifetimes: Lifetimes, admission: Admission) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        backlog: int,
+        lifetimes: Lifetimes,
+        admission: Admission,
+        gates: Sequence[Gate] = (),
+    ) -> None:
         self._endpoint = endpoint
         self._backlog = max(backlog, LEAST_BACKLOG)
         self._admission = admission
+        self._gates = gates
         self._connections: set[ClientConnection] = set()
-        self._ports: dict[int, _OpenPort] = {}
+        self._ports: dict[int, OpenPort] = {}
         self.deadlines = LoginDeadlines(lifetimes.login_s, asyncio.get_running_loop().time)
         self._sweeps = [Repeated(min(LOGIN_SWEEP_SECONDS, lifetimes.login_s / 4), self.deadlines.sweep)]
         if lifetimes.max_idle_s is not None:
@@ -168,60 +151,21 @@ class OpenListener:
 
     def _listen(
         self, sock: socket.socket, new_connection: Callable[[], LoginConnection], held: socket.socket | None = None
-    ) -> _OpenPort:
-        opened = _OpenPort(
-            sock, held, partial(AdmittedConnection, self._admission, self.deadlines, new_connection), self._backlog
-        )
+    ) -> OpenPort:
+        new_protocol = partial(AdmittedConnection, self._admission, self._accepted, self.deadlines, new_connection)
+        opened = OpenPort(sock, held, new_protocol, self._backlog, self._gates)
         self._ports[sock.getsockname()[1]] = opened
         return opened
+
+    def _accepted(self, transport: asyncio.BaseTransport) -> None:
+        for gate in self._gates:
+            gate.accepted(transport)
 
     def _close_idle(self, max_idle_s: float) -> None:
         oldest = asyncio.get_running_loop().time() - max_idle_s
         for connection in tuple(self._connections):
             if connection.last_received < oldest and not connection.busy:
                 _close_idle(connection)
-
-
-class _OpenPort:
-    """A port that is listened on from the start, and accepted from as soon as the loop gets to it.
-
-    Args:
-        sock: bound.
-        held: what keeps other nodes from the port, if anything does.
-        new_protocol: makes what serves a socket.
-        backlog: `socket.listen.backlog.size`.
-    """
-
-    def __init__(
-        self,
-        sock: socket.socket,
-        held: socket.socket | None,
-        new_protocol: Callable[[], asyncio.Protocol],
-        backlog: int,
-    ) -> None:
-        try:
-            sock.listen(backlog)
-        except OSError:
-            sock.close()
-            if held is not None:
-                held.close()
-            raise
-        self._sock = sock
-        self._held = held
-        self._server: asyncio.Server | None = None
-        self.accepting = asyncio.get_running_loop().create_task(self._accept(new_protocol, backlog))
-
-    def close(self) -> None:
-        """Listen no more."""
-        self.accepting.cancel()
-        if self._server is not None:
-            self._server.close()
-        self._sock.close()
-        if self._held is not None:
-            self._held.close()
-
-    async def _accept(self, new_protocol: Callable[[], asyncio.Protocol], backlog: int) -> None:
-        self._server = await asyncio.get_running_loop().create_server(new_protocol, sock=self._sock, backlog=backlog)
 
 
 def _close_idle(connection: ClientConnection) -> None:

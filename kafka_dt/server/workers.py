@@ -29,7 +29,7 @@ from typing import IO, Any, Final
 
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.server.heartbeats import ALIVE, Watch, beat_seconds
-from kafka_dt.server.listener import bind
+from kafka_dt.server.open_port import bind
 from kafka_dt.server.port_lock import hold_port
 
 _LOG = logging.getLogger(__name__)

@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import logging
 import resource
+import select
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.nodes import Node, local_port, node_properties
-from tests.support.raw import API_VERSIONS, DESCRIBE, RawConnection
+from tests.support.raw import API_VERSIONS, DESCRIBE, ConnectionClosed, RawConnection
 from tests.support.tls_listeners import TlsListeners
 from tests.support.waiting import eventually
 from tests.support.zookeeper import make_chroot
@@ -21,11 +23,23 @@ from tests.support.zookeeper import make_chroot
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""
 
+LISTENERS = {
+    "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+    "PLAINTEXT": "PLAINTEXT",
+    "REAUTH": "SASL_PLAINTEXT",
+    "SASL_SSL": "SASL_SSL",
+    "RATED": "PLAINTEXT",
+}
 LOGIN_TIMEOUT_MS = 1_500
 MIB = 1024 * 1024
 BUFFER_BYTES = 16 * MIB
 REQUEST_BYTES = 32 * MIB
 RECEIVE_TIMEOUT_MS = 4_000
+MAX_CONNECTIONS = 60
+MAX_PER_IP = 4
+MAX_OF_LISTENER = 5
+RATE = 8
+"""Connections a second on the listener RATED."""
 WITHIN_S = 15.0
 FRAME = b"\0\0\x03\xe8"
 """The length of a frame of 1,000 bytes."""
@@ -43,14 +57,16 @@ def strict_node(zookeeper_address: str, tls: TlsListeners, tmp_path_factory: pyt
     """A node of two workers with small limits."""
     properties = node_properties(
         make_chroot(zookeeper_address, "greedy"),
-        listeners="SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0,REAUTH://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
-        listener_security_protocol_map=(
-            "SASL_PLAINTEXT:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,REAUTH:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
-        ),
+        listeners=",".join(f"{name}://127.0.0.1:0" for name in LISTENERS),
+        listener_security_protocol_map=",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items()),
         kafka_dt_login_timeout_ms=LOGIN_TIMEOUT_MS,
         kafka_dt_request_buffer_bytes=BUFFER_BYTES,
         kafka_dt_request_receive_timeout_ms=RECEIVE_TIMEOUT_MS,
         socket_request_max_bytes=REQUEST_BYTES,
+        max_connections=MAX_CONNECTIONS,
+        max_connections_per_ip_overrides=f"127.0.0.2:{MAX_PER_IP}",
+        listener_name_reauth_max_connections=MAX_OF_LISTENER,
+        listener_name_rated_max_connection_creation_rate=RATE,
     )
     tls_settings = {key: value for key, value in tls.properties.items() if key not in properties}
     with Node(tmp_path_factory.mktemp("greedy"), {**tls_settings, **properties}) as node:
@@ -162,3 +178,78 @@ async def test_clients_that_do_not_complete_long_requests_cost_bounded_memory_an
         eventually(lambda: all(each.connection.closed(0.01) for each in slow), WITHIN_S)
     eventually(lambda: "a request has not arrived within 4 s" in strict_node.log(), WITHIN_S)
     assert resident_bytes(strict_node) - before < held
+
+
+# Connections
+
+
+@pytest.mark.parametrize(
+    ("listener", "source", "limit", "setting"),
+    [
+        ("SASL_PLAINTEXT", "127.0.0.1", MAX_CONNECTIONS, "(max.connections)"),
+        ("SASL_PLAINTEXT", "127.0.0.2", MAX_PER_IP, "(max.connections.per.ip)"),
+        ("REAUTH", "127.0.0.1", MAX_OF_LISTENER, "(max.connections of the listener)"),
+    ],
+)
+def test_a_limit_of_connections_is_that_of_the_node_whichever_workers_serve_them(
+    strict_node: Node, listener: str, source: str, limit: int, setting: str
+) -> None:
+    def served() -> int:
+        """How many of some connections too many are served."""
+        with contextlib.ExitStack() as stack:
+            count = 0
+            for _ in range(limit + 6):
+                connection = stack.enter_context(RawConnection(strict_node.address(listener), source=source))
+                with contextlib.suppress(ConnectionClosed, ConnectionError):
+                    connection.ask(API_VERSIONS, 0)
+                    count += 1
+            return count
+
+    # Connections of the test before may still be about to leave.
+    eventually(lambda: served() == limit, WITHIN_S)
+    assert setting in strict_node.log()
+
+
+def test_connections_that_come_faster_than_the_rate_wait_and_are_served(strict_node: Node) -> None:
+    started = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(strict_node.connect("RATED")) for _ in range(3 * RATE)]
+        for connection in connections:
+            connection.request(API_VERSIONS, 0)
+        for connection in connections:
+            assert connection.answer(API_VERSIONS, 0).error_code.value == 0
+    assert time.monotonic() - started > 1, "the first ones come at once, the others as the rate says"
+
+
+# Files
+
+
+def test_at_the_limit_of_files_clients_wait_with_one_line_until_others_have_gone(strict_node: Node) -> None:
+    with few_files(strict_node, to_spare=8), contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(strict_node.connect("PLAINTEXT")) for _ in range(40)]
+        for connection in connections:
+            connection.request(API_VERSIONS, 0)
+        eventually(lambda: strict_node.log().count("no connection is accepted until one is free") == 2, WITHIN_S)
+        served = select.select([connection._socket for connection in connections], [], [], WITHIN_S)[0]
+        waiting = [connection for connection in connections if connection._socket not in served]
+        assert waiting
+        for sock in served:
+            sock.close()
+        for connection in waiting:  # some of them wait for others of them
+            assert connection.answer(API_VERSIONS, 0).error_code.value == 0
+            connection.close()
+    assert strict_node.log().count("no connection is accepted until one is free") == 2
+
+
+@contextlib.contextmanager
+def few_files(node: Node, to_spare: int) -> Iterator[None]:
+    """Let each worker open only so many files more before it has reached its limit."""
+    before = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in node.workers()}
+    for pid, (_, hard) in before.items():
+        limit = (len(list(Path(f"/proc/{pid}/fd").iterdir())) + to_spare) * 8 // 7
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        for pid, limits in before.items():
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.security.login import Login
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.deadlines import LoginDeadlines
+from kafka_dt.server.failed_logins import FailedLogins
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.request_memory import RequestMemory
 from kafka_dt.server.sessions import Sessions
@@ -200,7 +202,7 @@ class Shell:
             new_login=self.new_login or self._login,
             certified=self.certified,
             now_ms=self.now_ms,
-            failed_login_delay_ms=FAILED_LOGIN_DELAY_MS,
+            failed_logins=FailedLogins(FAILED_LOGIN_DELAY_MS, time.monotonic),
             opened=self.opened.append,
             closed=self.opened.remove,
             deadlines=self.deadlines,

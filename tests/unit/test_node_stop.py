@@ -12,6 +12,7 @@ from kafka_dt.config import from_properties
 from kafka_dt.security.revocations import Board, board_bytes
 from kafka_dt.server.turns import NodeTurn
 from kafka_dt.zookeeper.derivations import Derivations
+from tests.support.admission import connection_counts
 
 
 @dataclass
@@ -40,6 +41,7 @@ async def node() -> Node:
             board=Board(bytearray(board_bytes(1)), 0),
             derivations=Derivations.shared(memory.fileno()),
             turn=NodeTurn(turn.fileno()),
+            counts=connection_counts(),
             number=0,
             node="a node",
         )

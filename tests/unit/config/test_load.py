@@ -53,8 +53,6 @@ def test_keys_without_meaning_are_told_apart_from_keys_nobody_knows(tmp_path: Pa
         ("listener.name.internal.principal.builder.class", "com.example.Builder"),
         ("security.providers", "com.example.Provider"),
         ("ssl.engine.factory.class", "com.example.Engines"),
-        ("max.connection.creation.rate", "100"),
-        ("listener.name.internal.max.connections", "100"),
     ],
 )
 def test_a_key_that_would_protect_something_is_told_apart_from_the_harmless(key: str, value: str) -> None:
@@ -69,7 +67,6 @@ def test_a_key_that_would_protect_something_is_told_apart_from_the_harmless(key:
         *DEFAULTS.items(),
         ("zookeeper.ssl.crl.enable", "False"),
         ("principal.builder.class", ""),
-        ("listener.name.internal.max.connections", "2147483647"),
         ("listener.name.internal.sasl.login.class", "com.example.Login"),
     ],
 )

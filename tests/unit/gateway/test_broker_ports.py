@@ -12,14 +12,15 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.config import Endpoint, Listener, SecurityProtocol, Settings
+from kafka_dt.config import Endpoint, Listener, SecurityProtocol
 from kafka_dt.gateway import ports as module
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
-from kafka_dt.server.admission import Admission
 from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.lifetimes import Lifetimes
-from kafka_dt.server.listener import OpenListener, bind
+from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.open_port import bind
+from tests.support.admission import admission
 
 HOST = "127.0.0.1"
 WITHIN_S = 5.0
@@ -86,7 +87,7 @@ async def worker(*bases: int, node: str = "node", own_port: int = 1) -> AsyncIte
             listener.bind,
             backlog=10,
             lifetimes=Lifetimes(login_s=30),
-            admission=Admission.from_settings(Settings()),
+            admission=admission(),
         )
         listeners.append(PortListener(listener, opened, speaking(listener)))
     world = World(BrokerPorts(BrokerAddresses([each.listener for each in listeners]), listeners, node=node), listeners)

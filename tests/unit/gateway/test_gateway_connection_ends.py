@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 import uvloop
 
-from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol, Settings
+from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
 from kafka_dt.gateway import connection as gateway_connection
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.security.login import Identity, LoggedIn
-from kafka_dt.server.admission import Admission
 from kafka_dt.server.lifetimes import Lifetimes
-from kafka_dt.server.listener import OpenListener, bind
+from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.open_port import bind
 from kafka_dt.tokens import Principal
 from protocol import ApiKey
+from tests.support.admission import admission
 from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.fake_transport import NOW, listener, turns
 
@@ -253,7 +254,7 @@ async def serve_half_a_request() -> None:
         Endpoint("A", HOST, 0),
         backlog=5,
         lifetimes=Lifetimes(login_s=30),
-        admission=Admission.from_settings(Settings()),
+        admission=admission(),
     )
     services = replace(shell._services(), opened=opened.opened, closed=opened.closed)
     await opened.open(lambda: shell._new_connection(services))

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from collections import Counter
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from kafka_dt.config import ConfigError, from_properties
+from kafka_dt.config import ConfigError, Settings, from_properties
 from kafka_dt.server.admission import Admission, AdmittedConnection
+from kafka_dt.server.connection_counts import MAX_LISTENERS, WAYS, row_bytes
 from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
+from tests.support.admission import admission as admission_of
+from tests.support.admission import connection_counts
+from tests.support.fake_transport import listener
 
+ACCEPTED: list[object] = []
 ALICE, BOB = ("192.0.2.1", 50000), ("192.0.2.2", 50000)
 
 
 def admission(**limits: object) -> Admission:
-    texts = {f"max.connections{key}": str(value) for key, value in limits.items()}
-    return Admission.from_settings(
-        from_properties({key.replace("_", "."): text for key, text in texts.items()}).settings
-    )
+    texts = {f"max.connections{key}".replace("_", "."): str(value) for key, value in limits.items()}
+    return admission_of(from_properties(texts).settings)
 
 
 def test_without_limits_everybody_comes_in() -> None:
@@ -28,7 +34,7 @@ def test_without_limits_everybody_comes_in() -> None:
 
 
 def test_the_limit_counts_all_addresses_and_gives_room_back() -> None:
-    two = Admission(2, 10, {})
+    two = admission_of(Settings(max_connections=2))
     assert two.enter(ALICE) is None
     assert two.enter(BOB) is None
     assert two.enter(BOB) == "there are 2 connections, no more are allowed (max.connections)"
@@ -71,15 +77,6 @@ def test_an_ipv4_client_of_an_ipv6_socket_is_the_same_client() -> None:
     assert one.enter(ALICE) is not None
 
 
-def test_addresses_that_have_gone_are_forgotten() -> None:
-    counting = admission()
-    for number in range(100):
-        peer = (f"192.0.2.{number}", 1)
-        counting.enter(peer)
-        counting.leave(peer)
-    assert not counting._counts
-
-
 @pytest.mark.parametrize("peer", [None, (), "", ("not an address", 1)])
 def test_a_client_without_an_address_counts_too(peer: Any) -> None:
     one = admission(_per_ip=1)
@@ -95,6 +92,102 @@ def test_a_client_without_an_address_counts_too(peer: Any) -> None:
 def test_an_override_that_cannot_be_used_is_an_error_that_names_the_key(text: str) -> None:
     with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
         admission(_per_ip_overrides=text)
+
+
+def test_the_limit_of_a_listener_counts_no_other_listener() -> None:
+    two = [replace(listener(), max_connections=1), listener()]
+    counts = connection_counts()
+    limited, free = (admission_of(listeners=two, counts=counts, by=place) for place in (0, 1))
+    assert limited.enter(ALICE) is free.enter(ALICE) is None
+    assert limited.enter(BOB) == (
+        "its listener has 1 connections, no more are allowed (max.connections of the listener)"
+    )
+    assert free.enter(BOB) is None
+    limited.leave(ALICE)
+    assert limited.enter(BOB) is None
+
+
+# The node
+
+
+def workers(count: int, settings: Settings) -> list[Admission]:
+    memory = bytearray(count * row_bytes())
+    return [admission_of(settings, counts=connection_counts(memory, number)) for number in range(count)]
+
+
+def test_the_limit_counts_the_connections_of_all_workers() -> None:
+    first, second = workers(2, Settings(max_connections=3))
+    assert [first.enter(ALICE), second.enter(BOB), second.enter(ALICE)] == [None, None, None]
+    assert first.enter(BOB) is not None
+    assert second.enter(BOB) is not None
+    second.leave(BOB)
+    assert first.enter(BOB) is None
+
+
+def test_the_limit_of_an_address_counts_those_of_all_workers() -> None:
+    first, second = workers(2, Settings(max_connections_per_ip=2))
+    assert first.enter(ALICE) is second.enter(("::ffff:192.0.2.1", 50000, 0, 0)) is None
+    assert first.enter(ALICE) is not None
+    assert second.enter(ALICE) is not None
+    assert second.enter(BOB) is first.enter(BOB) is None
+    second.leave(ALICE)
+    assert first.enter(ALICE) is None
+
+
+def test_the_successor_of_a_killed_worker_begins_with_no_connections() -> None:
+    memory = bytearray(2 * row_bytes())
+    settings = Settings(max_connections=2, max_connections_per_ip=2)
+    killed, other = (admission_of(settings, counts=connection_counts(memory, number)) for number in (0, 1))
+    killed.enter(ALICE)
+    other.enter(ALICE)
+    assert other.enter(ALICE) is not None
+    successor = admission_of(settings, counts=connection_counts(memory, 0))
+    assert other.enter(ALICE) is None
+    assert successor.enter(ALICE) is not None
+
+
+def test_many_addresses_that_come_and_go_are_counted_exactly() -> None:
+    chance = random.Random(1)  # noqa: S311 - a test's choices
+    memory = bytearray(2 * row_bytes())
+    rows = [connection_counts(memory, number) for number in (0, 1)]
+    expected: Counter[str] = Counter()
+    opened: list[tuple[int, str]] = []
+    for _ in range(20_000):
+        if opened and chance.random() < 0.45:
+            worker, address = opened.pop(chance.randrange(len(opened)))
+            change = -1
+        else:
+            worker, address = chance.randrange(2), f"2001:db8::{chance.randrange(1500):x}"
+            opened.append((worker, address))
+            change = 1
+        rows[worker].add_address(address, change)
+        expected[address] += change
+    for address, count in expected.items():
+        assert rows[0].of_address(address) == rows[1].of_address(address) == count
+    for worker, address in opened:
+        rows[worker].add_address(address, -1)
+    assert sum(map(rows[0].of_address, expected)) == 0
+
+
+def test_an_address_without_a_place_is_counted_by_its_own_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_dt.server.connection_counts._first", lambda _key: 1 + MAX_LISTENERS)
+    memory = bytearray(2 * row_bytes())
+    rows = [connection_counts(memory, number) for number in (0, 1)]
+    for number in range(WAYS + 1):
+        rows[0].add_address(f"192.0.2.{number}", 1)
+    last = f"192.0.2.{WAYS}"
+    rows[0].add_address(last, 1)
+    assert (rows[0].of_address(last), rows[1].of_address(last)) == (2, 0)
+    rows[0].add_address(last, -1)
+    rows[0].add_address("192.0.2.0", -1)
+    rows[0].add_address(last, -1)
+    rows[0].add_address(last, 1)
+    assert (rows[0].of_address(last), rows[1].of_address(last)) == (1, 1)
+
+
+def test_more_listeners_than_can_be_counted_are_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"listeners: there are 65"):
+        admission_of(listeners=[listener()] * 65)
 
 
 # The socket
@@ -144,7 +237,7 @@ def deadlines() -> LoginDeadlines:
 
 
 def accept(limits: Admission, inner: Told) -> tuple[AdmittedConnection, Socket]:
-    socket, connection = Socket(), AdmittedConnection(limits, deadlines(), lambda: inner)
+    socket, connection = Socket(), AdmittedConnection(limits, ACCEPTED.append, deadlines(), lambda: inner)
     connection.connection_made(cast("asyncio.Transport", socket))
     return connection, socket
 
@@ -185,7 +278,7 @@ def test_a_connection_that_cannot_be_made_is_not_counted() -> None:
         raise RuntimeError("no memory")
 
     one = admission(_per_ip=1)
-    connection = AdmittedConnection(one, deadlines(), failing)
+    connection = AdmittedConnection(one, ACCEPTED.append, deadlines(), failing)
     with pytest.raises(RuntimeError, match="no memory"):
         connection.connection_made(cast("asyncio.Transport", Socket()))
     connection.connection_lost(None)

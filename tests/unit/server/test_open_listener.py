@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
 import pytest
+import uvloop
 
 from kafka_dt.config import Endpoint, Settings
-from kafka_dt.server.admission import Admission
 from kafka_dt.server.connection import ClientConnection
 from kafka_dt.server.deadlines import LoginConnection
+from kafka_dt.server.gates import Gate
 from kafka_dt.server.lifetimes import Lifetimes
-from kafka_dt.server.listener import OpenListener, bind
+from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.open_port import bind
+from tests.support.admission import admission
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 10
@@ -72,12 +75,17 @@ class Unread(RecordedConnection):
 
 
 class World:
-    def __init__(self, lifetimes: Lifetimes, kind: type[RecordedConnection], max_connections: int) -> None:
+    def __init__(
+        self, lifetimes: Lifetimes, kind: type[RecordedConnection], max_connections: int, gates: Sequence[Gate]
+    ) -> None:
         with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
             self.port = int(probe.getsockname()[1])
-        admission = Admission.from_settings(Settings(max_connections=max_connections))
         self.listener = OpenListener(
-            Endpoint("PLAINTEXT", HOST, self.port), backlog=10, lifetimes=lifetimes, admission=admission
+            Endpoint("PLAINTEXT", HOST, self.port),
+            backlog=10,
+            lifetimes=lifetimes,
+            admission=admission(Settings(max_connections=max_connections)),
+            gates=gates,
         )
         self.connections: list[RecordedConnection] = []
         self._kind = kind
@@ -101,9 +109,10 @@ async def opened(
     kind: type[RecordedConnection] = RecordedConnection,
     max_connections: int = 1000,
     login_s: float = 30,
+    gates: Sequence[Gate] = (),
 ) -> AsyncIterator[World]:
     lifetimes = Lifetimes(login_s=login_s, max_idle_s=None if max_idle_ms is None else max_idle_ms / 1000)
-    world = World(lifetimes, kind, max_connections)
+    world = World(lifetimes, kind, max_connections, gates)
     await world.listener.open(world.connection)
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -218,6 +227,48 @@ async def test_a_connection_too_many_is_closed_at_once_and_there_is_room_when_an
         await world.listener.drain(1)
         await ended(second)
         await ended(third)
+
+
+class ByHand(Gate):
+    """A gate that the test closes and opens."""
+
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        assert transport.get_extra_info("peername")
+
+    def close(self) -> None:
+        self._close()
+
+    def open(self) -> None:
+        self._open()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_clients_wait_while_a_gate_is_closed_and_are_served_when_all_are_open(run: Callable[..., None]) -> None:
+    run(hold_and_release())
+
+
+async def hold_and_release() -> None:
+    one, two = ByHand(), ByHand()
+    async with opened(gates=[one, two]) as world:
+        before = await world.client()
+        one.close()
+        two.close()
+        await asyncio.sleep(0)
+        waiting = [await asyncio.open_connection(HOST, world.port) for _ in range(3)]
+        port = free_port()
+        open_marked(world, port, b"1")
+        waiting.append(await asyncio.open_connection(HOST, port))
+        one.open()
+        await asyncio.sleep(0.05)  # nothing is to happen
+        assert len(world.listener) == 1
+        two.open()
+        one.close()
+        one.open()
+        while len(world.listener) < 5:  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+        await world.listener.drain(1)
+        for client in (before, *waiting):
+            client[1].close()
 
 
 async def test_draining_closes_the_port_and_the_idle_and_waits_for_the_busy() -> None:
