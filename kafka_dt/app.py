@@ -51,7 +51,8 @@ from kafka_dt.security.jwks import Jwks
 from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.login import Login
 from kafka_dt.security.login_tokens import LoginTokens
-from kafka_dt.security.revocations import Board, Revocations, board_bytes
+from kafka_dt.security.revocation_board import Board, board_bytes
+from kafka_dt.security.revocations import Revocations
 from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.admission import Admission, ConnectionLimits
 from kafka_dt.server.audited_requests import AuditedRequests, AuditedTokens, record_keys, record_removed
@@ -104,6 +105,8 @@ _LOG = logging.getLogger(__name__)
 DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 DRAIN_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 0.2
+"""How often a worker looks which tokens the others have seen ending, whose sessions it then ends."""
 KEEP_UP_SECONDS: Final = 1.0
 FILE_CHECK_SECONDS: Final = 1.0
 """How often the files of certificates and secret keys are looked at."""
@@ -184,7 +187,7 @@ class Node:
     Args:
         settings: of the node.
         ports: the port of each listener, by name.
-        board: where the workers of the node count revocations.
+        board: where the workers of the node post revocations.
         derivations: where they share what opens sealed tokens.
         counts: where they count connections.
         turn: to hold more of a request than a worker's share of the memory for requests.
@@ -249,7 +252,7 @@ class Node:
         self._gateway = _gateway(settings, self._listeners)
         self._sessions = Sessions(self._token, now_ms, end_on_expiry=self._gateway is not None)
         self._cache.on_change(self._sessions.token_changed)
-        self._revocations = Revocations(board, self._tokens.catch_up)
+        self._revocations = Revocations(board, self._tokens.catch_up, self._cache.held, self._sessions.end_by)
         self._cache.on_change(self._revocations.token_changed)
         self._limits = ConnectionLimits.of(settings, self._listeners)
         self._counts = counts
@@ -314,6 +317,7 @@ class Node:
         if self._gateway is not None:
             self._gateway.open_ports(self._broker_ports, node=self._node)
         self._background += [
+            asyncio.create_task(_repeat(self._look_at_board, LOOK_SECONDS)),
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
             asyncio.create_task(_repeat(self._refresh_certificates, FILE_CHECK_SECONDS)),
         ]
@@ -420,6 +424,9 @@ class Node:
             await encryption.refresh()
         if self._gateway is not None:
             await self._gateway.refresh_certificates()
+
+    async def _look_at_board(self) -> None:
+        self._revocations.look()
 
     def _token(self, token_id: str) -> Token | None:
         held = self._cache.get(token_id)

@@ -21,7 +21,7 @@ from kafka_dt.config import ConfigError, from_properties
 from kafka_dt.core_dumps import forbid_core_dumps
 from kafka_dt.log import set_up_logging
 from kafka_dt.security.acl_store import AclStoreUnavailable
-from kafka_dt.security.revocations import Board
+from kafka_dt.security.revocation_board import Board
 from kafka_dt.server.connection_counts import ConnectionCounts
 from kafka_dt.server.heartbeats import beat
 from kafka_dt.server.turns import NodeTurn

@@ -73,6 +73,13 @@ class Sessions:
         if self._end_on_expiry or ends_sooner(before, after):
             self._end_later(token_id, end_ms)
 
+    def end_by(self, token_id: str, end_ms: int) -> None:
+        """End the sessions of a token at an instant, or at once if it is past: another worker knows that it ends."""
+        if end_ms < self._now_ms():
+            self._revoke(token_id)
+        for session in self._by_token.get(token_id, ()):
+            session.end_session_at(end_ms)
+
     def _end_later(self, token_id: str, end_ms: int) -> None:
         self._stop_timer(token_id)
         # A millisecond later, for in that of its end a token has not ended.

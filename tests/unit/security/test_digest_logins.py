@@ -117,7 +117,7 @@ async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(wor
     login = world.login()
     _, response = await challenged(login, TOKEN_ID, PASSWORD)
     world.news.append(TOKEN_ID)
-    world.board.count(TOKEN_ID)
+    world.other_worker.post(TOKEN_ID)
     assert isinstance(await evaluated(login, response), Refused)
 
 

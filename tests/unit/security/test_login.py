@@ -19,7 +19,8 @@ from kafka_dt.security.derivation import Salts, TokenCredentials
 from kafka_dt.security.digest import DigestSubjects
 from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
 from kafka_dt.security.login_tokens import LoginTokens
-from kafka_dt.security.revocations import Board, Revocations, board_bytes
+from kafka_dt.security.revocation_board import Board, board_bytes
+from kafka_dt.security.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from protocol.sasl import (
     Challenge,
@@ -101,10 +102,11 @@ class World:
         self.without_extension = True
         self.max_reauth_ms: dict[Mechanism, int] = {}
         self._salts = Salts(b"secret")
-        self.board = Board(bytearray(board_bytes(1)), 0)
+        board = bytearray(board_bytes(2))
+        self.other_worker = Board(board, 1)
         self.news: list[str] = []
         self.cut_off = False
-        self._revocations = Revocations(self.board, self._hear)
+        self._revocations = Revocations(Board(board, 0), self._hear, lambda _: None, lambda *_: None)
         self._credentials = TokenCredentials(self._salts, executor)
 
     async def _hear(self) -> None:
@@ -314,12 +316,12 @@ async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(wor
     first = await evaluated(login, client.first())
     assert isinstance(first, Challenge)
     world.news.append(TOKEN_ID)
-    world.board.count(TOKEN_ID)
+    world.other_worker.post(TOKEN_ID)
     assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
 
 
 async def test_while_a_revocation_cannot_be_heard_the_token_does_not_log_in(world: World) -> None:
-    world.board.count(TOKEN_ID)
+    world.other_worker.post(TOKEN_ID)
     world.cut_off = True
     for _ in range(2):
         outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD)
@@ -330,13 +332,13 @@ async def test_while_a_revocation_cannot_be_heard_the_token_does_not_log_in(worl
 
 
 async def test_while_a_revocation_cannot_be_heard_other_tokens_log_in(world: World) -> None:
-    world.board.count("another token")
+    world.other_worker.post("AAAAAAAAAAAAAAAAAAAAAA")
     world.cut_off = True
     assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
 async def test_a_login_after_all_news_were_heard_asks_for_no_more(world: World) -> None:
-    world.board.count(TOKEN_ID)
+    world.other_worker.post(TOKEN_ID)
     assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
     world.news.append(TOKEN_ID)
     assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)

@@ -90,7 +90,7 @@ async def test_a_silent_store_is_no_fault_of_the_client(world: World) -> None:
 
 async def test_a_revocation_that_cannot_be_heard_of_is_no_fault_of_the_client(world: World) -> None:
     login = world.login()
-    world.board.count(TOKEN_ID)
+    world.other_worker.post(TOKEN_ID)
     world.cut_off = True
     outcome = refused(await scram(login, SHA_256, TOKEN_ID, PASSWORD, extension=True))
     assert outcome.reason is RefusalReason.UNAVAILABLE
