@@ -232,7 +232,12 @@ class Node:
             ahead=DERIVED_AHEAD,
         )
         self._store = ZooKeeperTokenStore(
-            self._zookeeper, codec, now_ms=now_ms, limits=limits, begin_at=number / _workers(settings)
+            self._zookeeper,
+            codec,
+            now_ms=now_ms,
+            limits=limits,
+            max_staleness_ms=settings.zookeeper_max_staleness_ms,
+            begin_at=number / _workers(settings),
         )
         self._membership = Membership(
             settings, files, keyring, self._zookeeper, self._store, number=number, broker_id=self._broker_id()

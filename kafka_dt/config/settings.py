@@ -547,12 +547,13 @@ class Settings(ConnectionOptions):
         "kafka.dt.zookeeper.max.staleness.ms",
         Kind.LONG,
         30000,
-        "A node that has been cut off from ZooKeeper for this long stops accepting logins by token, "
-        "for it cannot know any more which were revoked.",
+        "How long a revoked token may be accepted at most, whatever happens to a node: cut off from ZooKeeper, on a "
+        "member that is cut off from the others, or frozen. A worker that has not proved for this long that it knows "
+        "all revocations accepts no login by token. It proves that three times as often, by a write to ZooKeeper.",
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
         unit="milliseconds",
-        minimum=0,
+        minimum=1000,
     )
     change_retention_ms: int = option(
         "kafka.dt.zookeeper.change.retention.ms",

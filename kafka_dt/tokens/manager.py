@@ -17,6 +17,7 @@ Source: KIP-48, KIP-373; kafka.server.DelegationTokenManagerZk, kafka.server.Kaf
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable
@@ -53,6 +54,8 @@ _LOG = logging.getLogger(__name__)
 
 MAX_TOKEN_BYTES: Final = 1_000_000
 """More is not even tried: ZooKeeper takes about as much in a request (`jute.maxbuffer`). It bounds the renewers."""
+NEWS_WITHIN_S: Final = 5.0
+"""How long a login waits for the news when what is known is too old: less than clients are patient."""
 MAX_IDS: Final = 10
 """How many ids are drawn for a new token before the random generator is given up."""
 
@@ -268,17 +271,21 @@ class TokenManager:
     async def lookup(self, token_id: str) -> DelegationToken | None:
         """Return a token as `find` does, and read the store if this process does not know it yet.
 
-        `lookup.py` says how that is bounded against guessing. After an outage it waits for the news, which a store
-        that is back may take a moment to tell.
+        `lookup.py` says how that is bounded against guessing. After an outage, or when this process has stood still, it
+        first waits for the news, up to `NEWS_WITHIN_S`.
 
         Raises:
             StoreUnavailable: as `find`; or the token is not known here and the store cannot be asked.
         """
         if self.enabled and self._too_stale_ms():
-            await self._refresh()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(NEWS_WITHIN_S):
+                    await self._refresh()
         found = self.find(token_id)
         if found is None and self.enabled:
             found = await self._read_through.lookup(token_id)
+            # A server that is cut off from the others may have answered.
+            self._require_freshness()
         return found
 
     async def catch_up(self) -> None:

@@ -82,9 +82,8 @@ class TokenStore(Protocol):
     def staleness_ms(self) -> int:
         """Return for how long changes of other nodes may have gone unreported, in milliseconds.
 
-        0 while connected and following. Else the time since the last moment at which everything acknowledged until
-        then is sure to be reported or on its way: it goes on growing after a reconnection until everything has been
-        compared, and it counts from the last sign of life of the store, not from when its silence was noticed.
+        That is the time since a moment until which everything acknowledged anywhere is proved to be reported; it grows
+        until the next proof, also while connected. Only a completed catch-up is one.
         """
 
     def on_change(self, listener: ChangeListener) -> None:

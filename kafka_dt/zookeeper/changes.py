@@ -9,6 +9,10 @@ A number that should be there and is not was purged before we came: then everyth
 when the session is a new one or the parent was made anew. A change of this process's own is announced with `own`, and
 not read. Several changes of the same thing count once.
 
+With a `Freshness` it also proves, as often as that asks for it, that it has missed nothing: it looks behind a write
+that needs a quorum, which neither a follower nor a leader that is cut off from the others can answer
+(`client.barrier`).
+
 Limit: after 2^31 changes ZooKeeper's numbers turn negative. A follower that has seen it coming goes on, one started
 afterwards compares everything at each change; a broker stops following there.
 
@@ -21,11 +25,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from typing import TYPE_CHECKING
 
 from kafka_dt.tokens.sharing import SharedRun
-from kafka_dt.zookeeper.errors import ConnectionLost, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.errors import ConnectionLost, MultiFailed, NoNode, ZooKeeperError
 from kafka_dt.zookeeper.reads import Reads
 from kafka_dt.zookeeper.session import ConnectionState
 
@@ -33,12 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.freshness import Freshness
     from kafka_dt.zookeeper.operations import Znode
 
 log = logging.getLogger(__name__)
 
 PAUSE_S = 0.05
 RETRY_S = 1.0
+CLOCK_CHECK_S = 1.0
+"""How often the clocks are looked at: the event loop's own may stand still while time passes."""
 BATCH = 1000
 NUMBERS = 2**31
 
@@ -52,6 +58,7 @@ class ChangeFollower:
         prefix: path of a change without its number.
         refresh: reads again what the data of change znodes name, and reports it.
         compare: reads and reports everything.
+        freshness: learns when it was proved that nothing was missed; None = it is not proved.
     """
 
     def __init__(
@@ -62,8 +69,10 @@ class ChangeFollower:
         *,
         refresh: Callable[[Collection[bytes]], Awaitable[object]],
         compare: Callable[[], Awaitable[None]],
+        freshness: Freshness | None = None,
     ) -> None:
         self._client = client
+        self._freshness = freshness
         self._reads = Reads(client)
         self._parent = parent
         self._prefix = prefix
@@ -75,8 +84,6 @@ class ChangeFollower:
         self._looks = SharedRun(self._look)
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._following = False
-        self._fresh_s = time.monotonic()
         client.add_listener(self._connection_changed)
 
     async def start(self) -> None:
@@ -112,44 +119,39 @@ class ChangeFollower:
         """
         self._own.add(int(path[path.rindex("_") + 1 :]) % NUMBERS)
 
-    def staleness_ms(self) -> int:
-        """Return for how long changes may have gone unreported; 0 while connected and following."""
-        if self._following and self._client.connected:
-            return 0
-        return max(1, int((time.monotonic() - self._last_fresh_s()) * 1000))
-
-    def _last_fresh_s(self) -> float:
-        """While following, everything was seen until ZooKeeper fell silent; its silence is noticed later."""
-        heard = self._client.last_heard_s
-        return max(self._fresh_s, heard) if self._following and heard is not None else self._fresh_s
-
     def _connection_changed(self, state: ConnectionState) -> None:
         if state is ConnectionState.CONNECTED:
             self._woken.set()
-        else:
-            self._not_following()
-
-    def _not_following(self) -> None:
-        self._fresh_s = self._last_fresh_s()
-        self._following = False
 
     def _wake(self, _: object) -> None:
         self._woken.set()
 
     async def _follow(self) -> None:
         while True:
-            await self._woken.wait()
+            await self._until_due()
             self._woken.clear()
             try:
                 await self.catch_up()
             except ConnectionLost:
-                continue  # the next connection wakes us
-            except Exception:  # whatever it is: whoever does not follow must not look as if it did
-                self._not_following()
+                pass  # the next connection wakes us
+            except Exception:  # whatever it is: it must not end the following
                 log.exception("cannot follow the changes below %s, trying again", self._parent)
                 await asyncio.sleep(RETRY_S)
                 self._woken.set()
             await asyncio.sleep(PAUSE_S)  # under load many changes are one look
+
+    async def _until_due(self) -> None:
+        """Wait until there is something new, or the next proof is due."""
+        while not (self._woken.is_set() or self._due()):
+            left_s = CLOCK_CHECK_S if self._freshness is None else min(CLOCK_CHECK_S, self._freshness.due_in_s())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s if self._client.connected else None):
+                    await self._woken.wait()
+
+    def _due(self) -> Freshness | None:
+        """Return what is to be proved now; None if nothing is."""
+        is_due = self._freshness is not None and self._client.connected and self._freshness.is_due()
+        return self._freshness if is_due else None
 
     async def _look(self) -> None:
         """Report what is new until nothing is, with a watch left where the next change will be.
@@ -157,11 +159,22 @@ class ChangeFollower:
         The watch is set before the changes are counted: one that is made and purged between the two would never be
         seen the other way round.
         """
-        begun_s = time.monotonic()
-        while not await self._is_up_to_date():
-            pass
-        self._fresh_s = begun_s
-        self._following = self._client.connected
+        up_to_date = False
+        while not up_to_date:
+            due = self._due()
+            up_to_date = await (self._is_up_to_date() if due is None else self._prove(due))
+
+    async def _prove(self, freshness: Freshness) -> bool:
+        """Report what was new when this began, and take note that nothing older is missing.
+
+        Under a flood of changes something new may always be there: what was before the barrier has been reported.
+        """
+        begun = freshness.now()
+        barrier = self._client.barrier(self._parent)
+        up_to_date = await self._is_up_to_date()
+        if await _was_agreed(barrier):
+            freshness.prove(begun)
+        return up_to_date
 
     async def _is_up_to_date(self) -> bool:
         """Ask whether there is something new; if so, report it."""
@@ -203,6 +216,17 @@ class ChangeFollower:
         """Return the path of a change; ZooKeeper writes the number as a signed 32-bit integer of ten digits."""
         signed = (number + NUMBERS) % (2 * NUMBERS) - NUMBERS
         return f"{self._prefix}{signed:010d}"
+
+
+async def _was_agreed(barrier: Awaitable[object]) -> bool:
+    """Wait for a barrier; False if its znode was not there, and has just been made again."""
+    try:
+        await barrier
+    except MultiFailed as refused:
+        if isinstance(refused.cause, NoNode):
+            return False
+        raise
+    return True
 
 
 def _announced(_: str, found: Znode | ZooKeeperError) -> bytes | None:

@@ -91,11 +91,6 @@ class ZooKeeperClient:
         """Which session is open; None while not connected."""
         return self._session.session_id
 
-    @property
-    def last_heard_s(self) -> float | None:
-        """When ZooKeeper last sent anything, in seconds of `time.monotonic`; None before the first connection."""
-        return self._session.handler.last_heard_s
-
     def add_listener(self, listener: Callable[[ConnectionState], None]) -> None:
         """Have every change of the connection's state told to `listener`, in the loop."""
         self._listeners.append(listener)

@@ -5,6 +5,10 @@ connection and brings all that comes out of it (answers, watches, changes of sta
 which it came, many per wake-up of the loop. So whoever reports answers from these callbacks reports them in the order
 in which ZooKeeper gave them, which is what a cache needs.
 
+It also ends a connection on which an answer is overdue. kazoo sends a ping only when it has had nothing else to send
+for a while, so a server that takes requests and answers none would stay connected as long as there are requests; and a
+server that has lost its leader answers a ping, too.
+
 Source: kazoo.interfaces.IHandler, kazoo.interfaces.IAsyncResult.
 """
 
@@ -63,10 +67,12 @@ class Inbox:
 class Answer:
     """The result of one kazoo request; its callbacks run at once in the thread that sets it."""
 
-    __slots__ = ("_callbacks", "_done", "_lock", "exception", "value")
+    __slots__ = ("_callbacks", "_done", "_lock", "exception", "made_s", "value")
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
+        self.made_s = time.monotonic()
+        """When the request was made, on the monotonic clock."""
         self._done = False
         self._callbacks: list[Callable[[Answer], object]] = []
         self.value: Any = None
@@ -121,26 +127,27 @@ class LoopHandler:
         inbox: brings watches to the loop.
         tls: for the connections to ZooKeeper; None = plain.
         on_end: called in the event loop when kazoo's thread has ended, whatever has ended it.
+        answer_within_s: the age of the oldest request without an answer at which its connection is ended.
     """
 
     name = "kafka_dt_loop_handler"
     timeout_exception = TimeoutError
     sleep_func = staticmethod(time.sleep)
 
-    def __init__(self, inbox: Inbox, tls: ssl.SSLContext | None, on_end: Callable[[], object]) -> None:
+    def __init__(
+        self, inbox: Inbox, tls: ssl.SSLContext | None, on_end: Callable[[], object], answer_within_s: float
+    ) -> None:
         self._inbox = inbox
+        self._answer_within_s = answer_within_s
         self._tls = tls
         self._on_end = on_end
         self._lock = threading.Lock()
         self._socket: BufferedSocket | None = None
         self.running = False
         self.last_error: OSError | None = None
-        """Why the last attempt to connect failed."""
-
-    @property
-    def last_heard_s(self) -> float | None:
-        """When ZooKeeper last sent something, on the monotonic clock; None before the first connection."""
-        return None if self._socket is None else self._socket.last_heard_s
+        """Why the last attempt to connect failed, or why we ended a connection."""
+        self.unanswered: Sequence[tuple[object, Answer | None, int]] = ()
+        """kazoo's list of the requests that were sent and not answered yet, the oldest first; its thread's own."""
 
     def start(self) -> None:
         """Note that kazoo is at work; there are no threads to start here."""
@@ -199,8 +206,32 @@ class LoopHandler:
         _: object,
         timeout: float | None = None,
     ) -> tuple[list[Waitable], list[Waitable], list[Waitable]]:
-        """Wait for sockets."""
-        return wait_ready(readers, writers, timeout)
+        """Wait for sockets.
+
+        Raises:
+            TimeoutError: the oldest request has waited for its answer for too long.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            waits_s = [left - time.monotonic() for left in (deadline, self._answer_due_s()) if left is not None]
+            ready = wait_ready(readers, writers, max(0.0, min(waits_s)) if waits_s else None)
+            if self._socket not in ready[0]:
+                self._require_answers()
+            if any(ready) or (deadline is not None and time.monotonic() >= deadline):
+                return ready
+
+    def _answer_due_s(self) -> float | None:
+        """Return when the next answer is overdue, on the monotonic clock; None if none is awaited."""
+        oldest = self.unanswered[0][1] if self.unanswered else None
+        return None if oldest is None else oldest.made_s + self._answer_within_s
+
+    def _require_answers(self) -> None:
+        due_s = self._answer_due_s()
+        # After this process itself stood still the answer may be there, and not have been read.
+        if due_s is None or time.monotonic() < due_s or self._socket is None or self._socket.has_news():
+            return
+        self.last_error = TimeoutError(f"a request was not answered for {self._answer_within_s:.1f} s")
+        raise self.last_error
 
     def socket(self) -> socket.socket:
         """Return a new TCP socket."""

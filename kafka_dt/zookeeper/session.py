@@ -43,6 +43,8 @@ kazoo_log.setLevel(logging.ERROR)
 RESTART_DELAY_S = 1.0
 CLOSE_TIMEOUT_S = 2.0
 MAX_RECONNECT_DELAY_S = 0.5
+READ_TIMEOUT_SHARE = 2 / 3
+"""Which part of the session timeout a server may be silent: so another one is found before the session expires."""
 
 
 class ConnectionState(Enum):
@@ -84,7 +86,8 @@ class Session:
         self._refused_before = False
         self._ended = asyncio.Event()
         self._restarts: asyncio.Task[None] | None = None
-        self.handler = LoopHandler(inbox, settings.tls, self._ended.set)
+        answer_within_s = settings.session_timeout_ms / 1000 * READ_TIMEOUT_SHARE
+        self.handler = LoopHandler(inbox, settings.tls, self._ended.set, answer_within_s)
         self.kazoo: Any = KazooClient(
             hosts=settings.connect.partition("/")[0],
             timeout=settings.session_timeout_ms / 1000,
@@ -98,6 +101,7 @@ class Session:
             logger=kazoo_log,
             use_ssl=settings.tls is not None,
         )
+        self.handler.unanswered = self.kazoo._pending  # noqa: SLF001 - nothing public tells how old a request is
         self.kazoo.add_listener(self._heard)
 
     @property

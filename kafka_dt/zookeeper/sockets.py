@@ -55,15 +55,13 @@ class BufferedSocket:
         sock: a connected socket, plain or TLS.
     """
 
-    __slots__ = ("_buffer", "_position", "_socket", "_unsent", "last_heard_s")
+    __slots__ = ("_buffer", "_position", "_socket", "_unsent")
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._buffer = b""
         self._position = 0
         self._unsent = bytearray()
-        self.last_heard_s = time.monotonic()
-        """When bytes last came from the other side, on the monotonic clock in seconds."""
 
     def pending(self) -> int:
         """Return how many bytes can be had without waiting."""
@@ -76,7 +74,6 @@ class BufferedSocket:
         if self._position == len(self._buffer):
             self._buffer = self._socket.recv(max(size, READ_BYTES))
             self._position = 0
-            self.last_heard_s = time.monotonic()
         part = self._buffer[self._position : self._position + size]
         self._position += len(part)
         return part
@@ -121,6 +118,10 @@ class BufferedSocket:
     def fileno(self) -> int:
         """Return the file descriptor."""
         return self._socket.fileno()
+
+    def has_news(self) -> bool:
+        """Say whether there is something to read now, or the end."""
+        return bool(self.pending() or _poll([self], 0))
 
     def hang_up(self) -> None:
         """End the connection, from any thread; the descriptor stays the owner's to close."""

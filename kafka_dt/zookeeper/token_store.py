@@ -33,6 +33,7 @@ from kafka_dt.zookeeper.errors import (
     VersionMismatch,
     ZooKeeperError,
 )
+from kafka_dt.zookeeper.freshness import Freshness
 from kafka_dt.zookeeper.operations import Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.reads import BATCH, Reads
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DEFAULT_MAX_STALENESS_MS = 30_000
 READING_LANES = 2
 """How many batches of tokens are being read or opened at once; client and threads have places for users, too."""
 
@@ -62,6 +64,7 @@ class ZooKeeperTokenStore:
         codec: between tokens and the bytes of their znodes.
         now_ms: the wall clock, in milliseconds since 1970.
         limits: when change znodes are removed.
+        max_staleness_ms: how stale what is reported may become; it is proved to be complete three times as often.
         begin_at: where among all tokens a look at everything begins, 0 to 1. Workers that share what they derive
             begin at different places, so that each opens a part of them and finds the others opened.
     """
@@ -73,6 +76,7 @@ class ZooKeeperTokenStore:
         *,
         now_ms: Callable[[], int],
         limits: PurgeLimits | None = None,
+        max_staleness_ms: int = DEFAULT_MAX_STALENESS_MS,
         begin_at: float = 0,
     ) -> None:
         self._client = client
@@ -82,12 +86,14 @@ class ZooKeeperTokenStore:
         self._reports = TokenReports(codec)
         self._sync = SharedSync(client.sync, TokenZnode.PARENT)
         self._purger = ChangePurger(client, TokenChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
+        self._freshness = Freshness(max_staleness_ms)
         self._changes = ChangeFollower(
             client,
             TokenChangeZnode.PARENT,
             TokenChangeZnode.PREFIX,
             refresh=self._refresh,
             compare=self._compare,
+            freshness=self._freshness,
         )
 
     @property
@@ -101,8 +107,8 @@ class ZooKeeperTokenStore:
         return self._reports.unreadable
 
     def staleness_ms(self) -> int:
-        """Return for how long changes of other nodes may have gone unreported."""
-        return self._changes.staleness_ms()
+        """Return for how long changes of other nodes may have gone unreported; see `freshness`."""
+        return self._freshness.staleness_ms()
 
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener."""

@@ -22,6 +22,7 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
         yield ensemble
 
 
+@pytest.mark.soak
 async def test_an_isolated_leader_answers_sync_but_no_barrier(ensemble: Ensemble) -> None:
     leader = await asyncio.to_thread(ensemble.leader)
     async with client_of(settings(leader.connect, 10_000)) as client:

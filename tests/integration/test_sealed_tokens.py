@@ -17,7 +17,7 @@ from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable, Token, TokenCa
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
-from tests.integration.zookeeper_nodes import client_of, eventually, node_of, now_ms, settings
+from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
 from tests.support import kip395
 from tests.support.tcp_gate import TcpGate
 from tests.support.token_codecs import FOREIGN, HeldExecutor, codec_of
@@ -190,7 +190,7 @@ async def test_a_key_that_comes_while_zookeeper_is_away_opens_what_could_not_be_
             with pytest.raises(StoreUnavailable):
                 await node.store.reread_unreadable()
             gate.open()
-            await eventually(lambda: node.store.staleness_ms() == 0)
+            await caught_up(node)
             assert list(node.store.untried) == [token.token_id]
             stored = await node.store.read(token.token_id)
             assert stored is not None

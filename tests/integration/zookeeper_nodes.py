@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SESSION_TIMEOUT_MS = 4000
 """With the ticks of the test servers it is as short as the server allows, or near."""
+MAX_STALENESS_MS = 600
+"""Short, so that a test need not wait long for a proof: there is one every 200 ms."""
 
 
 def now_ms() -> int:
@@ -36,6 +38,13 @@ async def eventually(condition: Callable[[], bool], within_s: float = 30) -> flo
         assert time.monotonic() - begun < within_s, f"not so within {within_s:g} s"
         await asyncio.sleep(0.01)
     return time.monotonic() - begun
+
+
+async def caught_up(*nodes: Node) -> None:
+    """Wait until each has proved that it knows everything that was acknowledged before this call."""
+    begun = time.monotonic()
+    for node in nodes:
+        await eventually(lambda store=node.store: store.staleness_ms() < (time.monotonic() - begun) * 1000)  # type: ignore[misc]
 
 
 def settings(connect: str, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> ZooKeeperSettings:
@@ -73,7 +82,10 @@ async def node_of(
     client_settings: ZooKeeperSettings, limits: PurgeLimits | None = None, codec: TokenCodec | None = None
 ) -> AsyncIterator[Node]:
     async with client_of(client_settings) as client:
-        node = Node(client, ZooKeeperTokenStore(client, codec or codec_of(), now_ms=now_ms, limits=limits))
+        store = ZooKeeperTokenStore(
+            client, codec or codec_of(), now_ms=now_ms, limits=limits, max_staleness_ms=MAX_STALENESS_MS
+        )
+        node = Node(client, store)
         node.store.on_change(node.hear)
         await node.store.load()
         try:

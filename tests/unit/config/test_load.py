@@ -105,6 +105,10 @@ def test_the_drafts_seconds_are_milliseconds_times_a_thousand() -> None:
         ({"broker.id": "one"}, "broker.id: 'one' is not a whole number"),
         ({"broker.id": "1_000"}, "broker.id: '1_000' is not a whole number"),
         ({"broker.id": "-2"}, "broker.id: -2 is too small, the smallest value is -1"),
+        (
+            {"kafka.dt.zookeeper.max.staleness.ms": "999"},
+            "kafka.dt.zookeeper.max.staleness.ms: 999 is too small, the smallest value is 1000",
+        ),
         ({"broker.id": "2147483648"}, "broker.id: 2147483648 is out of range, the largest value is 2147483647"),
         ({"zookeeper.set.acl": "yes"}, "zookeeper.set.acl: 'yes' is neither true nor false"),
         (

@@ -1,0 +1,211 @@
+"""A node that is cut off, in any way, stops accepting revoked tokens in time: within its max.staleness.
+
+The nodes reach one member of an ensemble each; tokens are revoked by a client that reaches the others. The bound is
+held against the moment at which the revocation was acknowledged, and the moment at which an accepted login began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_dt.client import DelegationToken
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.zookeeper.operations import Create, Delete
+from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
+from tests.integration.zookeeper_nodes import client_of, settings
+from tests.support.ensemble import Ensemble, Member
+from tests.support.nodes import Node, children, local_port, node_properties
+from tests.support.process import hanging
+from tests.support.raw import EXPIRE, ms
+from tests.support.token_load import logs_in
+from tests.support.waiting import eventually
+
+SYNC_LIMIT = 16
+"""In ticks: for eight seconds a member that is cut off does not know it, and answers its clients."""
+SESSION_TIMEOUT_MS = 10_000
+MAX_STALENESS_MS = 2_000
+WITHIN_S = 30.0
+TOKENS = 5
+
+
+@pytest.fixture(scope="module")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    with Ensemble(tmp_path_factory.mktemp("ensemble"), sync_limit=SYNC_LIMIT) as ensemble:
+        yield ensemble
+
+
+@pytest.fixture
+async def healed(ensemble: Ensemble) -> AsyncIterator[Ensemble]:
+    """The ensemble, whole again after the test."""
+    yield ensemble
+    await asyncio.to_thread(ensemble.heal)
+    await asyncio.to_thread(ensemble.followers)
+
+
+@contextlib.contextmanager
+def node_on(member: Member, folder: Path, *, workers: int, max_staleness_ms: int = MAX_STALENESS_MS) -> Iterator[Node]:
+    properties = node_properties(
+        f"{member.connect}/{folder.name}",
+        zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS,
+        kafka_dt_workers=workers,
+        kafka_dt_zookeeper_max_staleness_ms=max_staleness_ms,
+    )
+    with Node(folder / "node", properties) as node:
+        yield node
+    node.check_log()
+
+
+@contextlib.asynccontextmanager
+async def operator(ensemble: Ensemble, folder: Path, without: Member | None = None) -> AsyncIterator[ZooKeeperClient]:
+    """A client of the members but one, as another node would be."""
+    connect = ",".join(member.direct for member in ensemble.members if member is not without)
+    async with client_of(settings(f"{connect}/{folder.name}", SESSION_TIMEOUT_MS)) as client:
+        yield client
+
+
+async def revoke(client: ZooKeeperClient, token: DelegationToken) -> float:
+    """Delete a token; the moment at which that was acknowledged."""
+    announcement = Create(TokenChangeZnode.PREFIX, TokenChangeZnode.encode(token.token_id), sequence=True)
+    while True:
+        try:
+            await client.multi([Delete(TokenZnode.path(token.token_id)), announcement])
+        except ZooKeeperError:  # the members that are left have no leader yet
+            await asyncio.sleep(0.05)
+        else:
+            return time.monotonic()
+
+
+async def created(node: Node, count: int = 1) -> list[DelegationToken]:
+    async with node.client() as client:
+        return [await client.create() for _ in range(count)]
+
+
+async def last_accepted(node: Node, token: DelegationToken, until: Callable[[], bool]) -> float:
+    """When the last login by a token began that was accepted; tries until it is refused, and `until` holds."""
+    accepted, refused = 0.0, False
+    async with asyncio.timeout(WITHIN_S):
+        while not (refused and until()):
+            begun = time.monotonic()
+            refused = not await logs_in(node, token)
+            if not refused:
+                accepted = begun
+            await asyncio.sleep(0.02)
+    return accepted
+
+
+async def test_a_node_on_an_isolated_follower_refuses_a_revoked_token_within_its_max_staleness(
+    healed: Ensemble, tmp_path: Path
+) -> None:
+    follower = (await asyncio.to_thread(healed.followers))[0]
+    with node_on(follower, tmp_path, workers=1) as node:
+        revoked, kept = await created(node, 2)
+        async with operator(healed, tmp_path, without=follower) as client:
+            healed.partition(follower)
+            revoked_s = await revoke(client, revoked)
+            accepted_s = await last_accepted(node, revoked, lambda: True)
+            assert accepted_s - revoked_s <= MAX_STALENESS_MS / 1000
+            assert not await logs_in(node, kept)
+            await asyncio.to_thread(healed.heal)
+            await asyncio.to_thread(eventually, lambda: asyncio.run(logs_in(node, kept)), WITHIN_S)
+            assert not await logs_in(node, revoked)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("max_staleness_ms", [1_000, 4_000, 12_000])
+@pytest.mark.parametrize("leader", [False, True], ids=["follower", "leader"])
+async def test_the_bound_holds_as_long_as_a_member_is_isolated(
+    healed: Ensemble, tmp_path: Path, leader: bool, max_staleness_ms: int
+) -> None:
+    """Also when it gives up, closes its connections, and the node tries again and again."""
+    member = await asyncio.to_thread(healed.leader) if leader else (await asyncio.to_thread(healed.followers))[0]
+    with node_on(member, tmp_path, workers=2, max_staleness_ms=max_staleness_ms) as node:
+        tokens = await created(node, TOKENS)
+        async with operator(healed, tmp_path, without=member) as client:
+            healed.partition(member)
+            ends = time.monotonic() + 18
+            async with asyncio.TaskGroup() as group:
+                tries = []
+                for token in tokens:
+                    revoked_s = await revoke(client, token)
+                    trying = last_accepted(node, token, lambda: time.monotonic() > ends)
+                    tries.append((revoked_s, group.create_task(trying)))
+            for revoked_s, trying_task in tries:
+                assert trying_task.result() - revoked_s <= max_staleness_ms / 1000
+            await asyncio.to_thread(healed.heal)
+        for token in tokens:
+            assert not await logs_in(node, token)
+        (later,) = await created(node)
+        assert await logs_in(node, later)
+
+
+async def test_a_node_that_was_frozen_accepts_no_token_before_it_has_heard_what_was_revoked_meanwhile(
+    healed: Ensemble, tmp_path: Path
+) -> None:
+    """Its connection to ZooKeeper is open, and full of answers from before; no new one arrives."""
+    member = healed.members[0]
+    with node_on(member, tmp_path, workers=2) as node:
+        revoked, kept = (await created(node, TOKENS)), (await created(node))[0]
+        for token in (*revoked, kept):
+            with node.on_every_worker(lambda token=token: node.connect_by_token(token)):  # type: ignore[misc]
+                pass
+        with node.connect_by_token(revoked[0]) as session:
+            async with operator(healed, tmp_path) as client:
+                with frozen(node):
+                    for token in revoked:
+                        await revoke(client, token)
+                    await asyncio.sleep(MAX_STALENESS_MS / 1000)  # the gap itself
+                    healed.cut_clients(member)
+                accepted = await asyncio.gather(*(logs_in(node, token) for token in revoked))
+                assert not any(accepted)
+                await asyncio.to_thread(healed.heal)
+                await asyncio.to_thread(eventually, lambda: asyncio.run(logs_in(node, kept)), WITHIN_S)
+                assert session.closed(WITHIN_S)
+                assert not any([await logs_in(node, token) for token in revoked])
+
+
+@pytest.mark.soak
+async def test_a_node_that_was_frozen_goes_on_with_the_first_login(healed: Ensemble, tmp_path: Path) -> None:
+    with node_on(healed.members[0], tmp_path, workers=1) as node:
+        (kept,) = await created(node)
+        with frozen(node):
+            await asyncio.sleep(MAX_STALENESS_MS / 1000)  # the gap itself
+        assert await logs_in(node, kept)
+
+
+async def test_sessions_on_the_other_worker_end_though_zookeeper_has_hung_since_the_revocation(
+    healed: Ensemble, tmp_path: Path
+) -> None:
+    member = healed.members[0]
+    with node_on(member, tmp_path, workers=2, max_staleness_ms=60_000) as node:
+        (token,) = await created(node)
+        with (
+            node.on_every_worker(lambda: node.connect_by_token(token)) as sessions,
+            node.connect(user="alice") as owner,
+        ):
+            worker = node.worker_of(local_port(owner))
+            (other,) = set(sessions) - {worker}
+            with contextlib.ExitStack() as silence:
+                with hanging(other):
+                    answer = owner.ask(EXPIRE, 2, hmac=token.hmac, expiry_time_period=ms(-1))
+                    assert answer.error_code.value == 0
+                    silence.enter_context(hanging(member.pid))
+                ended = await asyncio.to_thread(sessions[other].closed, SESSION_TIMEOUT_MS / 2000)
+                assert ended
+                assert not await logs_in(node, token)
+
+
+@contextlib.contextmanager
+def frozen(node: Node) -> Iterator[None]:
+    """Let all processes of a node stand still, as those of a machine that is held."""
+    assert node.process.pid is not None
+    with contextlib.ExitStack() as stack:
+        for pid in (node.process.pid, *children(node.process.pid)):
+            stack.enter_context(hanging(pid))
+        yield
