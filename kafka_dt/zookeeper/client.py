@@ -38,6 +38,7 @@ from kafka_dt.zookeeper.errors import (
 from kafka_dt.zookeeper.handler import Inbox
 from kafka_dt.zookeeper.operations import ANY_VERSION, Check, Create, SetData, Stat, Znode
 from kafka_dt.zookeeper.read_many import read_many, znodes_of
+from kafka_dt.zookeeper.request_sizes import RequestSizes
 from kafka_dt.zookeeper.requests import Requests, fail
 from kafka_dt.zookeeper.session import ConnectionState, Session
 from kafka_dt.zookeeper.translation import acl_of, add_to, multi_error, multi_results, stat_of, znode_of
@@ -78,7 +79,10 @@ class ZooKeeperClient:
         self._inbox = Inbox(self._loop)
         self._session = Session(settings, self._inbox, self._state_changed)
         self._listeners: list[Callable[[ConnectionState], None]] = []
-        self._requests = Requests(self._loop, self._inbox, lambda: self._session.connected, settings.max_in_flight)
+        self._sizes = RequestSizes(MAX_REQUEST_BYTES)
+        self._requests = Requests(
+            self._loop, self._inbox, lambda: self._session.connected, settings.max_in_flight, self._sizes
+        )
         self._connected = asyncio.Event()
 
     @property
@@ -230,9 +234,11 @@ class ZooKeeperClient:
             return multi_results(results)
 
         size = sum(_size(operation) for operation in operations)
-        if size > MAX_REQUEST_BYTES:
-            return self._refused(RequestTooLarge(size, MAX_REQUEST_BYTES))
-        return self._send(begin, convert, "multi", arrived)
+        try:
+            self._sizes.require(size)
+        except RequestTooLarge as error:
+            return self._refused(error)
+        return self._send(begin, convert, "multi", arrived, size)
 
     async def ensure_path(self, path: str) -> None:
         """Make a znode and its parents where they are missing, without data, as a broker does."""
@@ -274,11 +280,16 @@ class ZooKeeperClient:
         return (self._chroot + path).rstrip("/") or "/"
 
     def _send(
-        self, begin: Callable[[], Answer], convert: Callable[[Any], Any], subject: str, arrived: Arrived | None
+        self,
+        begin: Callable[[], Answer],
+        convert: Callable[[Any], Any],
+        subject: str,
+        arrived: Arrived | None,
+        size: int = 0,
     ) -> asyncio.Future[Any]:
         if not self.connected:
             return self._refused(ConnectionLost("there is no connection to ZooKeeper", sent=False))
-        return self._requests.send(begin, convert, subject, arrived)
+        return self._requests.send(begin, convert, subject, arrived, size)
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
         """Return the outcome of a request that is not even sent; `arrived` has nothing to hear."""
@@ -289,9 +300,10 @@ class ZooKeeperClient:
     def _state_changed(self, state: ConnectionState) -> None:
         if state is ConnectionState.CONNECTED:
             self._connected.set()
+            self._requests.go_on()
         else:
             self._connected.clear()
-            self._requests.fail_all()
+            self._requests.lost()
         for listener in self._listeners:
             listener(state)
 
