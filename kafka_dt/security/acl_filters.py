@@ -6,6 +6,7 @@ org.apache.kafka.common.resource.ResourcePatternFilter.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kafka_dt.security.acls import (
@@ -82,6 +83,41 @@ class AclBindingFilter:
     def matches(self, binding: AclBinding) -> bool:
         """Say whether an ACL is meant."""
         return self.pattern.matches(binding.pattern) and self.entry.matches(binding.entry)
+
+
+class FilterIndex:
+    """The filters of one request, so that a pattern need not be compared with each of them.
+
+    Filters that name their patterns, of which there may be thousands, are found by the pattern. The others are open.
+
+    Args:
+        filters: in the order of the request.
+    """
+
+    def __init__(self, filters: Sequence[AclBindingFilter]) -> None:
+        self._filters = filters
+        self._by_pattern: dict[ResourcePattern, list[int]] = {}
+        self._open: list[int] = []
+        for number, each in enumerate(filters):
+            named = each.pattern.named()
+            for pattern in named:
+                self._by_pattern.setdefault(pattern, []).append(number)
+            if not named:
+                self._open.append(number)
+
+    @property
+    def open_filters(self) -> int:
+        """How many filters each pattern is compared with."""
+        return len(self._open)
+
+    def named(self) -> Iterable[ResourcePattern]:
+        """Give the patterns that filters name, each once."""
+        return self._by_pattern.keys()
+
+    def matching(self, pattern: ResourcePattern) -> list[int]:
+        """Give the numbers of the filters whose pattern matches, in the order of the request."""
+        found = [number for number in self._open if self._filters[number].pattern.matches(pattern)]
+        return sorted(found + self._by_pattern.get(pattern, []))
 
 
 def _falls_under(name: str, pattern: ResourcePattern) -> bool:

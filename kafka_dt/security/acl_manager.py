@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_dt.security.acl_cache import AclCache
-from kafka_dt.security.acl_filters import AclBindingFilter
+from kafka_dt.security.acl_filters import AclBindingFilter, FilterIndex
 from kafka_dt.security.acl_store import AclConflict, AclError, AclStore, AclStoreUnavailable, Entries, InvalidAcl
 from kafka_dt.security.acls import (
     CLUSTER_NAME,
@@ -30,6 +30,8 @@ from kafka_dt.tokens.sharing import KeyedLocks
 
 MAX_RETRIES: Final = 10
 RETRY_SECONDS: Final = 0.1
+COMPARISONS_A_TURN: Final = 5_000
+"""How many patterns and filters are compared before other tasks have their turn: some milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,13 @@ class AclManager:
             AclStoreUnavailable: whether there are others cannot be found out.
         """
         await self._store.catch_up()
-        return [binding for binding in self._cache if matching.matches(binding) and not binding.entry.unknown]
+        found: list[AclBinding] = []
+        for number, binding in enumerate(self._cache, start=1):
+            if matching.matches(binding) and not binding.entry.unknown:
+                found.append(binding)
+            if number % COMPARISONS_A_TURN == 0:
+                await asyncio.sleep(0)
+        return found
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[AclError | None]:
         """Create ACLs.
@@ -100,10 +108,11 @@ class AclManager:
         """
         await self._store.catch_up()
         results: list[list[DeletedAcl]] = [[] for _ in filters]
-        for pattern in self._concerned(filters):
-            wanted = [number for number, each in enumerate(filters) if each.pattern.matches(pattern)]
+        index = FilterIndex(filters)
+        for pattern in await self._concerned(index):
             matched: dict[AclBinding, int] = {}
-            error = await self._delete_from(pattern, [(number, filters[number]) for number in wanted], matched)
+            wanted = [(number, filters[number]) for number in index.matching(pattern)]
+            error = await self._delete_from(pattern, wanted, matched)
             for binding, number in matched.items():
                 results[number].append(DeletedAcl(binding, error))
         return results
@@ -136,12 +145,16 @@ class AclManager:
             return error
         return None
 
-    def _concerned(self, filters: Sequence[AclBindingFilter]) -> list[ResourcePattern]:
-        """Give the patterns that a filter may match."""
-        known = [
-            pattern for pattern in self._cache.patterns() if any(each.pattern.matches(pattern) for each in filters)
-        ]
-        named = [pattern for each in filters for pattern in each.pattern.named() if self._store.can_hold(pattern.name)]
+    async def _concerned(self, filters: FilterIndex) -> list[ResourcePattern]:
+        """Give the patterns that a filter may match; lets other tasks have their turn meanwhile."""
+        known: list[ResourcePattern] = []
+        turn = max(1, COMPARISONS_A_TURN // (1 + filters.open_filters))
+        for number, pattern in enumerate(self._cache.patterns(), start=1):
+            if filters.matching(pattern):
+                known.append(pattern)
+            if number % turn == 0:
+                await asyncio.sleep(0)
+        named = [pattern for pattern in filters.named() if self._store.can_hold(pattern.name)]
         return list(dict.fromkeys(known + named))
 
     async def _update(self, pattern: ResourcePattern, change: Callable[[Entries], Entries]) -> None:

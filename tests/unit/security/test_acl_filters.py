@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dt.security.acl_filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
+from kafka_dt.security.acl_filters import (
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    FilterIndex,
+    ResourcePatternFilter,
+)
 from kafka_dt.security.acls import (
     PATTERN_TYPES,
     RESOURCE_TYPES,
@@ -115,3 +120,31 @@ def test_only_a_filter_of_one_type_and_name_names_patterns() -> None:
         assert ResourcePatternFilter(kind, name, pattern_type).named() == ()
     assert ResourcePatternFilter(name="foo").named() == ()
     assert ResourcePatternFilter(USER, "foo", MATCH).named() == ()
+
+
+FILTERS = st.builds(
+    ResourcePatternFilter,
+    st.sampled_from([ResourceType.ANY, USER, TOPIC]),
+    st.none() | NAMES,
+    st.sampled_from([ANY, MATCH, LITERAL, PREFIXED]),
+).map(AclBindingFilter)
+
+
+@given(st.lists(FILTERS, max_size=8), PATTERNS)
+def test_an_index_of_filters_finds_those_that_match_in_their_order(
+    filters: list[AclBindingFilter], pattern: ResourcePattern
+) -> None:
+    matching = [number for number, each in enumerate(filters) if each.pattern.matches(pattern)]
+    assert FilterIndex(filters).matching(pattern) == matching
+
+
+def test_thousands_of_filters_that_name_their_patterns_are_not_compared_with_each_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[ResourcePattern] = []
+    monkeypatch.setattr(ResourcePatternFilter, "matches", lambda _, pattern: compared.append(pattern))
+    names = [str(number) for number in range(5_000)]
+    index = FilterIndex([AclBindingFilter(ResourcePatternFilter(TOPIC, name, ANY)) for name in names])
+    for name in names:
+        assert index.matching(ResourcePattern(TOPIC, name, LITERAL)) == [int(name)]
+    assert compared == []

@@ -10,7 +10,7 @@ import pytest
 from kafka_dt.security import acl_manager
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
-from kafka_dt.security.acl_manager import MAX_RETRIES, AclManager
+from kafka_dt.security.acl_manager import COMPARISONS_A_TURN, MAX_RETRIES, AclManager
 from kafka_dt.security.acl_store import AclStoreUnavailable, InvalidAcl
 from kafka_dt.security.acls import (
     AclBinding,
@@ -196,3 +196,21 @@ async def test_entries_of_a_newer_kafka_stay_and_are_not_listed(world: World) ->
 def test_errors_say_what_is_wrong() -> None:
     assert str(AclStoreUnavailable("cut off")) == "The store of ACLs is not available: cut off."
     assert str(Principal.user("x")) in str(ALICE.pattern)
+
+
+async def test_others_have_their_turn_while_many_filters_are_compared_with_many_patterns(world: World) -> None:
+    patterns = [acl(ResourceType.TOPIC, f"t{number}", "bob", AclOperation.READ) for number in range(50)]
+    await world.manager.create(patterns)
+    match = ResourcePatternFilter(ResourceType.TOPIC, "no such name", PatternType.MATCH)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    await world.manager.delete([AclBindingFilter(match)] * COMPARISONS_A_TURN)
+    counting.cancel()
+    assert turns >= len(patterns)
