@@ -16,7 +16,7 @@ from benchmarks.bench import Bench
 from benchmarks.gateways import kafka_proxy_version
 from benchmarks.generator import LoadFailed, LoadGenerator, compile_load
 from benchmarks.ledger import Ledger
-from benchmarks.page import write_page
+from benchmarks.page import write_pages
 from benchmarks.plan import QUICK, Plan
 from benchmarks.results import LATEST, REFERENCE, Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS, Scenario
@@ -35,14 +35,14 @@ WORK: Final = ROOT / "build" / "benchmarks"
 @click.option("--only", default=",".join(SCENARIOS), help="Names of scenarios, separated by commas.")
 @click.option("--quick", is_flag=True, help="Two short rounds: whether everything works, not how fast it is.")
 @click.option("--rounds", type=click.IntRange(1), help="How often each server has its turn.")
-@click.option("--reference", is_flag=True, help="Bring the committed results and docs/performance.md up to date.")
-@click.option("--render", is_flag=True, help="Measure nothing; make docs/performance.md of the committed results.")
+@click.option("--reference", is_flag=True, help="Bring the committed results and the pages made of them up to date.")
+@click.option("--render", is_flag=True, help="Measure nothing; make the pages of the committed results.")
 @click.option("--directory", type=click.Path(path_type=Path), default=WORK, help="On the disk that is measured.")
 def main(*, only: str, quick: bool, rounds: int | None, reference: bool, render: bool, directory: Path) -> None:
     """Measure kafka-dt beside a real Kafka broker."""
     console = Console(highlight=False)
     if render:
-        write_page(Results.load(REFERENCE))
+        write_pages(Results.load(REFERENCE))
         return
     names = [name.strip() for name in only.split(",")]
     if unknown := [name for name in names if name not in SCENARIOS]:
@@ -57,7 +57,7 @@ def main(*, only: str, quick: bool, rounds: int | None, reference: bool, render:
         results = Results.load(REFERENCE)
         results.merge(measured)
         results.save(REFERENCE)
-        write_page(Results.load(REFERENCE))  # whose digits are those of the file
+        write_pages(Results.load(REFERENCE))  # whose digits are those of the file
     if failures:
         raise click.ClickException(f"worth nothing: {', '.join(failures)}")
 

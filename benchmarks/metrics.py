@@ -56,6 +56,13 @@ METRICS: Final = {
     "disk_mib": Metric("on disk, MiB"),
     PSS: Metric("PSS, MiB"),
     "rss_mib": Metric("RSS, MiB"),
+    "request_bytes": Metric("largest request, bytes"),
+    "cpu_ms": Metric("its CPU, ms"),
+    "cpu_us_byte": Metric("CPU a byte, us"),
+    "cpu_growth": Metric("CPU, growth"),
+    "memory_byte": Metric("memory a byte, bytes"),
+    "log_byte": Metric("log a byte, bytes"),
+    "audit_byte": Metric("audit a byte, bytes"),
 }
 """In the order of the columns."""
 

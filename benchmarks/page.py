@@ -1,7 +1,7 @@
-"""The parts of docs/performance.md that are made of results.
+"""The parts of docs/performance.md, and of docs/security.md, that are made of results.
 
-The page is written by hand but for what stands between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets and
-one part a scenario. `write_page` puts these in again and draws the pictures.
+The pages are written by hand but for what stands between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets and
+one part a scenario. `write_pages` puts these in again and draws the pictures.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from benchmarks.results import Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.tables import markdown, table, targets_table
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+_DOCS: Final = Path(__file__).parents[1] / "docs"
+PAGES: Final = (_DOCS / "performance.md", _DOCS / "security.md")
+"""A part is on one of them."""
 
 _BLOCK: Final = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
-def write_page(results: Results) -> None:
-    """Bring docs/performance.md and its pictures up to date."""
+def write_pages(results: Results) -> None:
+    """Bring the pages and the pictures of docs/performance.md up to date."""
     from benchmarks import plots  # noqa: PLC0415 - matplotlib is not needed for anything else
 
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
-    plots.draw(results, PAGE.parent / "performance")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+    plots.draw(results, _DOCS / "performance")
 
 
 def filled(page: str, results: Results) -> str:

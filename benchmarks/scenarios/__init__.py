@@ -27,6 +27,7 @@ from benchmarks.scenarios import (
     pipeline_tokens,
     start,
     steady,
+    worst_requests,
 )
 
 
@@ -75,6 +76,7 @@ SCENARIOS: Final = {
             generator_limit,
             pipeline,
             pipeline_tokens,
+            worst_requests,
         ),
     )
 }

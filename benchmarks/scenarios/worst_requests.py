@@ -1,0 +1,49 @@
+"""The worst request of each kind, before and after the login, sent to a node of one worker with 2,200 tokens.
+
+Each row gives the size and the CPU time of the largest request that was sent. The costs of a byte are the worst of all
+sizes, usually those of the smallest request. *CPU, growth* is the CPU time of a byte of the largest request, divided by
+that of the next smaller one, which is a tenth or less of it: 1 is linear, and small requests cost more than that for
+each byte. Log lines were not limited while they were counted; a node writes the same kind of line 100 times a minute.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.ledger import Ledger
+from benchmarks.request_costs import WatchedNode, measure
+from benchmarks.request_shapes import SHAPES
+from benchmarks.results import Case
+from benchmarks.tokens import PreparedTokens
+from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+
+TITLE: Final = "What a request can cost"
+COMPARED: Final = "cpu_us_byte"
+AXIS: Final = ""
+ALONE: Final = True
+TOKENS: Final = 2_200
+
+
+@dataclass(frozen=True, slots=True)
+class _Who:
+    name: str
+
+
+def run(ledger: Ledger) -> None:
+    """Send every kind to a node of its own, so that each finds the memory of a fresh one."""
+    folder = ledger.folder / "worst-requests"
+    tokens = PreparedTokens(ledger.folder / "prepared", TOKENS)
+    with ledger.console.status(f"preparing {TOKENS:,} tokens"):
+        tokens.copy_to(folder / "zookeeper")
+    with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
+        for number, shape in enumerate(SHAPES):
+            own = folder / f"node-{number}"
+            shutil.rmtree(own, ignore_errors=True)
+            with (
+                ledger.console.status(f"{shape.name}, {shape.caller.value}"),
+                WatchedNode(own, zookeeper.address, tokens.ids[-1]) as node,
+            ):
+                values = measure(node, shape)
+            ledger.record(Case(shape.name), _Who(shape.caller.value), 1, values)
