@@ -5,7 +5,7 @@ so it writes, lets others have their turn, and asks again. Each event says what 
 
 - `RequestReceived`: serve it and call `respond`, or `reject` it.
 - `MechanismChosen`: make a new SASL mechanism; nothing is to be answered, the handshake was.
-- `TokenReceived`: feed the mechanism, then call `challenge`, `succeed` or `fail`.
+- `TokenReceived`: feed the mechanism, then call `challenge`, `succeed`, `fail` or `break_off`.
 - `ConnectionClosed`: write what `data_to_send` holds (after the delay of failed logins if `delayed`) and close.
 
 While `answers_at_length` the caller goes on writing what `data_to_send` gives, and only then asks for the next event.
@@ -315,9 +315,20 @@ class ServerConnection:
         if not self._state.bare:
             header = self._owed()
             self._answer(header, _failed(header, message))
+        return self.break_off("the login failed")
+
+    def break_off(self, reason: str) -> ConnectionClosed:
+        """End the login without an answer, so that the client tries again: it cannot be decided now.
+
+        Args:
+            reason: one line for the log.
+
+        Returns:
+            What the caller does next.
+        """
         self._settle()
         self._state = State.CLOSING
-        return ConnectionClosed("the login failed", delayed=True)
+        return ConnectionClosed(reason, delayed=True)
 
     def give_up(self, reason: str) -> ConnectionClosed:
         """Close because of what the caller has seen in the bytes that it was to feed.

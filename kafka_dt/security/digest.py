@@ -47,7 +47,11 @@ class DigestSubjects:
         return None if token is None else self._subject(token)
 
     async def lookup(self, name: str) -> DigestSubject:
-        """Give the subject of a login that `find` could not answer."""
+        """Give the subject of a login that `find` could not answer.
+
+        Raises:
+            StoreUnavailable: the store has to be asked and cannot be.
+        """
         return self._subject(await self._tokens.lookup(name))
 
     def _subject(self, token: DelegationToken | Nobody) -> DigestSubject:

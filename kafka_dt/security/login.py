@@ -1,7 +1,12 @@
 """One connection's logins: drives the SASL machine that the client chose and decides the principal, once, at the end.
 
 `begin` starts an exchange, `evaluate` takes each message of it and gives either the outcome or, where the store must be
-asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it.
+asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it. `prepare`, called when
+a challenge is on its way, has such work done while the client computes; `abandon` ends it.
+
+A login by token that cannot be decided, because the store of tokens cannot be asked, is refused as UNAVAILABLE. That is
+so for every wrong proof of what may be a token, whether there is one or not: else the answer would tell which ids there
+are.
 
 At a re-authentication the principal must stay the same (KIP-368). A token that ended during the exchange does not
 complete it. The session of a token, a bearer's or one of ours, ends with the token, and no session outlives
@@ -23,7 +28,9 @@ from kafka_dt.security.credentials import Claim, Subject, Subjects
 from kafka_dt.security.digest import DigestSubject
 from kafka_dt.security.kerberos import Kerberos
 from kafka_dt.security.kerberos_names import NoShortName
-from kafka_dt.tokens import Principal, Token, has_token_id_form
+from kafka_dt.security.newest_first import TooMuchWaits
+from kafka_dt.security.token_search import TokenSearch
+from kafka_dt.tokens import Principal, StoreUnavailable, Token, has_token_id_form
 from protocol.errors import LocalProtocolError
 from protocol.sasl import (
     TOKENAUTH,
@@ -83,7 +90,7 @@ class Refused:
     """The login has failed."""
 
     message: str
-    """What the client is told; nothing that a guesser could use."""
+    """What the client is told, unless the reason is UNAVAILABLE; nothing that a guesser could use."""
     detail: str
     """What the log is told; no secret either."""
     name: str
@@ -138,15 +145,20 @@ class Login:
         self._claim = Claim.USER
         self._name = ""
         self._bearer_expiry_ms: int | None = None
+        self._search: TokenSearch | None = None
+        self._may_be_token = False
+        self._store_was_there = True
 
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
         self._mechanism = Mechanism(mechanism)
+        self.abandon()
         self.foregone = None
         self._subject = None
         self._claim = Claim.USER
         self._name = ""
         self._bearer_expiry_ms = None
+        self._may_be_token = False
         match self._mechanism:
             case Mechanism.PLAIN:
                 self._machine = PlainServer()
@@ -177,6 +189,20 @@ class Login:
             case _:
                 return self._conclude_when_sure(outcome)
 
+    def prepare(self) -> None:
+        """Look for what the next message will be checked against; to be called when the challenge is on its way.
+
+        The challenge itself must not wait for it, nor take longer where there is something to be found.
+        """
+        if self._search is not None:
+            self._search.begin()
+
+    def abandon(self) -> None:
+        """End what `prepare` has begun: the client has gone, or begins anew."""
+        if self._search is not None:
+            self._search.abandon()
+            self._search = None
+
     async def _run_kerberos(self, message: bytes) -> LoginOutcome:
         return self._conclude(await self._running_kerberos().run(self._running().step, message))
 
@@ -184,13 +210,26 @@ class Login:
         self._name = request.name
         if self._mechanism is Mechanism.PLAIN:
             return self._check_password(request.name)
-        subject: Subject | DigestSubject | None
-        self._claim = _claim(request)
-        if self._mechanism is Mechanism.DIGEST_MD5:
-            subject = self._subjects.digest.find(request.name)
-        else:
-            subject = self._subjects.scram.find(_SCRAM[self._mechanism], request.name, self._claim)
-        return self._look_up(request.name) if subject is None else self._conclude_when_sure(self._check_proof(subject))
+        if self._search is None:
+            self._claim = _claim(request)
+            self._store_was_there = self._subjects.tokens.can_ask()
+            if self._mechanism is not Mechanism.DIGEST_MD5:
+                return self._challenge(_SCRAM[self._mechanism], request.name)
+            self._may_be_token = has_token_id_form(request.name)
+        subject = self._found()
+        return self._look_up() if subject is None else self._conclude_when_sure(self._check_proof(subject))
+
+    def _challenge(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
+        """Answer the first message of SCRAM; where a token may be meant, it is found for the second."""
+        beginning = self._subjects.scram.begin(mechanism, name, self._claim)
+        self._subject = beginning.subject
+        self._may_be_token = beginning.may_be_token
+        if beginning.subject is None:
+            self._search = TokenSearch(self._subjects.scram, mechanism, name)
+        return self._conclude(self._running().resume(beginning.challenged))
+
+    def _found(self) -> Subject | DigestSubject | None:
+        return self._subjects.digest.find(self._name) if self._search is None else self._search.found()
 
     def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         token = self._subject.token if self._subject is not None else None
@@ -225,12 +264,15 @@ class Login:
             self.foregone = self._refused(judgement.verdict.detail)
         return self._conclude(self._running().resume(judgement.verdict))
 
-    async def _look_up(self, name: str) -> LoginOutcome:
+    async def _look_up(self) -> LoginOutcome:
         subject: Subject | DigestSubject
-        if self._mechanism is Mechanism.DIGEST_MD5:
-            subject = await self._subjects.digest.lookup(name)
-        else:
-            subject = await self._subjects.scram.lookup(_SCRAM[self._mechanism], name)
+        try:
+            if self._search is None:
+                subject = await self._subjects.digest.lookup(self._name)
+            else:
+                subject = await self._search.finish()
+        except (StoreUnavailable, TooMuchWaits) as error:
+            return self._refused(str(error), reason=RefusalReason.UNAVAILABLE)
         outcome = self._conclude_when_sure(self._check_proof(subject))
         return outcome if isinstance(outcome, LoginOutcome) else await outcome
 
@@ -295,17 +337,28 @@ class Login:
         self, detail: str, message: str | None = None, reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS
     ) -> Refused:
         by_token = self._claims_token()
-        if reason is RefusalReason.WRONG_CREDENTIALS and self._is_nobody():
-            reason = self._subjects.tokens.why_not(self._name) if by_token else RefusalReason.UNKNOWN_USER
+        if reason is RefusalReason.WRONG_CREDENTIALS:
+            if self._is_undecided():
+                reason, detail = (
+                    RefusalReason.UNAVAILABLE,
+                    f"{detail}, as far as is known while the store cannot be asked",
+                )
+            elif self._is_nobody():
+                reason = self._subjects.tokens.why_not(self._name) if by_token else RefusalReason.UNKNOWN_USER
         token = self._subjects.tokens.known(self._name) if by_token else None
         return Refused(message or self._generic(), detail, self._name, self._mechanism, reason, by_token, token)
 
     def _claims_token(self) -> bool:
         """Say whether the name is meant to be a token id: the client says so, or it looks like one and is no user's."""
         if self._claim is Claim.UNSAID:
-            token = self._subject.token if self._subject is not None else None
-            return token is not None or (self._is_nobody() and has_token_id_form(self._name))
+            if self._subject is not None and self._subject.token is not None:
+                return True
+            return (self._subject is None or self._is_nobody()) and has_token_id_form(self._name)
         return self._claim is Claim.TOKEN
+
+    def _is_undecided(self) -> bool:
+        """Say whether a wrong proof may be due to a token that the store has and this node does not know."""
+        return self._may_be_token and not (self._store_was_there and self._subjects.tokens.can_ask())
 
     def _is_nobody(self) -> bool:
         """Say whether there is nobody of that name who could log in."""

@@ -1,7 +1,7 @@
 """The tokens as logins see them: alive or nobody's, and not revoked since, as far as this node can know.
 
 `find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` asks the store. While
-the store has been silent for too long no token is alive, which is logged once.
+the store has been silent for too long nothing can be said of any token, which is logged once.
 
 Source: KIP-48; DESIGN.md, "A token is usable on every node the moment create answers" and "Revocation is bounded".
 """
@@ -55,13 +55,22 @@ class LoginTokens:
         return None if token is None else self._alive(token)
 
     async def lookup(self, name: str) -> DelegationToken | Nobody:
-        """Give the live token with that id, if `find` could not say."""
+        """Give the live token with that id, if `find` could not say.
+
+        Raises:
+            StoreUnavailable: the store has to be asked and cannot be.
+        """
         try:
             token = await self._tokens.lookup(name)
         except StoreUnavailable as error:
-            return self._refuse_for_now(error)
+            self._note(error)
+            raise
         self._refusing = False
         return NOBODY if token is None else self._alive(token)
+
+    def can_ask(self) -> bool:
+        """Whether the store can be asked; if not, an id that is not known here may be a token's all the same."""
+        return self._tokens.can_ask()
 
     def still_alive(self, token: DelegationToken, proved: int) -> Token | None:
         """Give a token as it is when a login by it completes; None if it ended during the login, or its key has gone.
@@ -88,6 +97,8 @@ class LoginTokens:
 
     def why_not(self, name: str) -> RefusalReason:
         """Say why nobody can log in with that id now."""
+        if not has_token_id_form(name):
+            return RefusalReason.UNKNOWN_TOKEN
         try:
             found = self._tokens.find(name)
         except StoreUnavailable:
@@ -107,8 +118,7 @@ class LoginTokens:
     def _alive(self, token: DelegationToken) -> DelegationToken | Nobody:
         return NOBODY if token.token.is_expired(self._now_ms()) else token
 
-    def _refuse_for_now(self, error: StoreUnavailable) -> Nobody:
+    def _note(self, error: StoreUnavailable) -> None:
         if not self._refusing:
             self._refusing = True
             _LOG.warning("Logins by token are refused until the store of tokens can be asked again. %s", error)
-        return NOBODY

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener
 from kafka_dt.log import Words, of_peer
@@ -102,6 +103,7 @@ class ClientConnection(LoginConnection):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
+        self._login_asked = 0.0  # when the last message of a login came, by the loop's clock in seconds
         self._peer = "an unknown address"
         self._client_host = ""
         self._certified = ANONYMOUS
@@ -164,6 +166,7 @@ class ClientConnection(LoginConnection):
         self._client_leaves()
         if self._audit is not None:
             self._audit.lost(self._login.foregone)
+        self._login.abandon()
         self._leave_session()
         self._services.deadlines.forget(self._reauthentication_overdue)
         self._machine.discard()
@@ -343,6 +346,7 @@ class ClientConnection(LoginConnection):
             self._task.cancel()
 
     def _evaluate(self, message: bytes) -> None:
+        self._login_asked = self._loop.time()
         outcome = self._login.evaluate(message)
         if isinstance(outcome, Coroutine):
             self._start(self._await_login(outcome))
@@ -367,20 +371,35 @@ class ClientConnection(LoginConnection):
         match outcome:
             case Challenge():
                 self._machine.challenge(outcome.message)
+                self._loop.call_soon(self._login.prepare)  # when the challenge has been written
             case LoggedIn():
                 self._machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
                 self._services.deadlines.forget(self._reauthentication_overdue)
                 self._join_session(outcome.identity.token_id)
             case Refused():
                 who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
-                self._fail_login(outcome.message, f"{who}{outcome.detail}")
+                if outcome.reason is RefusalReason.UNAVAILABLE:
+                    self._break_off_login(f"{who}{outcome.detail}")
+                else:
+                    self._fail_login(outcome.message, f"{who}{outcome.detail}")
 
     def _fail_login(self, message: str, detail: str) -> None:
         event = self._machine.fail(message)
+        delay_s = self._services.failed_logins.delay_s(self._client_host, self._login_took_s())
         # A warning: the client is told no reason, so this line is where its user finds one, in `kafka-dt run` as well.
-        self._end(replace(event, reason=f"failed authentication, {detail}"), logging.WARNING)
+        self._end(replace(event, reason=f"failed authentication, {detail}"), logging.WARNING, delay_s)
 
-    def _end(self, event: ConnectionClosed, level: int = logging.INFO) -> None:
+    def _break_off_login(self, detail: str) -> None:
+        """Close without an answer: any would be final for some clients, and those whose connection ends come again."""
+        event = self._machine.break_off(f"a login that cannot be decided now, {detail}")
+        self._end(event, logging.WARNING, self._services.failed_logins.undecided_s(self._login_took_s()))
+
+    def _login_took_s(self) -> float:
+        """Say for how many seconds the last message of the login has been looked at."""
+        return self._loop.time() - self._login_asked
+
+    def _end(self, event: ConnectionClosed, level: int = logging.INFO, delay_s: float | None = None) -> None:
+        """Close; where the event is delayed after so many seconds, by default as after any failed login."""
         self._closing = True
         if self._audit is not None:
             self._audit.closing()
@@ -397,7 +416,9 @@ class ClientConnection(LoginConnection):
             # What the client sends meanwhile is read and dropped: closing with unread bytes would reset the
             # connection, and the client might never see the answer.
             self._resume_reading()
-            self._loop.call_later(self._services.failed_logins.delay_s(self._client_host), self.close)
+            if delay_s is None:
+                delay_s = self._services.failed_logins.delay_s(self._client_host)
+            self._loop.call_later(delay_s, self.close)
         else:
             self.close()
 

@@ -8,6 +8,10 @@ A login that succeeds is never held back: many clients may share an address with
 guessing slow and does not lock anyone out. A client that does not wait for the answer can tell a failure by the
 silence; what bounds its number of attempts is `max.connection.creation.rate`.
 
+What it took to see that a login fails is part of the delay: the answer leaves a whole number of delays after the
+message that failed, and so does not tell whether there was a token to be looked for. A login that cannot be decided now
+is no failure and counts for nothing: its client comes again.
+
 Limits: each worker counts for itself, for at most `ADDRESSES` addresses; beyond that the one whose failures are the
 longest ago is forgotten.
 
@@ -47,11 +51,12 @@ class FailedLogins:
     def __len__(self) -> int:
         return len(self._paid_at)
 
-    def delay_s(self, address: str) -> float:
-        """Count a failed login; returns for how many seconds its answer is held back.
+    def delay_s(self, address: str, took_s: float = 0.0) -> float:
+        """Count a failed login; returns for how many seconds its answer is held back from now on.
 
         Args:
             address: of the client.
+            took_s: how long ago the client sent what failed.
         """
         now = self._clock()
         free_s = FREE * self._interval_s
@@ -60,4 +65,16 @@ class FailedLogins:
         self._paid_at[address] = min(paid_at, now + free_s + LONGEST_S)
         if len(self._paid_at) > ADDRESSES:
             self._paid_at.popitem(last=False)
-        return max(self._delay_s, min(paid_at - now - free_s, LONGEST_S))
+        return _left_s(max(self._delay_s, min(paid_at - now - free_s, LONGEST_S)), took_s)
+
+    def undecided_s(self, took_s: float) -> float:
+        """Return for how many seconds the end of a login is held back that cannot be decided.
+
+        Args:
+            took_s: how long ago the client sent what cannot be decided.
+        """
+        return _left_s(self._delay_s, took_s)
+
+
+def _left_s(delay_s: float, took_s: float) -> float:
+    return delay_s - took_s % delay_s if delay_s else 0.0

@@ -288,6 +288,16 @@ class TokenManager:
             self._require_freshness()
         return found
 
+    def can_ask(self) -> bool:
+        """Whether the store can be asked now, as far as is known; also true where there are no tokens to ask about."""
+        try:
+            if self.enabled:
+                self._require_connection()
+                self._require_freshness()
+        except StoreUnavailable:
+            return False
+        return True
+
     async def catch_up(self) -> None:
         """Hear of every change acknowledged anywhere before the call.
 

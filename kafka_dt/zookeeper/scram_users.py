@@ -84,9 +84,9 @@ class ScramUsers:
         return self._credentials.get(user, {}).get(mechanism)
 
     def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
-        """Return the counts of iterations that users have with a mechanism, each once, in ascending order."""
+        """Return the count of iterations of every user with a mechanism, in ascending order."""
         if mechanism not in self._iterations:
-            held = {found[mechanism].iterations for found in self._credentials.values() if mechanism in found}
+            held = (found[mechanism].iterations for found in self._credentials.values() if mechanism in found)
             self._iterations[mechanism] = sorted(held)
         return self._iterations[mechanism]
 

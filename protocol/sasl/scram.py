@@ -55,6 +55,15 @@ _MIN_ITERATIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)
+class ScramParameters:
+    """What a server tells a client that names a user: all of a credential that the challenge needs."""
+
+    salt: bytes
+    iterations: int
+    """The rounds of PBKDF2."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScramCredential:
     """What a server keeps of a password: enough to check a proof, not enough to make one."""
 

@@ -5,6 +5,12 @@
     server.resume(credential)    -> Challenge(server_first)           or Failure
     server.step(client_final)    -> Success(server_final, name)       or Failure
 
+A driver that has the keys later, because to derive them takes a while, supplies the salt and the iterations first:
+
+    server.resume(parameters)    -> Challenge(server_first)           or Failure
+    server.step(client_final)    -> CredentialRequest(name, token)    or Failure
+    server.resume(credential)    -> Success(server_final, name)       or Failure
+
 The driver supplies a credential for every name: for one that it does not know a decoy that no proof fits (a salt
 derived from the name under a secret, the usual iterations, random keys). So known and unknown names take one path,
 and both fail at the last step with the same words.
@@ -27,7 +33,7 @@ from enum import Enum, auto
 from protocol.errors import LocalProtocolError
 from protocol.sasl.errors import MalformedScramMessage
 from protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, Outcome, Success
-from protocol.sasl.scram import ScramCredential, ScramMechanism, is_valid_proof
+from protocol.sasl.scram import ScramCredential, ScramMechanism, ScramParameters, is_valid_proof
 from protocol.sasl.scram_attributes import encode_base64, is_nonce
 from protocol.sasl.scram_messages import (
     ClientFinal,
@@ -51,7 +57,15 @@ class _Exchange:
     server_first: str
     client_final_starts: tuple[str, str]
     """By the RFC, and as an old librdkafka has it."""
-    credential: ScramCredential
+    known: ScramCredential | ScramParameters
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """What the client has sent to prove who it is, while the credential is still to come."""
+
+    exchange: _Exchange
+    client_final: ClientFinal
 
 
 class _Bare(Enum):
@@ -62,7 +76,7 @@ class _Bare(Enum):
 
 
 class ScramServer:
-    """The server side of one SCRAM login: a `ServerMechanism[ScramCredential]`.
+    """The server side of one SCRAM login: a `ServerMechanism[ScramCredential | ScramParameters]`.
 
     Args:
         mechanism: which hash
@@ -79,7 +93,7 @@ class ScramServer:
             raise LocalProtocolError("a SCRAM nonce is printable ASCII without blank and comma")
         self._mechanism = mechanism
         self._server_nonce = server_nonce
-        self._state: _Bare | ClientFirst | _Exchange = _Bare.NEW
+        self._state: _Bare | ClientFirst | _Exchange | _Proof = _Bare.NEW
 
     def step(self, response: bytes) -> Outcome:
         """Take the client-first or the client-final message.
@@ -88,7 +102,8 @@ class ScramServer:
             response: the message as it came
 
         Returns:
-            CredentialRequest after a client-first, Success after a client-final, Failure after either
+            CredentialRequest after a client-first, and after a client-final if there is no credential so far; Success
+            after a client-final; Failure after either
 
         Raises:
             LocalProtocolError: a credential is due, or the machine has ended
@@ -105,34 +120,47 @@ class ScramServer:
         self._state = state
         raise LocalProtocolError("SCRAM expects no message of the client now")
 
-    def resume(self, credential: ScramCredential) -> Outcome:
-        """Take the credential of the name, or a decoy, and make the challenge.
+    def resume(self, credential: ScramCredential | ScramParameters) -> Outcome:
+        """Take the credential of the name, or a decoy: at first to make the challenge, then to check the proof.
+
+        Args:
+            credential: what was asked for; for the challenge its salt and iterations are enough
 
         Returns:
-            Challenge, or Failure if the credential has too few iterations for the mechanism
+            Challenge, or Failure if there are too few iterations for the mechanism; later Success or Failure
 
         Raises:
-            LocalProtocolError: no credential was asked for, or it has an alternative that needs another challenge
+            LocalProtocolError: no credential was asked for, or it is of another salt or count than the challenge, or
+                has an alternative that is
         """
-        client_first = self._state
-        if not isinstance(client_first, ClientFirst):
-            raise LocalProtocolError("SCRAM has not asked for a credential")
-        for other in credential.alternatives:
-            if (other.salt, other.iterations) != (credential.salt, credential.iterations):
-                raise LocalProtocolError("alternatives of a SCRAM credential have its salt and iterations")
+        state = self._state
+        if isinstance(credential, ScramCredential):
+            for other in credential.alternatives:
+                if not _is_like(credential, other):
+                    raise LocalProtocolError("alternatives of a SCRAM credential have its salt and iterations")
+        if isinstance(state, _Proof) and isinstance(credential, ScramCredential):
+            if not _is_like(credential, state.exchange.known):
+                raise LocalProtocolError("a SCRAM credential has the salt and iterations of the challenge")
+            self._state = _Bare.ENDED
+            return self._check(state.exchange, state.client_final, credential)
+        if isinstance(state, ClientFirst):
+            return self._challenge(state, credential)
+        raise LocalProtocolError("SCRAM has not asked for a credential")
+
+    def _challenge(self, client_first: ClientFirst, known: ScramCredential | ScramParameters) -> Outcome:
         self._state = _Bare.ENDED
-        if credential.iterations < self._mechanism.min_iterations:
+        if known.iterations < self._mechanism.min_iterations:
             return Failure(
-                f"the credential has {credential.iterations} iterations,"
+                f"the credential has {known.iterations} iterations,"
                 f" {self._mechanism} needs {self._mechanism.min_iterations}"
             )
         nonce = client_first.nonce + self._server_nonce
-        server_first = f"r={nonce},s={encode_base64(credential.salt)},i={credential.iterations}"
+        server_first = f"r={nonce},s={encode_base64(known.salt)},i={known.iterations}"
         starts = (
             client_final_start(client_first.gs2_header, nonce),
             client_final_start(client_first.gs2_header, client_first.nonce + nonce),
         )
-        self._state = _Exchange(client_first, server_first, starts, credential)
+        self._state = _Exchange(client_first, server_first, starts, known)
         return Challenge(server_first.encode("ascii"))
 
     def _take_client_first(self, message: ClientFirst) -> Outcome:
@@ -140,12 +168,16 @@ class ScramServer:
             detail = "client-first: an authorization id other than the name"
             return Failure(detail, _OTHER_AUTHORIZATION_ID, Fault.IDENTITY)
         self._state = message
-        # As java.lang.Boolean reads it: in any case, but without blanks around it.
-        token = message.extensions.get(TOKENAUTH, "").lower() == "true"
-        return CredentialRequest(message.name, token, message.extensions)
+        return _credential_request(message)
 
     def _take_client_final(self, exchange: _Exchange, message: ClientFinal) -> Outcome:
-        client_first, credential = exchange.client_first, exchange.credential
+        if isinstance(exchange.known, ScramCredential):
+            return self._check(exchange, message, exchange.known)
+        self._state = _Proof(exchange, message)
+        return _credential_request(exchange.client_first)
+
+    def _check(self, exchange: _Exchange, message: ClientFinal, credential: ScramCredential) -> Outcome:
+        client_first = exchange.client_first
         auth_message = f"{client_first.bare},{exchange.server_first},{message.without_proof}".encode("ascii")
         proved = 0 if is_valid_proof(self._mechanism, credential.stored_key, auth_message, message.proof) else None
         for number, other in enumerate(credential.alternatives, 1):
@@ -156,3 +188,14 @@ class ScramServer:
         signature = self._mechanism.hmac(credential.server_key, auth_message)
         server_final = f"v={encode_base64(signature)}".encode("ascii")
         return Success(server_final, client_first.name, client_first.extensions, proved)
+
+
+def _credential_request(client_first: ClientFirst) -> CredentialRequest:
+    # As java.lang.Boolean reads it: in any case, but without blanks around it.
+    token = client_first.extensions.get(TOKENAUTH, "").lower() == "true"
+    return CredentialRequest(client_first.name, token, client_first.extensions)
+
+
+def _is_like(one: ScramCredential | ScramParameters, other: ScramCredential | ScramParameters) -> bool:
+    """Say whether the same challenge is for both."""
+    return (one.salt, one.iterations) == (other.salt, other.iterations)

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
-from kafka_dt.security.login import Login
+from kafka_dt.security.login import Identity, Login, Refused
 from kafka_dt.server.connection import ClientConnection, ConnectionServices
 from kafka_dt.server.deadlines import LoginDeadlines
 from kafka_dt.server.failed_logins import FailedLogins
@@ -136,6 +136,22 @@ class NeverTaken:
 
     def give_back(self) -> None:
         pass
+
+
+class FakeLogin:
+    """What a connection needs of its login; a test adds `evaluate`."""
+
+    identity: Identity | None = None
+    foregone: Refused | None = None
+
+    def begin(self, mechanism: str) -> None:
+        """Take any mechanism."""
+
+    def prepare(self) -> None:
+        """Look for nothing."""
+
+    def abandon(self) -> None:
+        """Have nothing to end."""
 
 
 @dataclass

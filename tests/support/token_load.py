@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from kazoo.client import KazooClient
 
-from kafka_dt.client import DelegationToken, LoginFailed, RequestRefused, TokenClient
+from kafka_dt.client import ConnectionFailed, DelegationToken, LoginFailed, RequestRefused, TokenClient
 from tests.support.nodes import SHA_256, SHA_512, Node
 
 HOUR_MS = 3_600_000
@@ -166,8 +166,10 @@ class TokenLoad:
             async with node.token_client(held.token, mechanism):
                 self.logins += 1
         except LoginFailed as error:
+            self.refused_logins.append(str(error))
+        except ConnectionFailed:  # a node that cannot decide closes the connection
             if calm and self.calm:
-                self.refused_logins.append(str(error))
+                raise
         self.alive[held.token.token_id] = held
 
     async def _refused(self, error: RequestRefused, begun: float) -> None:
@@ -180,7 +182,7 @@ async def logs_in(node: Node, token: DelegationToken) -> bool:
     try:
         async with node.token_client(token):
             return True
-    except LoginFailed:
+    except (LoginFailed, ConnectionFailed):  # a node that cannot say closes the connection
         return False
 
 

@@ -23,7 +23,7 @@ from kafka_dt.tokens import Principal
 from protocol import ApiKey
 from tests.support.admission import admission
 from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
-from tests.support.fake_transport import NOW, listener, turns
+from tests.support.fake_transport import NOW, FakeLogin, listener, turns
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
 TOKEN_ID = "a token"
@@ -38,13 +38,8 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(gateway_connection, name, SHORT_S)
 
 
-class TokenLogin:
+class TokenLogin(FakeLogin):
     """Logs everybody in as alice, with a token."""
-
-    identity: Identity | None = None
-
-    def begin(self, mechanism: str) -> None:
-        """Take any mechanism."""
 
     def evaluate(self, _message: bytes) -> LoggedIn:
         self.identity = Identity(Principal.user("alice"), Mechanism.PLAIN, TOKEN_ID)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 
 import pytest
@@ -61,6 +62,8 @@ class KnownTokens:
     cached: dict[str, Token] = field(default_factory=dict)
     stored: dict[str, Token] = field(default_factory=dict)
     stale: bool = False
+    down: bool = False
+    """Whether the store cannot be asked, while what is in memory still counts."""
     hmacs: tuple[bytes, ...] = (HMAC,)
 
     def find(self, token_id: str) -> DelegationToken | None:
@@ -70,21 +73,28 @@ class KnownTokens:
             return None
         return DelegationToken(self.cached[token_id], self.hmacs[0], self.hmacs[1:])
 
+    def can_ask(self) -> bool:
+        return not (self.stale or self.down)
+
     async def lookup(self, token_id: str) -> DelegationToken | None:
+        found = self.find(token_id)
+        if found is None and self.down:
+            raise StoreUnavailable("it is not connected")
         if token_id in self.stored:
             self.cached[token_id] = self.stored[token_id]
         return self.find(token_id)
 
 
-@dataclass
+@dataclass(eq=False)
 class KnownUsers:
     users: dict[tuple[str, ScramMechanism], ScramCredential]
 
     def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         return self.users.get((user, mechanism))
 
+    @cache  # noqa: B019 - the users of a test stay as they are when it has begun to log in
     def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
-        return sorted({credential.iterations for (_, known), credential in self.users.items() if known is mechanism})
+        return sorted(credential.iterations for (_, known), credential in self.users.items() if known is mechanism)
 
 
 class World:

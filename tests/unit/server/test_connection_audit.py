@@ -196,6 +196,11 @@ async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log:
             id="an unknown token",
         ),
         pytest.param(
+            Refused("m", "d", "x" * 22, Mechanism.SCRAM_SHA_512, RefusalReason.UNAVAILABLE, by_token=True),
+            {"mechanism": "SCRAM-SHA-512", "token_id": "x" * 22, "reason": "unavailable"},
+            id="a token that cannot be checked now",
+        ),
+        pytest.param(
             Refused("m", "d", TOKEN_ID, Mechanism.SCRAM_SHA_256, RefusalReason.EXPIRED_TOKEN, True, token()),
             {
                 "mechanism": "SCRAM-SHA-256",

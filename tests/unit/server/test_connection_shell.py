@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
 from kafka_dt.security.login import Identity, LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.connection import EVENTS_IN_A_ROW, READ_AHEAD_BYTES
+from kafka_dt.server.failed_logins import FailedLogins
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
 from protocol.sasl import Challenge
-from tests.support.fake_transport import NOW, Shell, listener, turns
+from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns
 
 FIND = ApiKey.FIND_COORDINATOR
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
@@ -245,16 +247,12 @@ async def test_an_answer_that_cannot_be_written_is_one_of_them() -> None:
 
 
 @dataclass
-class StubLogin:
+class StubLogin(FakeLogin):
     """Gives one outcome, or raises it, at once or later."""
 
     outcome: LoginOutcome | Exception
     later: bool
-    identity: Identity | None = None
     foregone: Refused | None = None
-
-    def begin(self, mechanism: str) -> None:
-        assert mechanism == "PLAIN"
 
     def evaluate(self, _message: bytes) -> Any:
         return self._given_later() if self.later else self._given()
@@ -340,6 +338,67 @@ async def test_a_login_that_fails_is_answered_and_closed_after_the_delay(caplog:
     (line,) = caplog.records
     assert "failed authentication" in line.getMessage()
     assert "wrong" not in line.getMessage()
+
+
+@pytest.mark.parametrize("later", [True, False])
+async def test_a_login_that_cannot_be_decided_is_closed_after_the_delay_without_an_answer(
+    later: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    undecided = Refused("for nobody", "why", "an id", Mechanism.SCRAM_SHA_256, RefusalReason.UNAVAILABLE)
+    shell = Shell(at_once, SASL, lambda _: StubLogin(undecided, later))
+    log_in(shell)
+    await turns()
+    assert not shell.transport.closed
+    await until(lambda: not shell.opened)
+    assert [answer.error_code.value for answer in shell.answers()] == [0]
+    (line,) = caplog.messages
+    assert "a login that cannot be decided now, 'an id' by SCRAM-SHA-256: why" in line
+
+
+async def test_a_refusal_is_held_back_from_its_message_on_and_not_from_its_decision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decided = asyncio.Event()
+    held_back: list[float] = []
+
+    class LateLogin(StubLogin):
+        async def _given_later(self) -> LoginOutcome:
+            await decided.wait()
+            return self._given()
+
+    def delay_s(_: FailedLogins, _address: str, took_s: float) -> float:
+        held_back.append(took_s)
+        return 0.0
+
+    monkeypatch.setattr(FailedLogins, "delay_s", delay_s)
+    shell = Shell(at_once, SASL, lambda _: LateLogin(Refused("no", "why", "alice", Mechanism.PLAIN), later=True))
+    log_in(shell)
+    shell.connection._login_asked -= 7  # as if seven seconds passed
+    decided.set()
+    await until(lambda: not shell.opened)
+    (took_s,) = held_back
+    assert took_s >= 7
+
+
+async def test_what_was_prepared_for_a_login_ends_with_the_connection() -> None:
+    ended: list[str] = []
+
+    class PreparingLogin(StubLogin):
+        def prepare(self) -> None:
+            ended.append("prepared")
+
+        def abandon(self) -> None:
+            ended.append("abandoned")
+
+    shell = Shell(at_once, SASL, lambda _: PreparingLogin(Challenge(b"and then?"), later=False))
+    log_in(shell)
+    assert shell.answers()[-1].auth_bytes == b"and then?"
+    assert ended == [], "the challenge waits for nothing"
+    await turns()
+    assert ended == ["prepared"]
+    shell.connection.abort()
+    await turns()
+    assert ended == ["prepared", "abandoned"]
 
 
 async def software_said_by(caplog: pytest.LogCaptureFixture, version: str) -> str:

@@ -48,3 +48,20 @@ def test_the_table_of_addresses_is_bounded_and_forgets_the_oldest() -> None:
         failed.delay_s(str(number))
     assert len(failed) == ADDRESSES
     assert failed.delay_s("first") == 0.1
+
+
+@pytest.mark.parametrize(("took_s", "left_s"), [(0, 0.1), (0.002, 0.098), (0.099, 0.001), (0.12, 0.08), (0.28, 0.02)])
+def test_an_answer_leaves_a_whole_number_of_delays_after_its_message(took_s: float, left_s: float) -> None:
+    failed = FailedLogins(100, Clock())
+    assert failed.delay_s("192.0.2.1", took_s) == pytest.approx(left_s)
+    assert failed.undecided_s(took_s) == pytest.approx(left_s)
+    for _ in range(FREE):
+        failed.delay_s("192.0.2.1")
+    assert failed.delay_s("192.0.2.1", took_s) == pytest.approx(2 - took_s)
+
+
+def test_logins_that_cannot_be_decided_count_for_nothing() -> None:
+    failed = FailedLogins(100, Clock())
+    assert {failed.undecided_s(0) for _ in range(1000)} == {0.1}
+    assert failed.delay_s("192.0.2.1") == 0.1
+    assert FailedLogins(0, Clock()).undecided_s(3) == 0

@@ -13,7 +13,7 @@ from kafka_dt.security.login import Identity, LoggedIn
 from kafka_dt.server.deadlines import LoginDeadlines
 from kafka_dt.tokens import Principal
 from protocol import ApiKey
-from tests.support.fake_transport import NOW, Shell, listener, turns, unused
+from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns, unused
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
 ALICE = Identity(Principal.user("alice"), Mechanism.PLAIN)
@@ -96,14 +96,10 @@ async def test_who_need_not_log_in_is_never_overdue() -> None:
     assert not shell.transport.closed
 
 
-class Welcoming:
+class Welcoming(FakeLogin):
     """A login that succeeds with its first message, for a minute."""
 
     identity = ALICE
-    foregone = None
-
-    def begin(self, mechanism: str) -> None:
-        assert mechanism == "PLAIN"
 
     def evaluate(self, message: bytes) -> LoggedIn:
         return LoggedIn(message, ALICE, 60_000)

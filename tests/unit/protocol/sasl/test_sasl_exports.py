@@ -33,6 +33,7 @@ def test_the_public_names_are_these() -> None:
         "ScramError",
         "ScramKeys",
         "ScramMechanism",
+        "ScramParameters",
         "ScramServer",
         "ServerMechanism",
         "ServerNonceMismatch",

@@ -1,0 +1,116 @@
+"""A token login while ZooKeeper is away: clients take it for a lost connection, and are in as soon as it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import confluent_kafka.admin
+import pytest
+
+from kafka_dt.client import DelegationToken
+from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from tests.interop.conftest import unavailable
+from tests.support.client_config import TokenLogin, token
+from tests.support.java_tools import KafkaTools
+from tests.support.nodes import SHA_256, Node, node_properties
+from tests.support.raw import ConnectionClosed, RawConnection
+from tests.support.reference_client import ReferenceClient
+from tests.support.waiting import eventually
+from tests.support.zookeeper import child_zookeeper
+
+MAX_STALENESS_MS = 2_000
+CUT_OFF_WITHIN_S = 30.0
+ATTEMPTS_S = 2.0
+"""How long the client finds nobody who can tell; it is refused several times meanwhile."""
+BACK_WITHIN_S = 30.0
+UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    with child_zookeeper(tmp_path / "zookeeper") as server:
+        yield server
+
+
+@pytest.fixture
+def node(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> Iterator[Node]:
+    settings = {"kafka_dt_workers": 1, "kafka_dt_zookeeper_max_staleness_ms": MAX_STALENESS_MS}
+    with Node(tmp_path / "node", node_properties(zookeeper.address, **settings)) as running:
+        yield running
+    running.check_log()
+
+
+def made(node: Node) -> DelegationToken:
+    async def create() -> DelegationToken:
+        async with node.client() as client:
+            return await client.create()
+
+    return asyncio.run(create())
+
+
+def closed_without_an_answer(node: Node, name: str, password: str) -> bool:
+    with RawConnection(node.address("SASL_PLAINTEXT")) as connection:
+        try:
+            connection.login_scram(name, password, SHA_256, token=True)
+        except ConnectionClosed:
+            return True
+        return False
+
+
+def in_an_outage(
+    node: Node, zookeeper: EmbeddedZooKeeper, login: DelegationToken, *clients: Callable[[], object]
+) -> None:
+    """Let clients log in for the first time while ZooKeeper is away, and have it come back."""
+    zookeeper.kill()
+    eventually(lambda: closed_without_an_answer(node, login.token_id, login.hmac_base64), CUT_OFF_WITHIN_S)
+    # A guesser learns nothing of it.
+    assert closed_without_an_answer(node, login.token_id, "wrong")
+    assert closed_without_an_answer(node, UNKNOWN_ID, "wrong")
+    with ThreadPoolExecutor(len(clients)) as executor:
+        under_way = [executor.submit(client) for client in clients]
+        time.sleep(ATTEMPTS_S)  # nothing but time tells that a client has tried
+        still = [not each.done() for each in under_way]
+        zookeeper.start()
+        for each in under_way:
+            each.result(BACK_WITHIN_S)
+    assert all(still), "they have not given up before"
+
+
+@pytest.fixture
+def java_clients(kafka_39: KafkaTools, kafka_4x: KafkaTools, tmp_path: Path) -> Iterator[list[ReferenceClient]]:
+    """The Java client of both releases."""
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for tools in (kafka_39, kafka_4x):
+            if not tools.java.has_compiler:
+                unavailable(f"{tools.java.executable} has no compiler, the Java client is started from source")
+            client = ReferenceClient(tools.java, tools.classpath, tmp_path / f"{tools.version}.log")
+            clients.append(stack.enter_context(client))
+        yield clients
+
+
+def test_java_clients_and_librdkafka_try_again_until_zookeeper_is_back(
+    node: Node, zookeeper: EmbeddedZooKeeper, java_clients: list[ReferenceClient]
+) -> None:
+    login = made(node)
+    servers = node.address("SASL_PLAINTEXT")
+    by_token = token(TokenLogin(login.token_id, login.hmac_base64))
+    admins = [client.open(servers, by_token) for client in java_clients]
+
+    def librdkafka() -> object:
+        settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": SHA_256,
+            "sasl.username": login.token_id,
+            "sasl.password": login.hmac_base64,
+        }
+        return confluent_kafka.admin.AdminClient(settings).list_topics(timeout=BACK_WITHIN_S)
+
+    in_an_outage(node, zookeeper, login, *(admin.cluster for admin in admins), librdkafka)
+    assert "a login that cannot be decided now" in node.log()
