@@ -75,7 +75,6 @@ def written() -> Iterator[Case]:
             node_of(owner=("Group", ODD_NAME)),
             node(f"Group%3A{ODD_NAME_ENCODED}"),
         ),
-        "the node of a token of an owner without type": (node_of(owner=("", "x")), node("%3Ax")),
         "what changes write": (nodes_of_changes, changes),
     }
     for what, (talk, notes) in nodes.items():
