@@ -78,6 +78,8 @@ from kafka_dt.server.turns import NodeTurn
 from kafka_dt.server.workers import Supervisor
 from kafka_dt.tokens import (
     ANONYMOUS,
+    CreationCounts,
+    CreationLimits,
     HmacAlgorithm,
     Keyring,
     Principal,
@@ -86,6 +88,7 @@ from kafka_dt.tokens import (
     TokenCache,
     TokenLimits,
     TokenManager,
+    counts_bytes,
 )
 from kafka_dt.zookeeper.acl_store import ZooKeeperAclStore
 from kafka_dt.zookeeper.client import ZooKeeperClient
@@ -155,16 +158,19 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     workers = _workers(settings)
     with (
         tempfile.TemporaryFile() as board,
+        tempfile.TemporaryFile() as creations,
         Derivations.memory() as derivations,
         NodeTurn.file() as turn,
         ConnectionCounts.file(workers) as counts,
     ):
         board.truncate(board_bytes(workers))
+        creations.truncate(counts_bytes(workers))
         supervisor = Supervisor(
             command=WORKER_COMMAND,
             brief={
                 "properties": dict(loaded.properties),
                 "board": board.fileno(),
+                "creations": creations.fileno(),
                 "derivations": derivations.fileno(),
                 "turn": turn.fileno(),
                 "counts": counts.fileno(),
@@ -174,7 +180,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
-            inherited=[board.fileno(), derivations.fileno(), turn.fileno(), counts.fileno()],
+            inherited=[board.fileno(), creations.fileno(), derivations.fileno(), turn.fileno(), counts.fileno()],
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
         )
@@ -188,6 +194,7 @@ class Node:
         settings: of the node.
         ports: the port of each listener, by name.
         board: where the workers of the node post revocations.
+        creation_counts: where they count the tokens that requesters ask for.
         derivations: where they share what opens sealed tokens.
         counts: where they count connections.
         turn: to hold more of a request than a worker's share of the memory for requests.
@@ -201,6 +208,7 @@ class Node:
         *,
         ports: Mapping[str, int],
         board: Board,
+        creation_counts: CreationCounts,
         derivations: Derivations,
         turn: NodeTurn,
         counts: ConnectionCounts,
@@ -238,6 +246,7 @@ class Node:
             limits=limits,
             max_staleness_ms=settings.zookeeper_max_staleness_ms,
             begin_at=number / _workers(settings),
+            creations=_creation_limits(settings),
         )
         self._membership = Membership(
             settings, files, keyring, self._zookeeper, self._store, number=number, broker_id=self._broker_id()
@@ -246,9 +255,15 @@ class Node:
             self._store,
             self._cache,
             keyring,
-            TokenLimits(settings.max_lifetime_ms, settings.expiry_time_ms, settings.zookeeper_max_staleness_ms),
+            TokenLimits(
+                settings.max_lifetime_ms,
+                settings.expiry_time_ms,
+                settings.zookeeper_max_staleness_ms,
+                _creation_limits(settings),
+            ),
             now_ms=now_ms,
             random_bytes=secrets.token_bytes,
+            creation_counts=creation_counts,
         )
         acls = AclCache()
         self._acl_store = ZooKeeperAclStore(self._zookeeper, now_ms=now_ms, limits=limits)
@@ -502,6 +517,15 @@ def _workers(settings: Settings) -> int:
 def _keyring(files: SecretKeyFiles, algorithm: HmacAlgorithm) -> Keyring | None:
     """Make the ring of the keys that there are; without a current one, tokens are disabled."""
     return Keyring(files.keys.current, algorithm, files.keys.previous) if files.keys else None
+
+
+def _creation_limits(settings: Settings) -> CreationLimits:
+    return CreationLimits(
+        tokens_per_owner=settings.tokens_per_owner_max,
+        creates_per_minute=settings.token_creates_per_minute_max,
+        renewers=settings.token_renewers_max,
+        token_bytes=settings.token_bytes_max,
+    )
 
 
 def _nonce() -> str:

@@ -26,7 +26,7 @@ from kafka_dt.server.connection_counts import ConnectionCounts
 from kafka_dt.server.heartbeats import beat
 from kafka_dt.server.turns import NodeTurn
 from kafka_dt.server.workers import READY
-from kafka_dt.tokens import StoreUnavailable
+from kafka_dt.tokens import CreationCounts, StoreUnavailable
 from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from protocol.registry import load_entities
@@ -36,9 +36,9 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `board`, `derivations`, `turn` and `counts` (file
-            descriptors), `log_level`, `node` (what all workers of this node are told, and nobody else), `number` and
-            `beat_seconds`.
+        brief: as the supervisor writes it: `properties`, `ports`, `board`, `creations`, `derivations`, `turn` and
+            `counts` (file descriptors), `log_level`, `node` (what all workers of this node are told, and nobody else),
+            `number` and `beat_seconds`.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
     stopping = asyncio.Event()
@@ -54,6 +54,7 @@ async def work(brief: dict[str, Any]) -> None:
         from_properties(brief["properties"]).settings,
         ports=brief["ports"],
         board=Board.shared(brief["board"], brief["number"]),
+        creation_counts=CreationCounts.shared(brief["creations"], brief["number"], brief["node"].encode()),
         derivations=Derivations.shared(brief["derivations"]),
         turn=NodeTurn(brief["turn"]),
         counts=ConnectionCounts.shared(brief["counts"], brief["number"], brief["node"]),

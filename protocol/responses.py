@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.layout import entity_layout
 from protocol.registry import APIS, ApiKey, api_versions_response
-from protocol.times import NO_THROTTLE, to_timestamp
+from protocol.times import NO_THROTTLE, to_duration, to_timestamp
 
 NO_TIMESTAMP: Final = to_timestamp(-1)
 """Issue, expiry and max timestamp of an answer that has none."""
@@ -73,7 +73,9 @@ def refusal(header: RequestHeader, body: Any, error: ErrorCode) -> Any:
     return _REFUSALS[ApiKey(header.api_key)](response_type(header), body, error)
 
 
-def refused_creation(kind: Any, error: ErrorCode, *, owner: tuple[str, str], requester: tuple[str, str]) -> Any:
+def refused_creation(
+    kind: Any, error: ErrorCode, *, owner: tuple[str, str], requester: tuple[str, str], throttle_ms: int = 0
+) -> Any:
     """Answer a create that made no token.
 
     Args:
@@ -81,10 +83,12 @@ def refused_creation(kind: Any, error: ErrorCode, *, owner: tuple[str, str], req
         error: why not.
         owner: type and name of the principal that would have owned the token.
         requester: type and name of the principal that asked.
+        throttle_ms: for how long the client is asked to leave the server alone, in milliseconds.
     """
     return build(
         kind,
         error_code=error,
+        throttle_time=to_duration(throttle_ms),
         principal_type=owner[0],
         principal_name=owner[1],
         token_requester_principal_type=requester[0],

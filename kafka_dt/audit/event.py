@@ -154,6 +154,9 @@ class AuditEvent:
         default=None,
         metadata=_told("The first of several entries of a request that were refused: ACLs, filters, users."),
     )
+    limit: str | None = field(
+        default=None, metadata=_told("The setting whose limit refused a token: too many, too often, too large.")
+    )
 
 
 def notes() -> Mapping[str, FieldNote]:

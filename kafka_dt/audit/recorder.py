@@ -34,6 +34,7 @@ class Facts(TypedDict, total=False):
     user: str | None
     keys: tuple[str, ...] | None
     entries: tuple[str, ...] | None
+    limit: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,10 +227,30 @@ class TokenExpired(RequestRefused):
 
 
 class InvalidPrincipalType(RequestRefused):
-    """A renewer is not a user."""
+    """A renewer is not a user, or the owner's type cannot be one."""
 
     code = ErrorCode.invalid_principal_type
-    advice = "renewers are users, written as User:name"
+    advice = "renewers are users, written as User:name; an owner's type is not empty and has no colon"
+
+
+class TokenLimitExceeded(RequestRefused):
+    """A limit that the server's operator has set does not allow this token."""
+
+    code = ErrorCode.policy_violation
+    advice = (
+        "the server allows no token like this: the owner has too many (kafka.dt.tokens.per.owner.max), or it has too "
+        "many renewers (kafka.dt.token.renewers.max) or bytes (kafka.dt.token.bytes.max); the server's log says which"
+    )
+
+
+class TooManyCreates(RequestRefused):
+    """The caller has created too many tokens in this minute."""
+
+    code = ErrorCode.throttling_quota_exceeded
+    advice = (
+        "the server allows the caller no more tokens in this minute (kafka.dt.token.creates.per.minute.max); "
+        "try again in the next one"
+    )
 
 
 _REFUSALS: Final = {
@@ -245,6 +265,8 @@ _REFUSALS: Final = {
         TokenAuthorizationFailed,
         TokenExpired,
         InvalidPrincipalType,
+        TokenLimitExceeded,
+        TooManyCreates,
     )
 }
 

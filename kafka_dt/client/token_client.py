@@ -107,8 +107,8 @@ class TokenClient:
         max_lifetime_ms: milliseconds, 0 or less = the server's maximum
         Returns the token with its HMAC.
         Raises TokenRequestNotAllowed, TokenAuthorizationFailed, InvalidPrincipalType, TokensDisabled,
-        UnsupportedByServer (an owner, and a server older than Kafka 3.3), InvalidArgument, ConnectionFailed. After
-        a ConnectionLost the token may exist: `describe` tells.
+        TokenLimitExceeded, TooManyCreates, UnsupportedByServer (an owner, and a server older than Kafka 3.3),
+        InvalidArgument, ConnectionFailed. After a ConnectionLost the token may exist: `describe` tells.
         """
         owner_parts = split_principal(owner) if owner is not None else (None, None)
         renewer_parts = split_principals("renewers", renewers)

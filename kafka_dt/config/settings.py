@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from kafka_dt.config.connection_options import ConnectionOptions
 from kafka_dt.config.option import OPTION, Kind, Option, Secret, Section, Source, option
+from kafka_dt.config.token_limit_options import TokenLimitOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ConnectionOptions):
+class Settings(TokenLimitOptions):
     """The settings of one node; the modules `*_options.py` beside this one have their parts of them."""
 
     broker_id: int = option(

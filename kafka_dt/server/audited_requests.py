@@ -56,12 +56,13 @@ class AuditedTokens:
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """A request that was answered, and the token that it was found to be about."""
+    """A request that was answered, the token that it was found to be about, and the limit that has refused it."""
 
     context: RequestContext
     body: Any
     answer: Any
     token: Token | None
+    limit: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +93,16 @@ class AuditedRequests:
         if api is None:
             return await self._handler(context, body)
         found: deque[Token] = deque(maxlen=1)
+        limits: deque[str] = deque(maxlen=1)
         try:
-            answer = await self._handler(replace(context, on_token=found.append), body)
+            answer = await self._handler(replace(context, on_token=found.append, on_limit=limits.append), body)
         except RemoteProtocolError:
             self._record(api.kind, context, ErrorCode.invalid_request, {})
             raise
         except Exception:
             self._record(api.kind, context, ErrorCode.unknown_server_error, {})
             raise
-        served = _Served(context, body, answer, found[0] if found else None)
+        served = _Served(context, body, answer, found[0] if found else None, limits[0] if limits else None)
         try:
             await self._record_all(api, served)
         except Exception:  # noqa: BLE001 - what was done is done, and the client has to hear of it
@@ -160,6 +162,8 @@ def _created(tokens: AuditedTokens, served: _Served) -> _Told:
             for each in served.body.renewers[:LONGEST_LIST]
         ),
     )
+    if served.limit is not None:
+        facts["limit"] = served.limit
     if len(served.body.renewers) > LONGEST_LIST:
         facts["count"] = len(served.body.renewers)
     if answer.error_code is ErrorCode.none:  # gone again already

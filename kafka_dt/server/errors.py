@@ -24,11 +24,13 @@ from kafka_dt.tokens import (
     TokenAuthorizationFailed,
     TokenError,
     TokenExpired,
+    TokenLimitExceeded,
     TokenNotFound,
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
     TokenTooLarge,
+    TooManyCreates,
 )
 
 CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
@@ -41,6 +43,9 @@ CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
     InvalidPrincipalType: ErrorCode.invalid_principal_type,
     # KIP-48 has no code for it. This one is not retriable, which is what matters to a client.
     TokenTooLarge: ErrorCode.invalid_request,
+    # A broker says so of what its operator's policies do not allow. It is not retriable either.
+    TokenLimitExceeded: ErrorCode.policy_violation,
+    TooManyCreates: ErrorCode.throttling_quota_exceeded,
     # Retriable, and what a KRaft broker says while its controller cannot be reached.
     StoreUnavailable: ErrorCode.request_timed_out,
     AclStoreUnavailable: ErrorCode.request_timed_out,

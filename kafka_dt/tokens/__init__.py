@@ -4,11 +4,14 @@ Read `token.py` first (what a token is), then `manager.py` (what may be done wit
 checked), then `store.py` (what is asked of the place that keeps the tokens, and on what "no lost update, no
 resurrection" rests). `cache.py` (with `concerned.py`) is what this process knows of the store; `changes.py`,
 `lookup.py`, `listing.py` and `purge.py` are the four ways in which the manager uses both; `sharing.py` and
-`long_work.py` keep concurrent requests out of each other's way; `secret_key.py` and `keyring.py` make the secrets;
+`long_work.py` keep concurrent requests out of each other's way; `new_token.py`, `creation_limits.py` and
+`creation_counts.py` are the way to a new one; `secret_key.py` and `keyring.py` make the secrets;
 `errors.py` is the tree of refusals.
 """
 
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
+from kafka_dt.tokens.creation_counts import CreationCounts, counts_bytes
+from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import (
     InvalidPrincipal,
     InvalidPrincipalType,
@@ -16,11 +19,13 @@ from kafka_dt.tokens.errors import (
     TokenAuthorizationFailed,
     TokenError,
     TokenExpired,
+    TokenLimitExceeded,
     TokenNotFound,
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
     TokenTooLarge,
+    TooManyCreates,
     VersionConflict,
 )
 from kafka_dt.tokens.keyring import Keyring
@@ -37,6 +42,8 @@ __all__ = [
     "USER_TYPE",
     "CachedToken",
     "ChangeListener",
+    "CreationCounts",
+    "CreationLimits",
     "DelegationToken",
     "HmacAlgorithm",
     "InvalidPrincipal",
@@ -52,6 +59,7 @@ __all__ = [
     "TokenCache",
     "TokenError",
     "TokenExpired",
+    "TokenLimitExceeded",
     "TokenLimits",
     "TokenListener",
     "TokenManager",
@@ -61,8 +69,10 @@ __all__ = [
     "TokenStore",
     "TokenTooLarge",
     "TokensDisabled",
+    "TooManyCreates",
     "Turns",
     "VersionConflict",
+    "counts_bytes",
     "ends_sooner",
     "has_token_id_form",
     "is_short",

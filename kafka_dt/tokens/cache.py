@@ -103,6 +103,10 @@ class TokenCache:
         """Return the ids of the tokens that concern `principal`: a view, which a change of the cache may change."""
         return self._concerned.ids(principal)
 
+    def count_owned(self, principal: Principal) -> int:
+        """Return how many tokens `principal` owns, expired ones included; takes no longer where they are many."""
+        return self._concerned.count_owned(principal)
+
     def on_change(self, listener: TokenListener) -> None:
         """Call `listener` after every change of what is known, at once and in order; it must not raise.
 

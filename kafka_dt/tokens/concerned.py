@@ -21,12 +21,14 @@ Principals: TypeAlias = "tuple[Principal, Principal, tuple[Principal, ...]]"
 """The owner, the requester and the renewers of a token."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Concerned:
     """A principal, and the ids of the tokens that concern it, in the order of their arrival."""
 
     principal: Principal
     token_ids: dict[str, None]
+    owned: int = 0
+    """How many of them it owns."""
 
 
 class ConcernedPrincipals:
@@ -49,16 +51,24 @@ class ConcernedPrincipals:
         """Return the ids of the tokens that concern one of `principals`, each once."""
         return dict.fromkeys(chain.from_iterable(map(self.ids, dict.fromkeys(principals))))
 
+    def count_owned(self, principal: Principal) -> int:
+        """Return how many tokens `principal` owns."""
+        concerned = self._concerned.get(principal)
+        return 0 if concerned is None else concerned.owned
+
     def add(self, token: Token) -> Principals:
         """Enter a token, and return its principals as they are held."""
+        owner = self._add(token.owner, token.token_id)
+        self._concerned[owner].owned += 1
         return (
-            self._add(token.owner, token.token_id),
+            owner,
             self._add(token.requester, token.token_id),
             tuple(self._add(renewer, token.token_id) for renewer in token.renewers),
         )
 
     def remove(self, token: Token) -> None:
         """Take out a token that is there."""
+        self._concerned[token.owner].owned -= 1
         for principal in {token.owner, token.requester, *token.renewers}:
             concerned = self._concerned[principal]
             del concerned.token_ids[token.token_id]

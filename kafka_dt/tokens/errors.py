@@ -10,6 +10,8 @@
     │   ├── TokenOwnerMismatch          neither owner nor renewer
     │   ├── TokenExpired                expiry or max timestamp passed
     │   ├── TokenTooLarge               more renewers than the store can keep with one token
+    │   ├── TokenLimitExceeded          a limit of tokens does not allow one more, or one as large
+    │   ├── TooManyCreates              the requester has asked for too many tokens in this minute
     │   └── StoreUnavailable            the store cannot be asked, or its answer is too old
     ├── VersionConflict             between the store and the manager only: somebody else was first
     └── InvalidPrincipal            text that is no `Type:name`; a ValueError
@@ -129,6 +131,39 @@ class TokenTooLarge(TokenError):
         return (
             f"A delegation token of {self.size} bytes is more than the {self.limit} that can be stored: "
             "name fewer renewers."
+        )
+
+
+@dataclass(eq=False)
+class TokenLimitExceeded(TokenError):
+    """A limit that an operator has set does not allow the new token."""
+
+    what: str
+    """What was asked for, as the subject of a sentence."""
+    setting: str
+    """The setting that has the limit."""
+    limit: int
+
+    def __str__(self) -> str:
+        return f"{self.what} is more than {self.setting}={self.limit} allows."
+
+
+@dataclass(eq=False)
+class TooManyCreates(TokenError):
+    """The requester has asked for too many tokens in this minute."""
+
+    requester: Principal
+    setting: str
+    """The setting that has the limit."""
+    limit: int
+    """How many tokens it may ask for in a minute."""
+    retry_after_ms: int
+    """When the next minute begins, in milliseconds from now."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.requester} has asked for as many delegation tokens in this minute as {self.setting}={self.limit} "
+            f"allows; the next minute begins in {self.retry_after_ms} ms."
         )
 
 

@@ -5,7 +5,8 @@ One manager serves a process. The rules are here; how they are applied without l
 
 The order of checks is a broker's. Whether this connection may ask at all (64), and whether the requester may have
 tokens for another owner (65), is known elsewhere and comes first; then, here: the owner's type is valid and renewers
-are users (67), tokens are enabled (61), a new token is not too large (42), the token exists (62), the requester is its
+are users (67), tokens are enabled (61), a new token is not too large (42) and within the limits that an operator has
+set (44, 89), the token exists (62), the requester is its
 owner or a renewer (63), it has not expired (66). The numbers are Kafka's error codes, which `kafka_dt.server` assigns.
 Where a broker overflows (a period of 2**63-1 milliseconds), timestamps are capped instead.
 
@@ -19,30 +20,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.changes import GuardedChanges, Rule
 from kafka_dt.tokens.clocks import Clocks, compare_clocks
+from kafka_dt.tokens.creation_counts import CreationCounts
+from kafka_dt.tokens.creation_limits import CreationLimits, Creations
 from kafka_dt.tokens.errors import (
-    InvalidPrincipalType,
     StoreUnavailable,
     TokenExpired,
     TokenNotFound,
     TokenOwnerMismatch,
     TokensDisabled,
-    TokenTooLarge,
     VersionConflict,
 )
 from kafka_dt.tokens.listing import select
 from kafka_dt.tokens.lookup import ReadThrough
-from kafka_dt.tokens.principal import USER_TYPE, Principal
+from kafka_dt.tokens.new_token import ID_BYTES, NewToken
+from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.purge import remove_expired
 from kafka_dt.tokens.sharing import SharedRun
-from kafka_dt.tokens.token import MAX_TIMESTAMP_MS, DelegationToken, Token
+from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-MAX_TOKEN_BYTES: Final = 1_000_000
-"""More is not even tried: ZooKeeper takes about as much in a request (`jute.maxbuffer`). It bounds the renewers."""
 NEWS_WITHIN_S: Final = 5.0
 """How long a login waits for the news when what is known is too old: less than clients are patient."""
 MAX_IDS: Final = 10
@@ -70,6 +69,8 @@ class TokenLimits:
     """`delegation.token.expiry.time.ms`: from issue to expiry timestamp, and the period of a renewal without one."""
     max_staleness_ms: int = 30_000
     """`kafka.dt.zookeeper.max.staleness.ms`: how old what is known may be before token logins stop."""
+    creations: CreationLimits = field(default_factory=CreationLimits)
+    """How many tokens there may be, and how large."""
 
 
 class TokenManager:
@@ -83,6 +84,7 @@ class TokenManager:
         limits: the lifetimes.
         now_ms: the clock, in milliseconds since 1970 in UTC.
         random_bytes: returns that many bytes nobody can guess.
+        creation_counts: counts what requesters ask for, with the other processes of a node; None where there are none.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class TokenManager:
         *,
         now_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
+        creation_counts: CreationCounts | None = None,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -104,6 +107,8 @@ class TokenManager:
         self._catch_up = SharedRun(store.catch_up)
         self._read_through = ReadThrough(store, cache, self._catch_up, now_ms)
         self._changes = GuardedChanges(store, cache, self._catch_up, now_ms)
+        counts = creation_counts or CreationCounts.alone()
+        self._creations = Creations(limits.creations, cache, counts, now_ms)
         if keyring is not None:
             store.on_change(cache.apply)
             keyring.on_change(self._read_through.forget_misses)
@@ -134,27 +139,16 @@ class TokenManager:
             max_lifetime_ms: milliseconds; 0 or less = the server's maximum, which also is the limit.
 
         Raises:
-            InvalidPrincipalType, TokensDisabled, TokenTooLarge, StoreUnavailable: checked in this order.
+            InvalidPrincipalType, TokensDisabled, TokenTooLarge, TokenLimitExceeded, StoreUnavailable, TooManyCreates:
+                checked in this order; how many tokens the owner has, and how many bytes the token, comes last.
         """
-        renewers = tuple(renewers)
-        _require_types(owner, renewers)
+        wanted = NewToken(owner, requester, tuple(renewers), max_lifetime_ms)
+        wanted.require_types()
         keyring = self._require_keyring()
-        _require_size((owner, requester, *renewers))
+        wanted.require_size(self._limits.creations)
         self._require_connection()
-        for _ in range(MAX_IDS):
-            # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.
-            key = keyring.current
-            token = self._new_token(key.id, owner, requester, renewers, max_lifetime_ms)
-            try:
-                stored = await self._store.create(token)
-            except VersionConflict:
-                continue  # the id is taken: a miracle, or a broken random generator
-            if keyring.get(key.id) is None:
-                await self._take_back(stored)
-                continue  # the key has left the ring meanwhile, and nobody would accept the token
-            _LOG.info("Created delegation token %s of %s, asked for by %s", token.token_id, owner, requester)
-            return DelegationToken(stored.token, key.hmac(token.token_id, keyring.algorithm))
-        raise StoreUnavailable("every new token id was taken, or the secret key changed each time")
+        async with self._creations.admitted(owner, requester):
+            return await self._create(wanted, keyring)
 
     async def renew(
         self, requester: Principal, hmac: bytes, period_ms: int, *, on_token: Callable[[Token], None] | None = None
@@ -330,6 +324,27 @@ class TokenManager:
             return 0
         return await remove_expired(self._store, self._cache, clocks.past_ms, on_removed)
 
+    async def _create(self, wanted: NewToken, keyring: Keyring) -> DelegationToken:
+        limits = self._limits
+        for _ in range(MAX_IDS):
+            # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.
+            key = keyring.current
+            token = wanted.token(
+                key.id, self._now_ms(), limits.max_lifetime_ms, limits.expiry_time_ms, self._random_bytes(ID_BYTES)
+            )
+            try:
+                stored = await self._store.create(token)
+            except VersionConflict:
+                continue  # the id is taken: a miracle, or a broken random generator
+            if keyring.get(key.id) is None:
+                await self._take_back(stored)
+                continue  # the key has left the ring meanwhile, and nobody would accept the token
+            _LOG.info(
+                "Created delegation token %s of %s, asked for by %s", token.token_id, token.owner, token.requester
+            )
+            return DelegationToken(stored.token, key.hmac(token.token_id, keyring.algorithm))
+        raise StoreUnavailable("every new token id was taken, or the secret key changed each time")
+
     async def _take_back(self, stored: StoredToken) -> None:
         """Delete a token that nobody has heard of yet."""
         with suppress(TokenNotFound, VersionConflict):  # somebody else was faster
@@ -356,29 +371,6 @@ class TokenManager:
         except StoreUnavailable:
             self._require_freshness()
 
-    def _new_token(
-        self,
-        key_id: str,
-        owner: Principal,
-        requester: Principal,
-        renewers: tuple[Principal, ...],
-        max_lifetime_ms: int,
-    ) -> Token:
-        now_ms = self._now_ms()
-        limit_ms = self._limits.max_lifetime_ms
-        lifetime_ms = limit_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, limit_ms)
-        max_timestamp_ms = min(now_ms + lifetime_ms, MAX_TIMESTAMP_MS)
-        return Token(
-            token_id=_token_id(self._random_bytes(16)),
-            owner=owner,
-            requester=requester,
-            renewers=renewers,
-            issue_timestamp_ms=now_ms,
-            max_timestamp_ms=max_timestamp_ms,
-            expiry_timestamp_ms=min(max_timestamp_ms, now_ms + self._limits.expiry_time_ms),
-            key_id=key_id,
-        )
-
     def _require_keyring(self) -> Keyring:
         if self._keyring is None:
             raise TokensDisabled
@@ -398,14 +390,6 @@ class TokenManager:
         return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0
 
 
-def _require_types(owner: Principal, renewers: Iterable[Principal]) -> None:
-    if not owner.has_valid_type:
-        raise InvalidPrincipalType(owner, renewer=False)
-    for renewer in renewers:
-        if renewer.type != USER_TYPE:
-            raise InvalidPrincipalType(renewer, renewer=True)
-
-
 def _consequence(clocks: Clocks) -> str:
     """Say what does not work as it should while the clocks differ."""
     logins = (
@@ -414,18 +398,3 @@ def _consequence(clocks: Clocks) -> str:
         else "This node accepts tokens after they have expired"
     )
     return f"{logins}, and removes no expired tokens" if clocks.differ_too_much else logins
-
-
-def _require_size(principals: Iterable[Principal]) -> None:
-    """Refuse a token of which the principals alone are too much, before anybody encodes it."""
-    size = sum(len(str(principal)) for principal in principals)
-    if size > MAX_TOKEN_BYTES:
-        raise TokenTooLarge(size, MAX_TOKEN_BYTES)
-
-
-def _token_id(random: bytes) -> str:
-    """Return the id made of 16 random bytes: those of a random UUID (RFC 9562, version 4), as a broker's."""
-    uuid = bytearray(random)
-    uuid[6] = uuid[6] & 0x0F | 0x40
-    uuid[8] = uuid[8] & 0x3F | 0x80
-    return urlsafe_b64encode(uuid).rstrip(b"=").decode()

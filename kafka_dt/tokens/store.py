@@ -114,6 +114,7 @@ class TokenStore(Protocol):
         Raises:
             VersionConflict: the id is taken; nothing is written, nothing is reported.
             TokenTooLarge: it cannot be stored; nothing is written, nothing is reported.
+            TokenLimitExceeded: it has more bytes than the settings allow; nothing is written, nothing is reported.
             StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
         """
 

@@ -21,6 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kafka_dt.lanes import run_lanes
+from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge, VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.changes import ChangeFollower
@@ -78,8 +79,10 @@ class ZooKeeperTokenStore:
         limits: PurgeLimits | None = None,
         max_staleness_ms: int = DEFAULT_MAX_STALENESS_MS,
         begin_at: float = 0,
+        creations: CreationLimits | None = None,
     ) -> None:
         self._client = client
+        self._creations = creations or CreationLimits()
         self._reads = Reads(client)
         self._codec = codec
         self._begin_at = begin_at
@@ -152,7 +155,9 @@ class ZooKeeperTokenStore:
 
     async def create(self, token: Token) -> StoredToken:
         """Write a new token."""
-        operation = Create(TokenZnode.path(token.token_id), await self._codec.encode(token))
+        data = await self._codec.encode(token)
+        self._creations.require_size(len(data))
+        operation = Create(TokenZnode.path(token.token_id), data)
         stored: StoredToken = await self._change(token.token_id, None, operation, lambda _: StoredToken(token, 0, 0))
         return stored
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_dt.tokens.errors import StoreUnavailable, TokenTooLarge
+from kafka_dt.tokens.creation_limits import CreationLimits
+from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTooLarge
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.operations import Create, Delete, SetData
@@ -300,6 +301,21 @@ async def test_a_token_that_zookeeper_would_not_take_harms_nobody_else(zookeeper
         await node.store.create(large)
         assert node.token(large.token_id) == large
         assert node.token(too_large.token_id) is None
+
+
+@pytest.mark.parametrize("seal", [False, True])
+async def test_a_new_token_of_more_bytes_than_the_limit_is_refused(zookeeper_connect: str, *, seal: bool) -> None:
+    async with client_of(settings(zookeeper_connect)) as client:
+        limits = CreationLimits(token_bytes=1_500)
+        store = ZooKeeperTokenStore(client, codec_of(seal=seal), now_ms=now_ms, creations=limits)
+        await store.load()
+        small, encoded_three_times = new_token(), new_token(renewers=(Principal.user("*" * 500),))
+        await store.create(small)
+        with pytest.raises(TokenLimitExceeded) as refused:
+            await store.create(encoded_three_times)
+        assert (refused.value.setting, refused.value.limit) == ("kafka.dt.token.bytes.max", 1_500)
+        assert await client.children(TokenZnode.PARENT) == [small.token_id]
+        await store.close()
 
 
 async def test_parents_are_made_without_data_as_a_broker_does(zookeeper_connect: str) -> None:

@@ -21,10 +21,14 @@ START_TIMEOUT_S = 60.0
 READY = r"kafka-dt is ready: (?P<listeners>[^\n]+)\n"
 
 
+FAR_AWAY = 10**9
+
+
 def server_properties(zookeeper: str) -> dict[str, object]:
     """The settings of a server with the listeners, users and key of `tests.support.broker.Broker`.
 
-    Its tokens are plain in ZooKeeper, so that a broker beside it can read them.
+    Its tokens are plain in ZooKeeper, so that a broker beside it can read them. Tests and benchmarks create as many as
+    they can for the same few users, so the limits of how many and how often are far away.
     """
     return {
         "zookeeper.connect": zookeeper,
@@ -34,6 +38,8 @@ def server_properties(zookeeper: str) -> dict[str, object]:
         "delegation.token.metadata.encryption.enable": False,
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "allow.everyone.if.no.acl.found": True,
+        "kafka.dt.tokens.per.owner.max": FAR_AWAY,
+        "kafka.dt.token.creates.per.minute.max": FAR_AWAY,
     }
 
 

@@ -11,6 +11,7 @@ from kafka_dt.app import Node
 from kafka_dt.config import from_properties
 from kafka_dt.security.revocation_board import Board, board_bytes
 from kafka_dt.server.turns import NodeTurn
+from kafka_dt.tokens import CreationCounts
 from kafka_dt.zookeeper.derivations import Derivations
 from tests.support.admission import connection_counts
 
@@ -39,6 +40,7 @@ async def node() -> Node:
             settings,
             ports={"PLAINTEXT": 0},
             board=Board(bytearray(board_bytes(1)), 0),
+            creation_counts=CreationCounts.alone(),
             derivations=Derivations.shared(memory.fileno()),
             turn=NodeTurn(turn.fileno()),
             counts=connection_counts(),

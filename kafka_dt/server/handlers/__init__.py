@@ -17,8 +17,8 @@ from kafka_dt.tokens import Principal, Token
 from protocol import ApiKey, RequestHeader
 
 
-def _forget(_: Token) -> None:
-    """Hear of a token where nothing is written down."""
+def _forget(_: Token | str) -> None:
+    """Hear of a token or a limit where nothing is written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ class RequestContext:
     """What audit events say of the connection; None where nothing is written down."""
     on_token: Callable[[Token], None] = _forget
     """Hears which token the request names by its HMAC, as it was before it is changed."""
+    on_limit: Callable[[str], None] = _forget
+    """Hears which setting has the limit that refuses the request."""
     end_with_client: Callable[[], None] = lambda: None
     """Says that the request changes nothing and takes long, so that it is called off when its client goes."""
 

@@ -11,12 +11,14 @@ Source: KIP-48, KIP-373; Kafka's KafkaApis (handleCreateTokenRequest and its nei
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import SecurityProtocol
+from kafka_dt.log import of_peer
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
@@ -28,12 +30,20 @@ from kafka_dt.tokens import (
     Principal,
     TokenAuthorizationFailed,
     TokenError,
+    TokenLimitExceeded,
     TokenManager,
     TokenRequestNotAllowed,
+    TooManyCreates,
     is_short,
 )
 from protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
 from protocol.times import from_duration, to_timestamp
+
+_LOG = logging.getLogger(__name__)
+
+MAX_THROTTLE_MS: Final = 1_000
+"""The longest time for which a client is asked to wait when it has created too many tokens. A client that obeys sends
+no renewals in this time either, so it is short."""
 
 
 class TokenHandlers:
@@ -70,11 +80,15 @@ class TokenHandlers:
         try:
             created = await self._create(context, owner, body)
         except TokenError as error:
+            if isinstance(error, TokenLimitExceeded | TooManyCreates):
+                _LOG.warning("Refused to create a token: %s", error, extra=of_peer(context.client_host))
+                context.on_limit(error.setting)
             return refused_creation(
                 kind,
                 error_code(error),
                 owner=(owner.type, owner.name),
                 requester=(context.principal.type, context.principal.name),
+                throttle_ms=min(error.retry_after_ms, MAX_THROTTLE_MS) if isinstance(error, TooManyCreates) else 0,
             )
         return build(
             kind,

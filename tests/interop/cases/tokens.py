@@ -41,6 +41,7 @@ OVERFLOW: Final = "a period that does not fit is clamped: the longest that is al
 NOT_A_TYPE: Final = (
     "ZooKeeper and ACLs keep Type:name, which such a type makes another principal's, past a Deny about it"
 )
+LIMITS: Final = "one client must not fill the ZooKeeper that brokers live on; the limits are settings"
 NO_TYPE: Final = "the type of a principal is what is wrong, so that is what is said; and who asked is known"
 
 
@@ -163,7 +164,7 @@ def owners() -> Iterator[Case]:
             f"owner {owner!r}", creating(owner=owner), [made(owner=owner)], [not_made(67, owner=owner)], NOT_A_TYPE
         )
     long = ("User", "x" * 20_000)
-    yield Case("owner of 20,000 bytes", creating(owner=long), [made(owner=long)])
+    yield Case("owner of 20,000 bytes", creating(owner=long), [made(owner=long)], [not_made(44, owner=long)], LIMITS)
     yield Case(
         "owner without a type",
         creating(owner=(None, "bob")),

@@ -14,7 +14,7 @@ FIELDS = [
     *("listener", "mechanism", "principal", "by_token", "session_token_id"),
     *("client_id", "client_software", "client_software_version", "client_address", "client_port", "connection"),
     *("token_id", "owner", "requester", "renewers", "issue_time", "expiry_time", "max_time", "key_id"),
-    *("count", "acl", "user", "keys", "entries"),
+    *("count", "acl", "user", "keys", "entries", "limit"),
 ]
 
 

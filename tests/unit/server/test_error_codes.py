@@ -15,11 +15,13 @@ from kafka_dt.tokens import (
     TokenAuthorizationFailed,
     TokenError,
     TokenExpired,
+    TokenLimitExceeded,
     TokenNotFound,
     TokenOwnerMismatch,
     TokenRequestNotAllowed,
     TokensDisabled,
     TokenTooLarge,
+    TooManyCreates,
 )
 
 ALICE, BOB = Principal.user("alice"), Principal.user("bob")
@@ -51,6 +53,8 @@ def test_no_two_errors_of_one_kind_share_a_code(base: type[Exception]) -> None:
         (TokenAuthorizationFailed(ALICE, BOB), 65),
         (TokenExpired("id"), 66),
         (TokenTooLarge(2, 1), 42),
+        (TokenLimitExceeded("A token", "setting", 1), 44),
+        (TooManyCreates(ALICE, "setting", 1, 1), 89),
         (InvalidAcl("The resource name is empty."), 42),
     ],
     ids=lambda value: type(value).__name__,

@@ -13,7 +13,7 @@ from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.handlers import Handler, RequestContext
-from kafka_dt.tokens import ANONYMOUS, Principal, SecretKey
+from kafka_dt.tokens import ANONYMOUS, CreationLimits, Principal, SecretKey, TokenLimits
 from protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from protocol.times import from_timestamp, to_duration
 from tests.support.token_handlers import token_handlers
@@ -183,6 +183,30 @@ async def test_a_lifetime_is_cut_to_the_limit() -> None:
     for lifetime in (0, -5, 2**63 - 1):
         answer = await server.create(max_lifetime=to_duration(lifetime))
         assert from_timestamp(answer.max_timestamp) == START + 7 * DAY
+
+
+LIMITS = {
+    "tokens_per_owner": ("kafka.dt.tokens.per.owner.max", 44, 0),
+    "creates_per_minute": ("kafka.dt.token.creates.per.minute.max", 89, 1_000),
+    "renewers": ("kafka.dt.token.renewers.max", 44, 0),
+    "token_bytes": ("kafka.dt.token.bytes.max", 44, 0),
+}
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_a_create_beyond_a_limit_is_refused_and_a_line_of_the_log_names_the_setting(
+    limit: str, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    setting, expected, throttle_ms = LIMITS[limit]
+    limits = TokenLimits(creations=CreationLimits(**{limit: 0}))
+    server = Server(cluster=Cluster(limits=limits))
+    answer = await server.create(ADMIN, version, renewers=(BOB,))
+    assert (code(answer), from_timestamp(answer.expiry_timestamp), answer.hmac) == (expected, -1, b"")
+    assert answer.throttle_time == to_duration(throttle_ms)
+    assert server.cluster.database.tokens == {}
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{setting}=0" in line
 
 
 # Renew and expire
