@@ -19,6 +19,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import uvloop
@@ -26,6 +27,7 @@ import uvloop
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.audit.trail import AuditTrail
 from kafka_dt.config import (
+    ConfigError,
     Endpoint,
     Listener,
     Loaded,
@@ -95,12 +97,15 @@ from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
 from kafka_dt.zookeeper.derivations import Derivations
+from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.zookeeper.history import HistoryGuard
 from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.salt_secret import read_or_create_salt_secret
 from kafka_dt.zookeeper.scram_user_store import ZooKeeperScramUserStore
 from kafka_dt.zookeeper.scram_users import ScramUsers
 from kafka_dt.zookeeper.token_codec import TokenCodec
 from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+from kafka_dt.zookeeper.witness import WitnessMemory
 from protocol import Limits
 
 _LOG = logging.getLogger(__name__)
@@ -156,6 +161,8 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     if (audit := audit_settings(settings)) is not None:
         AuditTrail.check(audit)
     workers = _workers(settings)
+    for number in range(workers):
+        _witness_memory(settings, number)
     with (
         tempfile.TemporaryFile() as board,
         tempfile.TemporaryFile() as creations,
@@ -223,7 +230,10 @@ class Node:
         recorder = self._audit.recorder if self._audit else None
         self._encryption = {listener.name: _encryption(listener, recorder) for listener in self._listeners}
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
-        self._zookeeper = ZooKeeperClient(zookeeper_settings(settings))
+        self.outdated = asyncio.Event()
+        """Set when this worker must end, for an operator has accepted a ZooKeeper that it does not know."""
+        self._history = HistoryGuard(_witness_memory(settings, number), outdated=self.outdated.set, now_ms=now_ms)
+        self._zookeeper = ZooKeeperClient(zookeeper_settings(settings), self._history)
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
         self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)
         files = SecretKeyFiles(settings)
@@ -340,6 +350,7 @@ class Node:
             asyncio.create_task(_repeat(self._look_at_board, LOOK_SECONDS)),
             asyncio.create_task(_repeat(self._revocations.keep_up, KEEP_UP_SECONDS)),
             asyncio.create_task(_repeat(self._refresh_certificates, FILE_CHECK_SECONDS)),
+            asyncio.create_task(_repeat(self._keep_history, KEEP_UP_SECONDS)),
         ]
         if self._number == 0:
             purge_seconds = self._settings.expiry_check_interval_ms / 1000
@@ -361,6 +372,7 @@ class Node:
         await self._acl_store.close()
         await self._users.close()
         await self._membership.close()
+        await self._history.close(self._zookeeper)
         await self._zookeeper.close()
         if self._audit is not None:
             await self._audit.close()
@@ -439,6 +451,10 @@ class Node:
             if removed:
                 _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
+    async def _keep_history(self) -> None:
+        with suppress(ZooKeeperError):  # the next look makes up for it
+            await self._history.keep(self._zookeeper)
+
     async def _refresh_certificates(self) -> None:
         for encryption in filter(None, self._encryption.values()):
             await encryption.refresh()
@@ -466,6 +482,24 @@ async def _repeat(work: Callable[[], Coroutine[Any, Any, None]], seconds: float,
         except Exception:  # noqa: BLE001 - background work must go on
             _LOG.exception("Background work failed; it is tried again in %.0f s", seconds)
         await asyncio.sleep(seconds)
+
+
+def _witness_memory(settings: Settings, number: int) -> WitnessMemory:
+    """Make what a worker remembers of its writes to ZooKeeper.
+
+    Raises:
+        ConfigError: the folder for it cannot be used.
+    """
+    if not settings.state_dir:
+        return WitnessMemory()
+    folder = Path(settings.state_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ConfigError("kafka.dt.state.dir", f"{folder} cannot be written to")
+        return WitnessMemory(folder / f"witness-{number}.json")
+    except (OSError, ValueError) as error:
+        raise ConfigError("kafka.dt.state.dir", str(error)) from None
 
 
 def _audit(settings: Settings, number: int) -> AuditTrail | None:

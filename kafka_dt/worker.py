@@ -63,6 +63,7 @@ async def work(brief: dict[str, Any]) -> None:
     )
     starting = asyncio.create_task(node.start())
     stopped = asyncio.create_task(stopping.wait())
+    outdated = asyncio.create_task(node.outdated.wait())
     try:
         await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
@@ -71,9 +72,11 @@ async def work(brief: dict[str, Any]) -> None:
             # What has been loaded stays, so the collector need not look at it again.
             gc.freeze()
             _say(READY)
-            await stopped
+            await asyncio.wait([stopped, outdated], return_when=asyncio.FIRST_COMPLETED)
+            if outdated.done():
+                _say("ZooKeeper was restored, and it starts again with what is there now")
     finally:
-        await _cancel(starting, stopped)
+        await _cancel(starting, stopped, outdated)
         await node.stop()
         await _cancel(beating)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _COMMANDS: Final = {
+    "accept-restore": "kafka_dt.cli.accept_restore:accept_restore",
     "keys": "kafka_dt.cli.keys:keys",
     "pipeline": "kafka_dt.cli.pipeline:pipeline",
     "run": "kafka_dt.cli.run:run",

@@ -48,4 +48,4 @@ class _PipelineGroup(LazyGroup):
 
 @click.group(cls=_PipelineGroup, lazy_commands=_COMMANDS)
 def pipeline() -> None:
-    """Ingest and report audit events, work on all tokens, with Spark."""
+    """Ingest and report audit events, work on all tokens (Spark)."""

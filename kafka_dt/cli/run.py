@@ -28,7 +28,7 @@ from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 
 
-@click.command()
+@click.command(short_help="Start ZooKeeper and kafka-dt, and make a first token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0 is any free port.")
 @click.option(
     "--data-dir",

@@ -69,6 +69,18 @@ class ConnectionOptions(ProcessOptions):
         section=Section.LIMITS,
         unit="milliseconds",
     )
+    connections_max_age_ms: int = option(
+        "kafka.dt.connections.max.age.ms",
+        Kind.LONG,
+        -1,
+        "After this long, a tenth more or less by chance, a connection is closed at the first moment at which no "
+        "request is under way; clients connect again, to whichever node a load balancer or a name leads them. -1 "
+        "keeps connections.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=-1,
+    )
     max_connections: int = option(
         "max.connections",
         Kind.INT,

@@ -13,7 +13,7 @@ from kafka_dt.config.option import Kind, Section, Source, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions(AuditOptions):
-    """How many workers a node has, when one of them is replaced, and how much they log."""
+    """How many workers a node has, when one of them is replaced, how much they log, and where they keep a memory."""
 
     workers: int = option(
         "kafka.dt.workers",
@@ -44,4 +44,14 @@ class ProcessOptions(AuditOptions):
         section=Section.PROCESS,
         source=Source.KAFKA_DT,
         minimum=1,
+    )
+    state_dir: str = option(
+        "kafka.dt.state.dir",
+        Kind.STRING,
+        "",
+        "A folder in which a node remembers what it has written to ZooKeeper, so that it notices after a restart, too, "
+        "that ZooKeeper was restored; it is made if it is not there. Without one a running node notices, but not one "
+        "that starts afterwards, unless another node of the cluster has noticed.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
     )

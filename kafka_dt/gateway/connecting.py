@@ -5,6 +5,9 @@ after the other, so what is new is tried again for some seconds; what is not new
 knowing it, so it is asked for anew, once. What was refused then is not tried again at that broker for some seconds,
 since clients come back at once and a cluster may lock out who guesses.
 
+A connection that may go to any broker does not wait long for one: after `PATIENCE_S` a second broker is tried as well,
+and the one that takes the login first is used.
+
 The keys that SCRAM makes of a password are remembered: clients of one principal log in with the same password, and a
 broker has the same salt for it each time.
 
@@ -41,6 +44,10 @@ _LOG = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 0.05
 LONGEST_WAIT_S: Final = 1.0
+PATIENCE_S: Final = 3.0
+"""How long a broker may take for connection and login before another one is tried as well, in seconds."""
+MOST_AT_ONCE: Final = 2
+"""How many brokers one connection is tried at in the same moment."""
 REMEMBERED_KEYS: Final = 4_096
 """Of how many passwords, each with the salt of a broker, the keys are remembered; about a kilobyte each."""
 
@@ -74,6 +81,7 @@ class Connector:
         identities: who clients are there.
         now_ms: milliseconds since 1970.
         sleep: waits for seconds.
+        patience_s: seconds after which another broker is tried beside a slow one.
     """
 
     def __init__(
@@ -83,8 +91,10 @@ class Connector:
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._settings = settings
+        self._patience_s = patience_s
         self._identities = identities
         self._now_ms = now_ms
         self._sleep = sleep
@@ -161,23 +171,44 @@ class Connector:
     async def _connect_to_one(
         self, login: UpstreamLogin | None, addresses: Sequence[Address], listener: UpstreamListener
     ) -> Upstream:
-        credentials = login.credentials if login else None
+        """Connect to the first broker that takes the login; a slow one is waited for beside the next."""
+        waiting = list(addresses)
+        running: set[asyncio.Task[Upstream]] = set()
         failures: list[ConnectionLost] = []
-        for address in addresses:
-            self._raise_if_refused(credentials, address)
-            try:
-                return await Upstream.open(address, self._settings, credentials, listener, derive=self._derive)
-            except ConnectionLost as failure:
-                failures.append(failure)
-            except LoginFailed as refusal:
-                if credentials is not None and not self._may_be_known_later(login):
-                    self._remember(credentials, refusal)
-                raise
+        try:
+            while waiting or running:
+                if waiting and len(running) < MOST_AT_ONCE:
+                    running.add(asyncio.create_task(self._open(login, waiting.pop(0), listener)))
+                patient = not waiting or len(running) == MOST_AT_ONCE
+                done, _ = await asyncio.wait(
+                    running, timeout=None if patient else self._patience_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    continue
+                first = done.pop()
+                running.discard(first)
+                try:
+                    return first.result()
+                except ConnectionLost as failure:
+                    failures.append(failure)
+        finally:
+            _abandon(running)
         if not failures:
             raise ConnectionFailed("no address of the upstream broker is known")
         if len(failures) == 1:
             raise failures[0]
         raise NoServerReached([(failure.server, failure.reason) for failure in failures])
+
+    async def _open(self, login: UpstreamLogin | None, address: Address, listener: UpstreamListener) -> Upstream:
+        """Connect to one broker, unless it has just refused the same login."""
+        credentials = login.credentials if login else None
+        self._raise_if_refused(credentials, address)
+        try:
+            return await Upstream.open(address, self._settings, credentials, listener, derive=self._derive)
+        except LoginFailed as refusal:
+            if credentials is not None and not self._may_be_known_later(login):
+                self._remember(credentials, refusal)
+            raise
 
     def _raise_if_refused(self, credentials: Credentials | None, address: Address) -> None:
         refused = None if credentials is None else self._refused.get((credentials, str(address)))
@@ -191,3 +222,12 @@ class Connector:
         now_ms = self._now_ms()
         self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
         self._refused[credentials, refusal.server] = Refused(refusal, now_ms)
+
+
+def _abandon(attempts: set[asyncio.Task[Upstream]]) -> None:
+    """End connections that nobody needs any more, made or being made."""
+    for attempt in attempts:
+        if not attempt.done():
+            attempt.cancel()
+        elif not attempt.cancelled() and attempt.exception() is None:
+            attempt.result().abort()

@@ -237,6 +237,7 @@ class GatewayConnection(ClientConnection):
             self._take_requests()
             self._write_upstream()
             self._account()
+            self._retire_if_quiet()
         except RemoteProtocolError as error:
             self._end(self._machine.give_up(str(error)))
         except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
@@ -247,6 +248,9 @@ class GatewayConnection(ClientConnection):
 
     def _held_bytes(self) -> int:
         return super()._held_bytes() + self._requests.buffered
+
+    def _is_quiet(self) -> bool:
+        return self._side is None and super()._is_quiet()
 
     def _frames_given(self) -> int:
         return super()._frames_given() + self._requests.given
@@ -364,7 +368,7 @@ class GatewayConnection(ClientConnection):
             self.abort()
         else:
             self._write(pieces)
-            if not self._reading or self._eof or self._finishing or self._login_due:
+            if not self._reading or self._eof or self._finishing or self._login_due or self._retiring:
                 self._route()  # something has waited for these answers
 
     def upstream_full(self) -> None:

@@ -50,6 +50,8 @@ AVOIDED_S: Final = 30.0
 """How long a broker that was slow or out of reach is asked after all others, in seconds."""
 MOST_AT_ONCE: Final = 4
 """How many describes run at once, and how many changes: changes may wait for a controller, describes need not."""
+MOST_IDLE: Final = 4
+"""How many connections are kept for the requests to come."""
 MOST_BROKERS: Final = 3
 """How many brokers one request goes to while none of them answers."""
 
@@ -299,13 +301,13 @@ class TokenRequests:
         return answer
 
     def _put_back(self, line: _Line) -> None:
-        """Keep a connection that has carried an answer; close those to brokers that have gone."""
+        """Keep a connection that has carried an answer; close the oldest ones, and those to brokers that have gone."""
         self._accepted = True
         known = set(self._servers())
         lines = [*self._idle, line]
-        self._idle = [each for each in lines if each.address in known]
+        self._idle = [each for each in lines if each.address in known][-MOST_IDLE:]
         for each in lines:
-            if each.address not in known:
+            if each not in self._idle:
                 self._begin(each.tokens.close())
 
     def _begin(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:

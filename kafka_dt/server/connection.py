@@ -52,6 +52,8 @@ _LOG = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES: Final = 64 * 1024
 """How much may wait behind a request that is under way before reading stops."""
+RETIREMENT_S: Final = 10.0
+"""How long a connection that is to be closed waits for a moment without a request; then it takes no further one."""
 LONGEST_NAME: Final = 200
 """How much of a name that somebody claims is logged, in characters."""
 EVENTS_IN_A_ROW: Final = 64
@@ -110,6 +112,7 @@ class ClientConnection(LoginConnection):
         self._session_token: str | None = None
         self._closing = False
         self._finishing = False
+        self._retiring = False
         self._reading = True
         self._starved = False
         self._holds = False
@@ -250,6 +253,12 @@ class ClientConnection(LoginConnection):
         if not self.owes_answers:
             self.close()
 
+    def retire(self) -> None:
+        """Close as soon as no request is under way, so that the client connects again, to this node or another."""
+        self._retiring = True
+        self._loop.call_later(RETIREMENT_S, self._finish_retirement)
+        self._retire_if_quiet()
+
     def abort(self) -> None:
         """Close without writing what the client has not read."""
         self._closing = True
@@ -272,6 +281,7 @@ class ClientConnection(LoginConnection):
             if self._audit is not None:
                 self._audit.heard()
             self._account()
+            self._retire_if_quiet()
         except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
             self._log_own(error)
             self.abort()
@@ -317,6 +327,23 @@ class ClientConnection(LoginConnection):
                     self._services.deadlines.begin(self._reauthentication_overdue)
             case ConnectionClosed():
                 self._end(event)
+
+    def _retire_if_quiet(self) -> None:
+        if self._retiring and not self._closing and self._is_quiet():
+            _LOG.info(
+                "Closing the connection of %s: its age is that of kafka.dt.connections.max.age.ms",
+                self._client(),
+                extra=of_peer(self._client_host),
+            )
+            self.close()
+
+    def _finish_retirement(self) -> None:
+        if not self._closing and self._machine.state is State.READY:
+            self.finish()
+
+    def _is_quiet(self) -> bool:
+        """Whether no request and no login has begun that is not answered."""
+        return self._machine.state is State.READY and not (self.owes_answers or self._held_bytes() or self._task)
 
     def _settled(self) -> None:
         """Hear that everything received so far has been served; for those who stand in front of others."""

@@ -1,4 +1,4 @@
-"""How long the connections of a listener may live without a login and without a request."""
+"""How long the connections of a listener may live: without a login, without a request, and at all."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class Lifetimes:
     """`kafka.dt.login.timeout.ms`."""
     max_idle_s: float | None = None
     """`connections.max.idle.ms`; None for never."""
+    max_age_s: float | None = None
+    """`kafka.dt.connections.max.age.ms`; None for never."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -23,6 +25,7 @@ class Lifetimes:
         return cls(
             login_s=settings.login_timeout_ms / 1000,
             max_idle_s=_seconds(settings.connections_max_idle_ms),
+            max_age_s=_seconds(settings.connections_max_age_ms),
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ MAX_SWEEP_SECONDS: Final = 30.0
 """Idle connections are looked for at least this often."""
 LOGIN_SWEEP_SECONDS: Final = 1.0
 """Overdue logins are looked for at least this often."""
+AGE_JITTER: Final = 0.1
+"""By which part of it `kafka.dt.connections.max.age.ms` is longer or shorter for a connection."""
 LEAST_BACKLOG: Final = 1024
 """How many connections the kernel is asked to keep waiting at least.
 
@@ -49,6 +52,7 @@ class OpenListener:
         lifetimes: how long connections may live without a login and without a request.
         admission: how many connections may be open.
         gates: when further connections have to wait; some are shared with the other listeners of the worker.
+        jitter: a number from 0 up to 1, so that connections of the same age are not closed at the same moment.
     """
 
     deadlines: LoginDeadlines
@@ -62,11 +66,15 @@ class OpenListener:
         lifetimes: Lifetimes,
         admission: Admission,
         gates: Sequence[Gate] = (),
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._endpoint = endpoint
         self._backlog = max(backlog, LEAST_BACKLOG)
         self._admission = admission
         self._gates = gates
+        self._max_age_s = lifetimes.max_age_s
+        self._jitter = jitter
+        self._retirements: dict[ClientConnection, asyncio.TimerHandle] = {}
         self._connections: set[ClientConnection] = set()
         self._ports: dict[int, OpenPort] = {}
         self.deadlines = LoginDeadlines(lifetimes.login_s, asyncio.get_running_loop().time)
@@ -83,10 +91,15 @@ class OpenListener:
     def opened(self, connection: ClientConnection) -> None:
         """Note a new connection."""
         self._connections.add(connection)
+        if self._max_age_s is not None:
+            age_s = self._max_age_s * (1 + AGE_JITTER * (2 * self._jitter() - 1))
+            self._retirements[connection] = asyncio.get_running_loop().call_later(age_s, connection.retire)
 
     def closed(self, connection: ClientConnection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
+        if (retirement := self._retirements.pop(connection, None)) is not None:
+            retirement.cancel()
         if not self._connections:
             self._all_closed.set()
 

@@ -18,13 +18,16 @@ The connection comes back by itself, with the old session or, if that has expire
 them apart. Watches do not survive any loss of the connection: kazoo calls them all then (they say nothing more than
 "look again") and does not set them again. So who watches looks again after CONNECTED.
 
+With a `Guard` every connection counts as none until the guard admits it: see `history.py`.
+
 Source: org.apache.zookeeper.ZooKeeper, kafka.zookeeper.ZooKeeperClient.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
@@ -38,6 +41,7 @@ from kafka_dt.zookeeper.errors import (
 from kafka_dt.zookeeper.handler import Inbox
 from kafka_dt.zookeeper.operations import ANY_VERSION, Check, Create, SetData, Stat, Znode
 from kafka_dt.zookeeper.read_many import read_many, znodes_of
+from kafka_dt.zookeeper.request_sizes import RequestSizes
 from kafka_dt.zookeeper.requests import Requests, fail
 from kafka_dt.zookeeper.session import ConnectionState, Session
 from kafka_dt.zookeeper.translation import acl_of, add_to, multi_error, multi_results, stat_of, znode_of
@@ -52,7 +56,12 @@ if TYPE_CHECKING:
 
     Watch = Callable[[object], None]
 
+_T = TypeVar("_T")
+
+log = logging.getLogger(__name__)
+
 RETRY_DELAY_S = 0.1
+ADMISSION_RETRY_S = 1.0
 MAX_REQUEST_BYTES = 1_000_000
 """A server closes the connection of who sends more than its `jute.maxbuffer` (1,048,575 bytes unless configured), and
 everybody's requests with it; so what is larger is not sent."""
@@ -60,25 +69,46 @@ OPERATION_BYTES = 128
 """What an operation needs besides its path and data: headers and ACLs."""
 
 
+class Guard(Protocol):
+    """Looks at each connection before it is used."""
+
+    trouble: str
+    """Why the last connection is not admitted; empty if it is, or if that is not known yet."""
+
+    async def admit(self, client: ZooKeeperClient) -> None:
+        """Return when the connection may be used; until then, requests are made by `client.ungated`.
+
+        Raises:
+            ZooKeeperError: it cannot be found out; it is asked again, after ConnectionLost about the next connection.
+        """
+
+
 class ZooKeeperClient:
     """A connection to a ZooKeeper ensemble, for one event loop.
 
     Args:
         settings: where, as whom, and how many requests may be under way at once.
+        guard: admits each connection; None = all are used at once.
 
     Raises:
         LoginUnusable: the settings ask for something that cannot be done.
     """
 
-    def __init__(self, settings: ZooKeeperSettings) -> None:
+    def __init__(self, settings: ZooKeeperSettings, guard: Guard | None = None) -> None:
         self._settings = settings
+        self._guard = guard
+        self._admission: asyncio.Task[None] | None = None
+        self._is_ungated = False
         chroot = settings.connect.partition("/")[2].strip("/")
         self._chroot = f"/{chroot}" if chroot else ""
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox(self._loop)
         self._session = Session(settings, self._inbox, self._state_changed)
         self._listeners: list[Callable[[ConnectionState], None]] = []
-        self._requests = Requests(self._loop, self._inbox, lambda: self._session.connected, settings.max_in_flight)
+        self._sizes = RequestSizes(MAX_REQUEST_BYTES)
+        self._requests = Requests(
+            self._loop, self._inbox, lambda: self._session.connected, settings.max_in_flight, self._sizes
+        )
         self._connected = asyncio.Event()
 
     @property
@@ -109,7 +139,7 @@ class ZooKeeperClient:
                 await self._have_chroot()
         except TimeoutError:
             await self.close()
-            reason = self._session.trouble
+            reason = (self._guard.trouble if self._guard else "") or self._session.trouble
             raise CannotConnect(self._settings.connect, self._settings.connection_timeout_ms, reason) from None
         except (AccessDenied, NoChroot):
             await self.close()
@@ -117,6 +147,7 @@ class ZooKeeperClient:
 
     async def close(self) -> None:
         """End the session; requests under way fail."""
+        self._stop_admission()
         await self._session.close()
         self._requests.fail_all()
 
@@ -230,9 +261,25 @@ class ZooKeeperClient:
             return multi_results(results)
 
         size = sum(_size(operation) for operation in operations)
-        if size > MAX_REQUEST_BYTES:
-            return self._refused(RequestTooLarge(size, MAX_REQUEST_BYTES))
-        return self._send(begin, convert, "multi", arrived)
+        try:
+            self._sizes.require(size)
+        except RequestTooLarge as error:
+            return self._refused(error)
+        return self._send(begin, convert, "multi", arrived, size)
+
+    def ungated(self, request: Callable[[], asyncio.Future[_T]]) -> asyncio.Future[_T]:
+        """Make a request on a connection that is not admitted yet; for the guard."""
+        self._is_ungated = True
+        try:
+            return request()
+        finally:
+            self._is_ungated = False
+
+    def readmit(self) -> None:
+        """Have the connection count as none until the guard admits it again."""
+        if self.connected:
+            self._enter(ConnectionState.SUSPENDED)
+            self._state_changed(ConnectionState.CONNECTED)
 
     async def ensure_path(self, path: str) -> None:
         """Make a znode and its parents where they are missing, without data, as a broker does."""
@@ -274,11 +321,16 @@ class ZooKeeperClient:
         return (self._chroot + path).rstrip("/") or "/"
 
     def _send(
-        self, begin: Callable[[], Answer], convert: Callable[[Any], Any], subject: str, arrived: Arrived | None
+        self,
+        begin: Callable[[], Answer],
+        convert: Callable[[Any], Any],
+        subject: str,
+        arrived: Arrived | None,
+        size: int = 0,
     ) -> asyncio.Future[Any]:
-        if not self.connected:
+        if not (self.connected or (self._is_ungated and self._session.connected)):
             return self._refused(ConnectionLost("there is no connection to ZooKeeper", sent=False))
-        return self._requests.send(begin, convert, subject, arrived)
+        return self._requests.send(begin, convert, subject, arrived, size)
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
         """Return the outcome of a request that is not even sent; `arrived` has nothing to hear."""
@@ -287,11 +339,39 @@ class ZooKeeperClient:
         return future
 
     def _state_changed(self, state: ConnectionState) -> None:
+        self._stop_admission()
+        if state is ConnectionState.CONNECTED and self._guard is not None:
+            self._admission = self._loop.create_task(self._admit(self._guard))
+        else:
+            self._enter(state)
+
+    async def _admit(self, guard: Guard) -> None:
+        while True:
+            try:
+                await guard.admit(self)
+            except ConnectionLost:
+                return  # the next connection is another one
+            except ZooKeeperError as error:
+                guard.trouble = str(error)
+                log.warning("this connection to ZooKeeper cannot be used, trying again: %s", error)
+                await asyncio.sleep(ADMISSION_RETRY_S)
+            else:
+                self._admission = None
+                self._enter(ConnectionState.CONNECTED)
+                return
+
+    def _stop_admission(self) -> None:
+        if self._admission is not None:
+            self._admission.cancel()
+            self._admission = None
+
+    def _enter(self, state: ConnectionState) -> None:
         if state is ConnectionState.CONNECTED:
             self._connected.set()
+            self._requests.go_on()
         else:
             self._connected.clear()
-            self._requests.fail_all()
+            self._requests.lost()
         for listener in self._listeners:
             listener(state)
 

@@ -102,6 +102,41 @@ class ClockZnode:
     PATH: Final = f"{PARENT}/clock"
 
 
+class WitnessZnode:
+    """`/kafka_dt/witnesses/<name>`: written again and again by one worker, which remembers that; without data."""
+
+    PARENT: Final = f"{PARENT}/witnesses"
+
+    @classmethod
+    def path(cls, name: str) -> str:
+        """Return the path of a worker's; the name is one that no other has."""
+        return f"{cls.PARENT}/{name}"
+
+
+class HistoryZnode:
+    """`/kafka_dt/history`: whether a worker has found that a write is missing, and no operator has accepted that since.
+
+    The znode was last modified when the worker found it, or when the operator accepted it.
+    """
+
+    PATH: Final = f"{PARENT}/history"
+    VERSION: Final = 1
+
+    @classmethod
+    def encode(cls, *, doubted: bool) -> bytes:
+        """Write which of the two it is."""
+        return documents.write({"version": cls.VERSION, "doubted": doubted})
+
+    @classmethod
+    def decode(cls, data: bytes) -> bool:
+        """Read whether it is in doubt; InvalidZnode if that cannot be told."""
+        document = documents.read(data)
+        version = documents.integer(document, "version")
+        if version != cls.VERSION or not isinstance(doubted := document.get("doubted"), bool):
+            raise InvalidZnode(f"version {version} of the history is not known")
+        return doubted
+
+
 class SaltSecretZnode:
     """`/kafka_dt/salt_secret`: what the salts of tokens and decoys are made with, the same on all nodes."""
 

@@ -8,25 +8,29 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
-from kafka_dt.zookeeper.translation import error_of
+from kafka_dt.zookeeper.translation import CONNECTION_ERRORS, error_of
 
 if TYPE_CHECKING:
     import asyncio
 
     from kafka_dt.zookeeper.handler import Answer, Inbox
+    from kafka_dt.zookeeper.request_sizes import RequestSizes
 
 Arrived = Callable[[Any, ZooKeeperError | None], Any]
 """Called in the loop as an answer arrives, with the value and the error, one of them None; what it returns or raises is
 the outcome of the request."""
 
+PATIENCE_S: Final = 2.0
+"""How long requests wait for the next connection when one among them broke the last one."""
+
 
 class Request:
     """One request, from the call to the answer."""
 
-    __slots__ = ("arrived", "begin", "convert", "future", "subject")
+    __slots__ = ("arrived", "begin", "convert", "future", "size", "subject")
 
     def __init__(
         self,
@@ -34,13 +38,16 @@ class Request:
         convert: Callable[[Any], Any],
         subject: str,
         arrived: Arrived | None,
+        *,
         future: asyncio.Future[Any],
+        size: int,
     ) -> None:
         self.begin = begin
         self.convert = convert
         self.subject = subject
         self.arrived = arrived
         self.future = future
+        self.size = size
 
     def finish(self, answer: Answer) -> None:
         """Tell the outcome: first `arrived`, then whoever awaits the future."""
@@ -73,20 +80,36 @@ class Requests:
         connected: whether a request would be sent at once; kazoo keeps others for the next connection, when
             nobody waits for them any more.
         max_in_flight: how many may be under way; more wait for their turn.
+        sizes: says which requests go alone.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, inbox: Inbox, connected: Callable[[], bool], max_in_flight: int
+        self,
+        loop: asyncio.AbstractEventLoop,
+        inbox: Inbox,
+        connected: Callable[[], bool],
+        max_in_flight: int,
+        sizes: RequestSizes,
     ) -> None:
         self._loop = loop
         self._connected = connected
         self._inbox = inbox
         self._max_in_flight = max_in_flight
+        self._sizes = sizes
+        self._alone: Request | None = None
+        """The one that is under way, while no other may be."""
+        self._patience: asyncio.TimerHandle | None = None
+        """Ends the wait for the next connection."""
         self._under_way: set[Request] = set()
         self._waiting: deque[Request] = deque()
 
     def send(
-        self, begin: Callable[[], Answer], convert: Callable[[Any], Any], subject: str, arrived: Arrived | None
+        self,
+        begin: Callable[[], Answer],
+        convert: Callable[[Any], Any],
+        subject: str,
+        arrived: Arrived | None,
+        size: int = 0,
     ) -> asyncio.Future[Any]:
         """Send a request as soon as there is a place.
 
@@ -95,22 +118,54 @@ class Requests:
             convert: makes our value of kazoo's.
             subject: what it is about, for errors.
             arrived: hears the answer first.
+            size: about how many bytes it has; 0 = few.
         """
-        request = Request(begin, convert, subject, arrived, self._loop.create_future())
-        if len(self._under_way) < self._max_in_flight:
+        request = Request(begin, convert, subject, arrived, future=self._loop.create_future(), size=size)
+        if not self._waiting and self._has_place_for(request):
             self._begin(request)
         else:
             self._waiting.append(request)
         return request.future
 
+    def lost(self) -> None:
+        """Fail what was under way on a connection that is lost, and what waits.
+
+        What waits behind a request that broke the connection by its size is innocent: it goes on soon.
+        """
+        for request in self._under_way:
+            self._broke(request)
+        if self._patience is None:
+            self.fail_all()
+        else:
+            self._fail_under_way()
+
+    def go_on(self) -> None:
+        """Send what waits, on a new connection."""
+        self._end_patience()
+        self._begin_waiting()
+
     def fail_all(self) -> None:
-        """Fail what kazoo may have forgotten: a request queued in the very moment of a loss is never answered."""
-        under_way, self._under_way = self._under_way, set()
+        """Fail everything, also what kazoo may have forgotten: it never answers what was queued as a loss happened."""
+        self._end_patience()
+        self._fail_under_way()
         waiting, self._waiting = self._waiting, deque()
-        for request in under_way:
-            fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=True))
         for request in waiting:
             fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=False))
+
+    def _fail_under_way(self) -> None:
+        under_way, self._under_way = self._under_way, set()
+        self._alone = None
+        for request in under_way:
+            fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=True))
+
+    def _has_place_for(self, request: Request) -> bool:
+        if self._sizes.goes_alone(request.size):
+            return not self._under_way
+        return self._alone is None and len(self._under_way) < self._max_in_flight
+
+    def _begin_waiting(self) -> None:
+        while self._waiting and self._has_place_for(self._waiting[0]) and self._connected():
+            self._begin(self._waiting.popleft())
 
     def _begin(self, request: Request) -> None:
         """Hand a request to kazoo; one that it does not even take has failed, and needs no place."""
@@ -120,13 +175,32 @@ class Requests:
             fail(request.future, error_of(refused, request.subject))
             return
         self._under_way.add(request)
+        if self._sizes.goes_alone(request.size):
+            self._alone = request
         answer.rawlink(partial(self._inbox.post, self._finish, request))
 
     def _finish(self, request: Request, answer: Answer) -> None:
-        self._under_way.discard(request)
+        if request in self._under_way:
+            if isinstance(answer.exception, CONNECTION_ERRORS):
+                self._broke(request)
+            else:
+                self._sizes.passed(request.size)
+            self._under_way.discard(request)
+            if request is self._alone:
+                self._alone = None
         request.finish(answer)
-        while self._waiting and len(self._under_way) < self._max_in_flight and self._connected():
-            self._begin(self._waiting.popleft())
+        self._begin_waiting()
+
+    def _broke(self, request: Request) -> None:
+        """Take note that the connection was lost while a request was under way."""
+        self._sizes.broke(request.size, alone=request is self._alone)
+        if request is self._alone and self._patience is None:
+            self._patience = self._loop.call_later(PATIENCE_S, self.fail_all)
+
+    def _end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
 
 def fail(future: asyncio.Future[Any], error: Exception) -> None:

@@ -166,6 +166,10 @@ class Session:
         # Only now: kazoo is closed next. A server drops the connection of whoever fails to log in by SASL.
         if self.kazoo.client_state == KeeperState.AUTH_FAILED:
             self._login_refused = self._refused_before = True
+        if state != KazooState.CONNECTED:
+            # A server that was restored has seen less than we have, and would refuse us for ever. What we read next is
+            # behind a `sync`, and `history.py` notices that something is missing.
+            self.kazoo.last_zxid = 0
         self._inbox.post(self._changed, _STATES[state])
 
     def _changed(self, state: ConnectionState) -> None:

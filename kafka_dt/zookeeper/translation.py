@@ -34,11 +34,12 @@ _TYPES: dict[type[BaseException], type[ZooKeeperError]] = {
     kazoo_errors.InvalidACLError: AccessDenied,
     kazoo_errors.AuthFailedError: AccessDenied,
 }
-_CONNECTION_ERRORS = (
+CONNECTION_ERRORS = (
     kazoo_errors.ConnectionLoss,
     kazoo_errors.SessionExpiredError,  # and its subclass ConnectionClosedError
     kazoo_errors.SessionMovedError,
 )
+"""After these the outcome of a request is unknown."""
 # In a refused multi these stand for the operations that are not to blame.
 _INNOCENT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 
@@ -54,7 +55,7 @@ def error_of(exception: BaseException, subject: str) -> ZooKeeperError:
         return exception
     name = type(exception).__name__
     error: ZooKeeperError
-    if isinstance(exception, _CONNECTION_ERRORS):
+    if isinstance(exception, CONNECTION_ERRORS):
         error = ConnectionLost(f"the connection to ZooKeeper was lost ({name})", sent=True)
     else:
         error = _TYPES.get(type(exception), RequestRefused)(f"{subject}: {name}")

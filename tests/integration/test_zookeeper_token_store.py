@@ -22,9 +22,11 @@ from kafka_dt.zookeeper.znodes import TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
 from tests.support.token_codecs import codec_of
 from tests.support.token_store_contract import TokenStoreContract, new_token
+from tests.support.zookeeper import child_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from kafka_dt.zookeeper.client import ZooKeeperClient
 
@@ -316,6 +318,23 @@ async def test_a_new_token_of_more_bytes_than_the_limit_is_refused(zookeeper_con
         assert (refused.value.setting, refused.value.limit) == ("kafka.dt.token.bytes.max", 1_500)
         assert await client.children(TokenZnode.PARENT) == [small.token_id]
         await store.close()
+
+
+async def test_a_token_over_a_small_jute_maxbuffer_fails_no_other_create(tmp_path: Path) -> None:
+    with child_zookeeper(tmp_path, system_properties={"jute.maxbuffer": "60000"}) as server:
+        async with node_of(settings(f"{server.address}/small")) as node:
+            large = new_token(renewers=(Principal.user("r" * 1000),) * 100)
+            before = [asyncio.ensure_future(node.store.create(new_token())) for _ in range(20)]
+            creating = asyncio.ensure_future(node.store.create(large))
+            after = [asyncio.ensure_future(node.store.create(new_token())) for _ in range(20)]
+            await asyncio.gather(*before, *after)
+            with pytest.raises(StoreUnavailable):
+                await creating
+            await eventually(lambda: node.store.connected)
+            with pytest.raises(TokenTooLarge) as refused:
+                await node.store.create(large)
+            assert refused.value.limit < 60_000
+            await node.store.create(new_token())
 
 
 async def test_parents_are_made_without_data_as_a_broker_does(zookeeper_connect: str) -> None:

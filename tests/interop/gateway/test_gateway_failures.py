@@ -19,6 +19,7 @@ from tests.support.gateway import GATED_HOST, PORTS, Gateway
 from tests.support.kraft import KraftCluster
 from tests.support.kraft_operator import FETCH, MIB, request_records
 from tests.support.process import hanging
+from tests.support.raw import METADATA
 from tests.support.records_client import ReadBack, RecordsClient
 from tests.support.tcp_gate import TcpGate
 
@@ -113,6 +114,8 @@ def test_a_frozen_broker_holds_up_no_principal_that_is_new(other_gateway: Gatewa
             start = time.monotonic()
             for token in tokens:
                 gateway.reach_broker(token, 1).close()
+                with gateway.connect_by_token(token) as anywhere:
+                    anywhere.ask(METADATA, 1, topics=())
             assert time.monotonic() - start < ANSWER_TIMEOUT_S / 2
         gateway.reach_broker(tokens[0], 2).close()
 

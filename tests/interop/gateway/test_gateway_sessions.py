@@ -14,6 +14,7 @@ from tests.interop.gateway.conftest import (
     MAX_CONNECTIONS_PER_IP,
     PLAIN_SESSION_MS,
     SESSION_MS,
+    GatewayMaker,
 )
 from tests.support.gateway import CLIENT_SESSION_MS, Gateway
 from tests.support.kraft import KraftCluster
@@ -24,6 +25,7 @@ from tests.support.waiting import eventually
 
 PER_SECOND = 100
 ASK_S = 0.05
+MAX_AGE_MS = 500
 MECHANISM = "SCRAM-SHA-256"
 
 
@@ -158,3 +160,15 @@ def test_connections_are_limited_by_address_and_in_all(small_gateway: Gateway) -
         return connection is not None
 
     eventually(room, within_s=5)
+
+
+def test_a_java_producer_and_consumer_lose_nothing_when_their_connections_are_closed_for_their_age(
+    other_gateway: GatewayMaker, topic: str, records: RecordsClient
+) -> None:
+    count = 5_000
+    with other_gateway("aging", **{"kafka.dt.connections.max.age.ms": MAX_AGE_MS}) as gateway:
+        client = {**gateway.settings(gateway.make_token("alice"), "java"), "reconnect.backoff.max.ms": "100"}
+        sent = records.send(client, topic, count, per_second=1_000)
+        assert sent.acknowledged == count
+        assert sent.connections > 5
+        assert records.read(client, topic, count) == ReadBack.of(count, partitions=2)

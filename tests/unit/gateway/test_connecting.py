@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,18 +23,21 @@ from kafka_dt.client import (
     parse_addresses,
 )
 from kafka_dt.config import ConfigError, UpstreamIdentity
-from kafka_dt.gateway.connecting import Connector, identities_for
+from kafka_dt.gateway.connecting import MOST_AT_ONCE, Connector, identities_for
 from kafka_dt.gateway.identities import REFUSED_MS, NoIdentity, OneForAll, UpstreamLogin
 from kafka_dt.gateway.mapped import MappedIdentities
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Exchange, Upstream
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.tokens import ANONYMOUS, Principal
+from protocol.registry import ApiKey
 from tests.support.scripted_server import ScriptedServer
 
 ALICE = Principal.user("alice")
 GATEWAY = Credentials("PLAIN", "gateway", "secret")
 NOW = 1_000_000
+WITHIN_S = 5
+PATIENCE_S = 0.02
 
 
 def login(password: str, known_by_ms: int = 0, mechanism: str = "PLAIN") -> UpstreamLogin:
@@ -126,6 +130,30 @@ def refusing() -> Iterator[Address]:
         yield Address("127.0.0.1", bound.getsockname()[1])
 
 
+@pytest.fixture
+async def frozen() -> AsyncIterator[ScriptedServer]:
+    """A broker that takes connections and answers nothing."""
+    scripted = ScriptedServer(scripts={ApiKey.API_VERSIONS: lambda *_: b""})
+    async with scripted.running():
+        yield scripted
+
+
+@dataclass
+class Opened:
+    """A connection that is only ended."""
+
+    aborted: bool = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not condition():  # noqa: ASYNC110 - scripted servers send no events
+            await asyncio.sleep(0.002)
+
+
 async def test_a_client_is_logged_in_as_its_identity(broker: ScriptedServer) -> None:
     upstream = await connect(broker, Given(login("wonder")))
     assert broker.logins == ["alice"]
@@ -147,6 +175,43 @@ async def test_brokers_that_cannot_be_reached_are_told(broker: ScriptedServer, r
     assert len(caught.value.reasons) == 2
     with pytest.raises(ConnectionFailed, match="no address"):
         await connect(broker, Given(login("wonder")), addresses=list)
+
+
+async def test_a_broker_that_does_not_answer_is_not_waited_for_alone(
+    broker: ScriptedServer, frozen: ScriptedServer
+) -> None:
+    addresses = parse_addresses(f"{frozen.address},{broker.address}")
+    connector = Connector(settings(broker), Given(login("wonder")), patience_s=PATIENCE_S)
+    async with asyncio.timeout(WITHIN_S):
+        upstream = await connector.connect(ALICE, lambda: addresses, Silent())
+    assert upstream.server == broker.address
+    await until(lambda: not frozen._open)
+    upstream.abort()
+
+
+async def test_of_two_brokers_that_take_the_login_at_once_one_is_left(
+    broker: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = asyncio.Event()
+    asked: list[str] = []
+    opened: list[Opened] = []
+
+    async def open_late(address: Address, *_: object, **__: object) -> Opened:
+        asked.append(address.host)
+        await answer.wait()
+        opened.append(Opened())
+        return opened[-1]
+
+    monkeypatch.setattr(Upstream, "open", open_late)
+    connector = Connector(settings(broker), Given(login("wonder")), patience_s=PATIENCE_S)
+    addresses = [Address(host, 1) for host in "abc"]
+    connecting = asyncio.create_task(connector.connect(ALICE, lambda: addresses, Silent()))
+    await until(lambda: len(asked) == MOST_AT_ONCE)
+    await asyncio.sleep(2 * PATIENCE_S)
+    answer.set()
+    used = await connecting
+    assert asked == ["a", "b"]
+    assert [each.aborted for each in opened if each is not used] == [True]  # type: ignore[comparison-overlap]
 
 
 async def test_a_login_that_brokers_may_not_know_yet_is_tried_again_for_a_while(broker: ScriptedServer) -> None:

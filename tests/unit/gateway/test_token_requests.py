@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -20,7 +21,7 @@ from kafka_dt.client import (
     TokenNotFound,
 )
 from kafka_dt.gateway.identities import REFUSED_MS
-from kafka_dt.gateway.token_requests import AVOIDED_S, MOST_AT_ONCE, MOST_BROKERS, TokenRequests
+from kafka_dt.gateway.token_requests import AVOIDED_S, MOST_AT_ONCE, MOST_BROKERS, MOST_IDLE, TokenRequests
 
 PATIENCE_S = 0.02
 WITHIN_S = 5
@@ -39,6 +40,7 @@ class Cluster:
     fail: dict[Address, Exception] = field(default_factory=dict)
     asked: list[tuple[Address, str]] = field(default_factory=list)
     tokens: dict[bytes, DelegationToken] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
     open: list[Address] = field(default_factory=list)
     """Connections."""
 
@@ -56,7 +58,7 @@ class Cluster:
         return Broker(self, address)
 
     def add(self, owner: str) -> DelegationToken:
-        number = len(self.tokens)
+        number = next(self.numbers)
         token = DelegationToken(
             token_id=f"token-{number}",
             owner=owner,
@@ -295,6 +297,17 @@ async def test_a_login_that_is_refused_after_a_while_is_tried_as_often_as_reques
     asked = (requests.describe([f"User:{number}"]) for number in range(100))
     await asyncio.gather(*asked, return_exceptions=True)
     assert len(cluster.asked) <= 1 + MOST_AT_ONCE
+
+
+async def test_few_connections_are_left_when_many_were_needed(cluster: Cluster, requests: TokenRequests) -> None:
+    await requests.describe([ALICE])
+    cluster.freeze(FIRST, SECOND)
+    waiting = [asyncio.create_task(requests.describe([f"User:{number}"])) for number in range(MOST_AT_ONCE)]
+    await until(lambda: len(cluster.open) == 2 * MOST_AT_ONCE)
+    cluster.thaw(FIRST)
+    cluster.thaw(SECOND)
+    await asyncio.gather(*waiting)
+    await until(lambda: len(cluster.open) == MOST_IDLE)
 
 
 async def test_connections_to_brokers_that_have_gone_are_closed(cluster: Cluster, requests: TokenRequests) -> None:

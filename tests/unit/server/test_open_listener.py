@@ -49,6 +49,10 @@ class RecordedConnection(LoginConnection):
         self.done.append("overdue")
         self.close()
 
+    def retire(self) -> None:
+        self.done.append("retire")
+        self.close()
+
     def finish(self) -> None:
         self.done.append("finish")
         if not self.busy:
@@ -109,9 +113,12 @@ async def opened(
     kind: type[RecordedConnection] = RecordedConnection,
     max_connections: int = 1000,
     login_s: float = 30,
+    *,
     gates: Sequence[Gate] = (),
+    max_age_s: float | None = None,
 ) -> AsyncIterator[World]:
-    lifetimes = Lifetimes(login_s=login_s, max_idle_s=None if max_idle_ms is None else max_idle_ms / 1000)
+    max_idle_s = None if max_idle_ms is None else max_idle_ms / 1000
+    lifetimes = Lifetimes(login_s=login_s, max_idle_s=max_idle_s, max_age_s=max_age_s)
     world = World(lifetimes, kind, max_connections, gates)
     await world.listener.open(world.connection)
     try:
@@ -227,6 +234,19 @@ async def test_a_connection_too_many_is_closed_at_once_and_there_is_room_when_an
         await world.listener.drain(1)
         await ended(second)
         await ended(third)
+
+
+async def test_connections_are_retired_at_their_age_and_those_that_have_gone_are_forgotten() -> None:
+    async with opened(max_age_s=0.1) as world:
+        started = asyncio.get_running_loop().time()
+        gone, *others = [await world.client() for _ in range(4)]
+        world.connections[0].close()
+        await ended(gone)
+        for client in others:
+            await ended(client)
+        assert asyncio.get_running_loop().time() - started >= 0.09
+        assert [connection.done for connection in world.connections] == [["close"], *3 * [["retire", "close"]]]
+        assert not world.listener._retirements
 
 
 class ByHand(Gate):

@@ -1,0 +1,230 @@
+"""A ZooKeeper that was restored from a backup: nodes notice, and wait for an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from kafka_dt.cli import main
+from kafka_dt.client import DelegationToken, TokenClientError
+from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.errors import CannotConnect
+from kafka_dt.zookeeper.history import HistoryGuard, accept
+from kafka_dt.zookeeper.own_znodes import HistoryZnode, WitnessZnode
+from kafka_dt.zookeeper.settings import ZooKeeperSettings
+from kafka_dt.zookeeper.witness import WitnessMemory
+from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
+from tests.support.nodes import Node, node_properties
+from tests.support.raw import LoginRefused
+from tests.support.zookeeper import child_zookeeper
+
+WITHIN_S = 60.0
+
+
+def logs_in(node: Node, token: DelegationToken) -> bool:
+    try:
+        node.connect_by_token(token).close()
+    except (LoginRefused, OSError):
+        return False
+    return True
+
+
+def versions_of_witnesses(address: str) -> dict[str, int]:
+    kazoo = KazooClient(address)
+    kazoo.start()
+    try:
+        names = kazoo.get_children(WitnessZnode.PARENT)
+        return {name: kazoo.get(WitnessZnode.path(name))[1].version for name in names}
+    except NoNodeError:
+        return {}
+    finally:
+        kazoo.stop()
+        kazoo.close()
+
+
+async def all_witnesses_written(address: str, after: dict[str, int]) -> None:
+    """Wait until each of the two workers has written its witness, and again if it had before."""
+
+    def written() -> bool:
+        now = versions_of_witnesses(address)
+        return len(now) == 2 and all(now[name] > after.get(name, 0) for name in now)
+
+    deadline = time.monotonic() + WITHIN_S
+    while not await asyncio.to_thread(written):
+        assert time.monotonic() < deadline
+
+
+async def test_a_restored_zookeeper_revives_no_revoked_token_until_an_operator_accepts_it(tmp_path: Path) -> None:
+    backup = tmp_path / "backup"
+    with child_zookeeper(tmp_path / "zookeeper") as server:
+        properties = node_properties(server.address, zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS)
+        with Node(tmp_path / "node", properties) as node:
+            async with node.client() as client:
+                revoked, live = await client.create(), await client.create()
+            await all_witnesses_written(server.address, {})
+            await asyncio.to_thread(server.stop)
+            shutil.copytree(server.data_dir / "data", backup)
+            await asyncio.to_thread(server.start)
+            before = versions_of_witnesses(server.address)
+            await _expired(node, revoked)
+            await all_witnesses_written(server.address, before)
+
+            await asyncio.to_thread(server.stop)
+            shutil.rmtree(server.data_dir / "data")
+            shutil.copytree(backup, server.data_dir / "data")
+            await asyncio.to_thread(server.start)
+            node.process.wait_for("ZooKeeper is not used: its history went back", WITHIN_S)
+            assert logs_in(node, live), "what was heard before is good for kafka.dt.zookeeper.max.staleness.ms"
+            assert not any(logs_in(node, revoked) for _ in range(4))
+
+            command = ["accept-restore", "--config", str(node.configuration)]
+            done = CliRunner().invoke(main, command)
+            assert done.exit_code == 2
+            assert "say --yes" in done.output
+            done = await asyncio.to_thread(CliRunner().invoke, main, [*command, "--yes"])
+            assert done.exit_code == 0, done.output
+            assert "accepted as it is, with 2 tokens" in done.output
+            await eventually(lambda: logs_in(node, revoked), WITHIN_S)
+        node.check_log()
+
+
+async def _expired(node: Node, token: DelegationToken) -> None:
+    """Revoke a token, on a node that has just got its ZooKeeper back."""
+    deadline = time.monotonic() + WITHIN_S
+    while True:
+        try:
+            async with node.client() as client:
+                await client.expire(token.hmac, -1)
+        except TokenClientError:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
+class Worker:
+    """A worker's guard and its client."""
+
+    def __init__(self, connect: str, file: Path | None = None) -> None:
+        self.outdated = asyncio.Event()
+        self.memory = WitnessMemory(file)
+        self.guard = HistoryGuard(self.memory, outdated=self.outdated.set, now_ms=now_ms)
+        limits = ZooKeeperSettings(connect, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=2000)
+        self.client = ZooKeeperClient(limits, self.guard)
+
+    async def lose_a_write(self, other: ZooKeeperClient) -> None:
+        """Have ZooKeeper lack what this worker has written, and let it look."""
+        assert self.memory.witness is not None
+        path = WitnessZnode.path(self.memory.witness.name)
+        await other.delete(path)
+        await other.create(path, b"")
+        self.client.readmit()
+
+
+@asynccontextmanager
+async def worker_of(connect: str, file: Path | None = None) -> AsyncIterator[Worker]:
+    worker = Worker(connect, file)
+    await worker.client.start()
+    try:
+        await read_or_create_cluster_id(worker.client, lambda size: bytes(range(size)))
+        await worker.guard.keep(worker.client)
+        yield worker
+    finally:
+        await worker.client.close()
+
+
+async def test_a_worker_whose_writes_are_there_is_admitted_again(zookeeper_connect: str) -> None:
+    async with worker_of(zookeeper_connect) as worker:
+        for _ in range(3):
+            worker.client.readmit()
+            assert not worker.client.connected
+            await eventually(lambda: worker.client.connected)
+            await worker.guard.keep(worker.client)
+        assert not worker.outdated.is_set()
+
+
+async def test_a_worker_that_remembers_nothing_hears_of_a_doubt_and_goes_on_after_the_operators_word(
+    zookeeper_connect: str,
+) -> None:
+    async with (
+        client_of(settings(zookeeper_connect)) as operator,
+        worker_of(zookeeper_connect) as one,
+        worker_of(zookeeper_connect) as other,
+    ):
+        await one.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in one.guard.trouble)
+        await other.guard.keep(other.client)
+        await eventually(lambda: "its history went back" in other.guard.trouble)
+        assert not one.client.connected
+        assert not other.client.connected
+        with pytest.raises(CannotConnect, match=r"its history went back.*kafka-dt accept-restore"):
+            await Worker(zookeeper_connect).client.start()
+        await accept(operator)
+        await one.outdated.wait()
+        await other.outdated.wait()
+        assert not one.client.connected, "its successor begins anew"
+        async with worker_of(zookeeper_connect) as successor:
+            assert successor.client.connected
+
+
+async def test_a_worker_with_a_file_notices_after_its_restart(zookeeper_connect: str, tmp_path: Path) -> None:
+    file = tmp_path / "witness-0.json"
+    async with client_of(settings(zookeeper_connect)) as operator:
+        async with worker_of(zookeeper_connect, file) as worker:
+            witness = worker.memory.witness
+            assert witness is not None
+            await worker.guard.close(worker.client)
+        async with worker_of(zookeeper_connect, file) as worker:
+            assert worker.memory.witness is not None
+            assert worker.memory.witness.name == witness.name
+        await operator.delete(WitnessZnode.path(witness.name))
+        with pytest.raises(CannotConnect, match="its history went back"):
+            await Worker(zookeeper_connect, file).client.start()
+        assert HistoryZnode.decode((await operator.get(HistoryZnode.PATH)).data)
+        await accept(operator)
+        async with worker_of(zookeeper_connect, file) as worker:
+            assert not worker.outdated.is_set()
+            assert worker.memory.witness is not None
+            assert worker.memory.witness.name != witness.name
+
+
+async def test_a_worker_that_comes_late_finds_that_the_restore_was_accepted(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator, worker_of(zookeeper_connect) as worker:
+        await accept(operator)
+        await worker.lose_a_write(operator)
+        await worker.outdated.wait()
+
+
+async def test_an_earlier_word_of_the_operator_does_not_count(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator:
+        await accept(operator)
+        async with worker_of(zookeeper_connect) as worker:
+            await worker.lose_a_write(operator)
+            await eventually(lambda: "its history went back" in worker.guard.trouble)
+
+
+async def test_the_memory_of_another_cluster_casts_no_doubt(zookeeper_connect: str, tmp_path: Path) -> None:
+    file = tmp_path / "witness-0.json"
+    async with worker_of(zookeeper_connect, file):
+        pass
+    file.write_text(file.read_text().replace(WitnessMemory(file).witness.cluster_id, "of-another-cluster"))  # type: ignore[union-attr]
+    file.write_text(file.read_text().replace(WitnessMemory(file).witness.name, "0123456789abcdef"))  # type: ignore[union-attr]
+    async with worker_of(zookeeper_connect, file) as worker:
+        assert worker.client.connected
+
+
+async def test_a_worker_that_remembers_nothing_leaves_no_witness(zookeeper_connect: str) -> None:
+    async with worker_of(zookeeper_connect) as worker:
+        assert len(await worker.client.children(WitnessZnode.PARENT)) == 1
+        await worker.guard.close(worker.client)
+        assert await worker.client.children(WitnessZnode.PARENT) == []
