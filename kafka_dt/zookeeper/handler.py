@@ -146,8 +146,8 @@ class LoopHandler:
         self.running = False
         self.last_error: OSError | None = None
         """Why the last attempt to connect failed, or why we ended a connection."""
-        self.unanswered: Sequence[tuple[object, Answer | None, int]] = ()
-        """kazoo's list of the requests that were sent and not answered yet, the oldest first; its thread's own."""
+        self.unanswered: Callable[[], Sequence[tuple[object, Answer | None, int]]] = tuple
+        """Gives kazoo's list of the requests that were sent and not answered, the oldest first; its thread's own."""
 
     def start(self) -> None:
         """Note that kazoo is at work; there are no threads to start here."""
@@ -222,7 +222,8 @@ class LoopHandler:
 
     def _answer_due_s(self) -> float | None:
         """Return when the next answer is overdue, on the monotonic clock; None if none is awaited."""
-        oldest = self.unanswered[0][1] if self.unanswered else None
+        unanswered = self.unanswered()
+        oldest = unanswered[0][1] if unanswered else None
         return None if oldest is None else oldest.made_s + self._answer_within_s
 
     def _require_answers(self) -> None:

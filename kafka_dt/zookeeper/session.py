@@ -101,7 +101,8 @@ class Session:
             logger=kazoo_log,
             use_ssl=settings.tls is not None,
         )
-        self.handler.unanswered = self.kazoo._pending  # noqa: SLF001 - nothing public tells how old a request is
+        # Nothing public tells how old a request is. Each start of kazoo makes another list.
+        self.handler.unanswered = lambda: self.kazoo._pending  # noqa: SLF001
         self.kazoo.add_listener(self._heard)
 
     @property

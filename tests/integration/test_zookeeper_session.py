@@ -175,10 +175,15 @@ async def test_silence_is_noticed_and_staleness_counts_from_the_last_proof(
         await caught_up(node)
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["first start", "restarted"])
 async def test_a_connection_on_which_requests_leave_and_nothing_returns_is_ended(
-    zookeeper_connect: str, gate: TcpGate
+    zookeeper_connect: str, gate: TcpGate, restarted: bool
 ) -> None:
     async with client_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS)) as client:
+        if restarted:
+            await asyncio.to_thread(client._session.kazoo.stop)
+            await eventually(lambda: not client.connected)
+            await eventually(lambda: client.connected)
         gate.mute()
         asked: list[asyncio.Future[Stat | None]] = []
         deadline = time.monotonic() + 10
@@ -194,7 +199,8 @@ async def test_a_connection_on_which_requests_leave_and_nothing_returns_is_ended
 async def test_a_server_that_answers_pings_and_no_request_is_left(zookeeper_connect: str, gate: TcpGate) -> None:
     """As a follower does that has lost its leader."""
     async with client_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS)) as client:
-        client._session.handler.unanswered = [(None, Answer(threading.Lock()), 1)]
+        unanswered = [(None, Answer(threading.Lock()), 1)]
+        client._session.handler.unanswered = lambda: unanswered
         await eventually(lambda: not client.connected)
 
 
