@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.client import DelegationToken
+from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.operations import Create, Delete
@@ -209,3 +209,37 @@ def frozen(node: Node) -> Iterator[None]:
         for pid in (node.process.pid, *children(node.process.pid)):
             stack.enter_context(hanging(pid))
         yield
+
+
+@pytest.mark.soak
+async def test_a_busy_node_leaves_a_member_that_hangs(healed: Ensemble, tmp_path: Path) -> None:
+    """The member takes requests and answers none; changes keep coming, so that kazoo has no reason for a ping."""
+    properties = node_properties(
+        f"{healed.connect}/{tmp_path.name}",
+        zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS // 2,
+        kafka_dt_workers=1,
+        kafka_dt_zookeeper_max_staleness_ms=MAX_STALENESS_MS,
+    )
+    with Node(tmp_path / "node", properties) as node:
+        revoked, kept = await created(node, 2)
+        (member,) = (member for member in healed.members if member.gate.in_use)
+        async with operator(healed, tmp_path, without=member) as client, asyncio.TaskGroup() as group:
+            with hanging(member.pid):
+                revoked_s = await revoke(client, revoked)
+                accepted = group.create_task(last_accepted(node, revoked, lambda: True))
+                done = asyncio.Event()
+                for _ in range(200):
+                    group.create_task(_create(node, done))
+                    if done.is_set():
+                        break
+                    await asyncio.sleep(0.1)
+                assert done.is_set()
+                assert await accepted - revoked_s <= MAX_STALENESS_MS / 1000
+                assert await logs_in(node, kept)
+
+
+async def _create(node: Node, done: asyncio.Event) -> None:
+    with contextlib.suppress(TokenClientError):
+        async with node.client() as client:
+            await client.create()
+            done.set()
