@@ -28,8 +28,6 @@ RECORDS: Final = 100_000
 PER_SECOND: Final = 15_000
 """So that sending takes long enough for things to happen."""
 CUT_EVERY_S: Final = 0.5
-ANSWER_TIMEOUT_S: Final = 30.0
-"""How long the gateway waits for an answer of one broker (`request.timeout.ms`)."""
 PATIENT: Final = {"delivery.timeout.ms": "120000", "max.block.ms": "120000", "reconnect.backoff.max.ms": "200"}
 
 
@@ -111,12 +109,11 @@ def test_a_frozen_broker_holds_up_no_principal_that_is_new(other_gateway: Gatewa
         tokens = [gateway.make_token(user) for user in USERS]
         gateway.reach_broker(tokens.pop(), 1).close()
         with hanging(cluster.brokers[2].process.pid):
-            start = time.monotonic()
+            # The gateway waits 30 s for an answer of a broker, these connections wait 10 s for one of the gateway.
             for token in tokens:
                 gateway.reach_broker(token, 1).close()
                 with gateway.connect_by_token(token) as anywhere:
                     anywhere.ask(METADATA, 1, topics=())
-            assert time.monotonic() - start < ANSWER_TIMEOUT_S / 2
         gateway.reach_broker(tokens[0], 2).close()
 
 
