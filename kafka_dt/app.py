@@ -58,8 +58,9 @@ from kafka_dt.security.revocations import Revocations
 from kafka_dt.security.scram_changes import ScramUserManager
 from kafka_dt.server.admission import Admission, ConnectionLimits
 from kafka_dt.server.audited_requests import AuditedRequests, AuditedTokens, record_keys, record_removed
-from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.connection import ClientConnection
 from kafka_dt.server.connection_counts import ConnectionCounts
+from kafka_dt.server.connection_services import ConnectionServices
 from kafka_dt.server.deadlines import LoginConnection
 from kafka_dt.server.encryption import ListenerEncryption
 from kafka_dt.server.failed_logins import FailedLogins

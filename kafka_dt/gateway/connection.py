@@ -34,7 +34,8 @@ from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector
 from kafka_dt.gateway.identities import NoIdentity
 from kafka_dt.gateway.upstream import Upstream
-from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.connection import ClientConnection
+from kafka_dt.server.connection_services import ConnectionServices
 from protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
 from protocol.answer_stream import AnswerStream, Forward
 from protocol.offered_versions import NEVER_FORWARDED, OfferedByUpstream
@@ -247,16 +248,17 @@ class GatewayConnection(ClientConnection):
             self._routing = False
 
     def _held_bytes(self) -> int:
-        return super()._held_bytes() + self._requests.buffered
+        # A piece that waits to be forwarded is not counted: no more than a socket's buffer, and not the client's fault.
+        return super()._held_bytes() + (self._requests.buffered if self._reading.wanted else 0)
 
     def _is_quiet(self) -> bool:
-        return self._side is None and super()._is_quiet()
+        return self._side is None and not self._requests.buffered and super()._is_quiet()
 
     def _frames_given(self) -> int:
         return super()._frames_given() + self._requests.given
 
     def _waits_for_client(self) -> bool:
-        return self._reading and super()._waits_for_client()
+        return self._reading.wanted and super()._waits_for_client()
 
     def _take_requests(self) -> None:
         for _ in range(STEPS_IN_A_ROW):
@@ -264,11 +266,11 @@ class GatewayConnection(ClientConnection):
                 return
             turn = self._turn()
             if turn is _Turn.READ:
-                self._resume_reading()
+                self._reading.resume()
                 self._end_if_answered()
                 return
             if turn is _Turn.WAIT:
-                self._pause_reading()
+                self._reading.pause()
                 self._finish_if_answered()
                 return
             self._pass_on()
@@ -368,13 +370,13 @@ class GatewayConnection(ClientConnection):
             self.abort()
         else:
             self._write(pieces)
-            if not self._reading or self._eof or self._finishing or self._login_due or self._retiring:
+            if not self._reading.wanted or self._eof or self._finishing or self._login_due or self._retiring:
                 self._route()  # something has waited for these answers
 
     def upstream_full(self) -> None:
         """Take nothing of the client while the upstream does not read."""
         self._upstream_full = True
-        self._pause_reading()
+        self._reading.pause()
 
     def upstream_writable(self) -> None:
         """Go on."""

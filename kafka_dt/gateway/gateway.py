@@ -25,7 +25,7 @@ from kafka_dt.gateway.connecting import Connector, identities_for
 from kafka_dt.gateway.connection import LOCAL, GatewayConnection, GatewayServices
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
-from kafka_dt.server.connection import ConnectionServices
+from kafka_dt.server.connection_services import ConnectionServices
 from protocol.offered_versions import OfferedByUpstream
 
 

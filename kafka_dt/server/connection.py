@@ -14,30 +14,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Coroutine
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.audit.recorder import Recorder
-from kafka_dt.config import Endpoint, Listener
+from kafka_dt.config import Endpoint
 from kafka_dt.log import Words, of_peer
 from kafka_dt.security.certificates import CertificateUnusable
-from kafka_dt.security.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.security.login import LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.addresses import address_text, as_ipv4, client_host
 from kafka_dt.server.connection_audit import ConnectionAudit
-from kafka_dt.server.deadlines import LoginConnection, LoginDeadlines
-from kafka_dt.server.failed_logins import FailedLogins
-from kafka_dt.server.handlers import Handler, RequestContext
-from kafka_dt.server.request_memory import RequestMemory
-from kafka_dt.server.sessions import Sessions
+from kafka_dt.server.connection_services import ConnectionServices
+from kafka_dt.server.deadlines import LoginConnection
+from kafka_dt.server.handlers import RequestContext
+from kafka_dt.server.reading import Reading
 from kafka_dt.tokens import ANONYMOUS, Principal
 from protocol import (
     ConnectionClosed,
     Event,
-    Limits,
     MechanismChosen,
     RemoteProtocolError,
     RequestReceived,
@@ -61,30 +58,6 @@ EVENTS_IN_A_ROW: Final = 64
 
 SOFTWARE_CHARACTERS: Final = 80
 """How much of what a client calls its library goes into a line of the log."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionServices:
-    """What the connections of one listener share."""
-
-    listener: Listener
-    limits: Limits
-    handler: Handler
-    sessions: Sessions
-    new_login: Callable[[Listener], Login]
-    certified: Callable[[bytes | None], Principal]
-    """Gives the principal of a client that need not log in, by its certificate in DER, if it has shown one."""
-    now_ms: Callable[[], int]
-    failed_logins: FailedLogins
-    """Says how long the answer to a failed login is held back."""
-    opened: Callable[[ClientConnection], None]
-    closed: Callable[[ClientConnection], None]
-    deadlines: LoginDeadlines
-    """Told of re-authentications that begin; the first login began when the socket was accepted."""
-    memory: RequestMemory
-    """Bounds what the connections of the worker hold together."""
-    recorder: Recorder | None = None
-    """Makes audit events; None where nothing is written down."""
 
 
 class ClientConnection(LoginConnection):
@@ -113,9 +86,7 @@ class ClientConnection(LoginConnection):
         self._closing = False
         self._finishing = False
         self._retiring = False
-        self._reading = True
-        self._starved = False
-        self._holds = False
+        self._reading = Reading(services.memory, self._give_up)
         self._writable = True
         self._pump_scheduled = False
         self._client_left = False
@@ -127,6 +98,7 @@ class ClientConnection(LoginConnection):
         """Take the socket."""
         # uvloop's transports are asyncio's in all but their class.
         self._transport = cast("asyncio.Transport", transport)
+        self._reading.begin(self._transport)
         peer = transport.get_extra_info("peername")
         self._peer = address_text(peer)
         self._client_host = client_host(peer)
@@ -152,7 +124,7 @@ class ClientConnection(LoginConnection):
         self._machine.receive_data(data)
         self._pump()
         if self._machine.buffered > READ_AHEAD_BYTES and (self._held_up() or self._pump_scheduled):
-            self._pause_reading()
+            self._reading.pause()
 
     def eof_received(self) -> bool:
         """Serve what has been received before the connection is closed."""
@@ -173,20 +145,18 @@ class ClientConnection(LoginConnection):
         self._leave_session()
         self._services.deadlines.forget(self._reauthentication_overdue)
         self._machine.discard()
-        self._services.memory.release(self)
-        self._services.memory.read(self)
+        self._reading.end()
         self._services.closed(self)
 
     def pause_writing(self) -> None:
         """Serve no further request while the client does not read its answers."""
         self._writable = False
-        if self._transport is not None:
-            self._services.memory.unread(self, self._transport.get_write_buffer_size())
+        self._reading.client_reads_not()
 
     def resume_writing(self) -> None:
         """Go on serving."""
         self._writable = True
-        self._services.memory.read(self)
+        self._reading.client_reads()
         self._pump()
 
     # Session
@@ -304,13 +274,13 @@ class ClientConnection(LoginConnection):
             if self._machine.has_more:
                 break
             if event is None:
-                self._resume_reading()
+                self._reading.resume()
                 self._settled()
                 return
             self._on_event(event)
             if self._machine.drained:
                 self._flush()
-                self._resume_reading()
+                self._reading.resume()
                 self._settled()
                 return
         self._pump_later()
@@ -442,7 +412,7 @@ class ClientConnection(LoginConnection):
         if event.delayed:
             # What the client sends meanwhile is read and dropped: closing with unread bytes would reset the
             # connection, and the client might never see the answer.
-            self._resume_reading()
+            self._reading.resume()
             if delay_s is None:
                 delay_s = self._services.failed_logins.delay_s(self._client_host)
             self._loop.call_later(delay_s, self.close)
@@ -527,33 +497,9 @@ class ClientConnection(LoginConnection):
         if data and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    def _pause_reading(self) -> None:
-        if self._reading and self._transport is not None:
-            self._reading = False
-            if not self._starved:
-                self._transport.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if not self._reading and self._transport is not None and not self._transport.is_closing():
-            self._reading = True
-            if not self._starved:
-                self._transport.resume_reading()
-
     # Memory
 
-    def pause_for_memory(self) -> None:
-        """Read nothing, whatever else there is to wait for, until `resume_for_memory`."""
-        self._starved = True
-        if self._reading and self._transport is not None:
-            self._transport.pause_reading()
-
-    def resume_for_memory(self) -> None:
-        """Read again, unless there is something else to wait for."""
-        self._starved = False
-        if self._reading and self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def give_up(self, reason: str) -> None:
+    def _give_up(self, reason: str) -> None:
         """Close at once, for what the connection holds is needed for others."""
         if not self._closing:
             self._end(ConnectionClosed(reason))
@@ -561,13 +507,14 @@ class ClientConnection(LoginConnection):
 
     def _account(self) -> None:
         """Say what is held here; between requests that is nothing."""
-        size = self._held_bytes()
-        if size and not self._closing:
-            self._holds = True
-            self._services.memory.hold(self, size, frames=self._frames_given(), unfinished=self._waits_for_client())
-        elif self._holds:
-            self._holds = False
-            self._services.memory.release(self)
+        size = 0 if self._closing else self._held_bytes()
+        if size or self._reading.holds:
+            self._reading.account(
+                size,
+                frames=self._frames_given(),
+                unfinished=self._waits_for_client(),
+                logged_in=self._machine.state.logged_in,
+            )
 
     def _held_bytes(self) -> int:
         return self._machine.buffered

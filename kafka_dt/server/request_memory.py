@@ -6,20 +6,21 @@
 Each worker has an equal share of the node's limit, three quarters of it for long requests and one for short ones, so
 that long requests that do not go on arriving cannot keep out a login or a create:
 
-- A request becomes long when more than `SHORT_BYTES` of it have arrived. While long requests hold their part of the
-  share, nothing more is read of them. They go on, the oldest first, when others end.
-- Short ones are always read. Beyond their part the oldest is closed: what a client sends without pause has arrived
-  long before it would be the oldest.
+- A request of a client that has logged in becomes long when more than `SHORT_BYTES` of it have arrived. While long
+  requests hold their part of the share, nothing more is read of them. They go on, the oldest first, when others end.
+- Short ones are always read, and all of clients that have not logged in. Beyond their part the oldest is closed: what a
+  client sends without pause has arrived long before it would be the oldest.
 - A request that is longer than the share needs the node's `Turn`, which one request at a time has. So a node holds at
   most its limit and one request of `socket.request.max.bytes`, give or take a piece for each worker.
 - A request that takes longer than `timeout_s` to arrive is closed, also if it has waited for memory: its client sends
   it again. While the node does not take the request, because one before it is being served, its time stands still.
 
-An answer waits in memory only while its client does not read it, one for each connection. They have a share of the same
-size; beyond it the connection whose answer waits longest is closed.
+An answer waits in memory only while its client does not read it, one for each connection. The long ones of them have a
+share of the same size; beyond it the connection whose answer waits longest is closed.
 
 Limits: what TLS and a socket buffer for each connection is not counted (17 KiB in the process, more in the kernel),
-and a request takes more memory while it is decoded and served. A gateway passes on what it forwards as it arrives.
+and a request takes more memory while it is decoded and served. A gateway passes on what it forwards as it arrives, and
+holds a piece for each connection while the upstream takes none, which is not counted either.
 
 Source: Kafka's SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which also takes one request beyond its limit.
 """
@@ -116,7 +117,7 @@ class RequestMemory:
         """How often `sweep` is to be called."""
         return min(SWEEP_SECONDS, self._timeout_s / 4)
 
-    def hold(self, holder: Holder, size: int, *, frames: int, unfinished: bool) -> None:
+    def hold(self, holder: Holder, size: int, *, frames: int, unfinished: bool, logged_in: bool = True) -> None:
         """Say what a connection holds now.
 
         Args:
@@ -124,6 +125,7 @@ class RequestMemory:
             size: in bytes, more than 0.
             frames: how many requests it has completed; with another number this is another request than before.
             unfinished: whether more has to come from the client before anything can be done.
+            logged_in: whether its client has, or need not; else the request stays a short one.
         """
         held = self._short.held.get(holder) or self._long.held.get(holder)
         if held is not None and held.frames != frames:
@@ -138,7 +140,7 @@ class RequestMemory:
         part = self._long if holder in self._long.held else self._short
         part.size += size - held.size
         held.size = size
-        self._judge(holder, held)
+        self._judge(holder, held, may_wait=logged_in)
 
     def release(self, holder: Holder) -> None:
         """Forget a connection: it holds no request, or is no more."""
@@ -165,9 +167,9 @@ class RequestMemory:
                     self._give_up(holder, f"a request has not arrived within {self._timeout_s:g} s")
         self._go_on()
 
-    def _judge(self, holder: Holder, held: _Held) -> None:
+    def _judge(self, holder: Holder, held: _Held, *, may_wait: bool) -> None:
         """Decide whether a connection goes on, waits, or costs another one its place."""
-        if holder not in self._long.held and held.size > SHORT_BYTES:
+        if may_wait and holder not in self._long.held and held.size > SHORT_BYTES:
             if self._long.size + held.size <= self._long.limit:
                 self._lengthen(holder, held)
             else:

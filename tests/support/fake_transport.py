@@ -20,7 +20,8 @@ from typing import Any, cast
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.security.login import Identity, Login, Refused
-from kafka_dt.server.connection import ClientConnection, ConnectionServices
+from kafka_dt.server.connection import ClientConnection
+from kafka_dt.server.connection_services import ConnectionServices
 from kafka_dt.server.deadlines import LoginDeadlines
 from kafka_dt.server.failed_logins import FailedLogins
 from kafka_dt.server.handlers import Handler

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.server.reading import LONG_ANSWER_BYTES
 from kafka_dt.server.request_memory import PIECE_BYTES, SHORT_BYTES, RequestMemory, request_buffer_bytes
 from kafka_dt.server.turns import NodeTurn
 from protocol import ApiKey, frame
+from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
 from tests.support.fake_transport import Shell, turns, unused
 
 KIB, MIB = 1024, 1024 * 1024
@@ -169,6 +171,19 @@ def test_a_request_too_many_waits_in_its_first_piece_and_can_be_closed_for_other
     assert not waiting[-1].reading
 
 
+def test_clients_that_have_not_logged_in_keep_no_long_request_waiting() -> None:
+    world = World()
+    for _ in range(20):
+        stranger = world.client()
+        for size in (SHORT_BYTES, 512 * KIB):
+            world.memory.hold(stranger, size, frames=0, unfinished=True, logged_in=False)
+    assert [bool(client.closed) for client in world.clients] == [True] * 18 + [False] * 2
+    long = world.client()
+    long.sends(LONG_PART)
+    assert long.reading
+    assert not world.turn.taken
+
+
 def test_a_request_that_has_not_arrived_in_time_is_closed_also_while_it_waits_for_memory() -> None:
     world = elsewhere()
     slow, waiting = world.client(), world.client()
@@ -321,14 +336,15 @@ async def test_a_connection_is_read_no_more_while_there_is_no_memory_and_then_se
 async def test_a_connection_that_waits_for_its_answer_and_for_memory_is_read_when_it_has_both() -> None:
     memory = strained()
     shell = Shell(unused, memory=memory)
-    shell.connection._pause_reading()
-    shell.connection.pause_for_memory()
-    shell.connection._resume_reading()
+    reading = shell.connection._reading
+    reading.pause()
+    reading.pause_for_memory()
+    reading.resume()
     assert not shell.transport.reading
-    shell.connection._pause_reading()
-    shell.connection.resume_for_memory()
+    reading.pause()
+    reading.resume_for_memory()
     assert not shell.transport.reading
-    shell.connection._resume_reading()
+    reading.resume()
     assert shell.transport.reading
 
 
@@ -347,12 +363,35 @@ async def test_a_request_that_comes_whole_costs_no_account() -> None:
 async def test_a_connection_that_is_given_up_is_cut_off_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     memory = strained()
-    shell = Shell(unused, memory=memory, high_water=10)
-    shell.ask(ApiKey.API_VERSIONS, 0)  # its answer is not read
+    shell = Shell(unused, memory=memory, high_water=LONG_ANSWER_BYTES)
+    shell.transport.write(bytes(LONG_ANSWER_BYTES + 1))  # an answer that is not read
     assert len(memory._unread.held) == 1
-    Client(memory)
     memory.unread(Client(memory), 2 * LIMIT)
     await turns()
     assert shell.transport.aborted
     assert "other clients need the memory of its unread answers" in caplog.text
     assert len(memory._unread.held) == 1
+
+
+async def test_what_a_socket_keeps_of_any_answer_is_not_counted() -> None:
+    memory = strained()
+    shell = Shell(unused, memory=memory, high_water=10)
+    shell.ask(ApiKey.API_VERSIONS, 0)
+    assert not memory._unread.held
+    shell.transport.read_by_client()
+    assert len(shell.answers()) == 1
+
+
+async def test_a_gateway_does_not_count_what_waits_for_the_upstream() -> None:
+    memory = strained()
+    shell = GatewayShell(memory=memory)
+    shell.send(request(JOIN_GROUP, 1)[:6])
+    assert len(memory._short.held) == 1
+    shell.send(request(JOIN_GROUP, 1)[6:])
+    upstream = await shell.upstream()
+    upstream.listener.upstream_full()
+    shell.send(request(JOIN_GROUP, 2, bytes(200 * KIB)))
+    assert not memory._short.held
+    assert not memory._long.held
+    upstream.listener.upstream_writable()
+    assert len(upstream.written) > 200 * KIB
