@@ -99,10 +99,10 @@ def test_a_killed_worker_is_replaced_and_the_port_stays(own_node: Node) -> None:
 
 
 def test_a_worker_that_hangs_is_replaced_and_the_port_stays(zookeeper_connect: str, tmp_path: Path) -> None:
-    with Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_worker_timeout_ms=3000)) as node:
+    with Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_worker_timeout_ms=5000)) as node:
         frozen = node.workers()[0]
         freeze(frozen)
-        node.process.wait_for(r"Worker \d hangs: no sign of life for 3 s; it is killed", TIMEOUT_S)
+        node.process.wait_for(r"Worker \d hangs: no sign of life for 5 s; it is killed", TIMEOUT_S)
         node.process.wait_for(r"Worker \d: it ended with status -9; it is replaced in", TIMEOUT_S)
         eventually(lambda: len(set(node.workers()) - {frozen}) == 2, TIMEOUT_S)
         with node.on_every_worker(lambda: node.connect(user="alice")) as connections:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,9 @@ from kafka_dt.zookeeper.history import HistoryGuard, accept
 from kafka_dt.zookeeper.own_znodes import HistoryZnode, WitnessZnode
 from kafka_dt.zookeeper.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.witness import WitnessMemory
+from kafka_dt.zookeeper.znodes import TokenChangeZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
+from tests.support.ensemble import Ensemble
 from tests.support.nodes import Node, node_properties
 from tests.support.raw import LoginRefused
 from tests.support.zookeeper import child_zookeeper
@@ -110,6 +112,36 @@ async def _expired(node: Node, token: DelegationToken) -> None:
             await asyncio.sleep(0.1)
         else:
             return
+
+
+@pytest.mark.soak
+async def test_an_ensemble_that_was_restored_is_noticed_though_it_begins_a_new_epoch(tmp_path: Path) -> None:
+    folders = [tmp_path / "ensemble" / f"member-{number}" / "data" / "version-2" for number in (1, 2, 3)]
+    with Ensemble(tmp_path / "ensemble") as ensemble:
+
+        def restart(meanwhile: Callable[[], object]) -> None:
+            for member in ensemble.members:
+                member.kill()
+            meanwhile()
+            for member in ensemble.members:
+                member.start()
+            ensemble.followers()
+
+        def restore() -> None:
+            for folder in folders:
+                shutil.rmtree(folder)
+                shutil.copytree(tmp_path / "backup", folder)
+
+        async with worker_of(ensemble.connect) as worker:
+            await asyncio.to_thread(restart, lambda: None)
+            await eventually(lambda: worker.client.connected, WITHIN_S)
+            assert not worker.guard.trouble, "a new leader alone is no reason to doubt"
+            await asyncio.to_thread(shutil.copytree, folders[0], tmp_path / "backup")
+            await worker.client.ensure_path(TokenChangeZnode.PARENT)  # as a change does
+            await worker.guard.keep(worker.client)
+            await asyncio.to_thread(restart, restore)
+            await eventually(lambda: "its history went back" in worker.guard.trouble, WITHIN_S)
+            assert not worker.client.connected
 
 
 class Worker:
