@@ -29,7 +29,7 @@ from kafka_dt.tokens.errors import (
     VersionConflict,
 )
 from kafka_dt.tokens.keyring import Keyring
-from kafka_dt.tokens.long_work import LongWork, Turns, is_short
+from kafka_dt.tokens.long_work import LongWork, Turns, is_long
 from kafka_dt.tokens.lookup import has_token_id_form
 from kafka_dt.tokens.manager import TokenLimits, TokenManager
 from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, Principal
@@ -75,5 +75,5 @@ __all__ = [
     "counts_bytes",
     "ends_sooner",
     "has_token_id_form",
-    "is_short",
+    "is_long",
 ]

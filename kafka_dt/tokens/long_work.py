@@ -5,11 +5,13 @@
         async for batch in turns.take(tokens):
             ...
 
-A slice is `SLICE_S`, so between two pauses other tasks wait for at most `AT_ONCE` slices. Work on more than
-`SHORT_ITEMS` items waits for one of `AT_ONCE` places, first come, first served; shorter work never waits. A task that
-is cancelled leaves the queue, or its place, at its next pause.
+A slice is `SLICE_S`. Work on more than `SHORT_ITEMS` items waits for the one place for such work, and work on more than
+`LONG_ITEMS` for another, first come, first served; so between two pauses other tasks wait for two slices at most, and
+nobody waits for much longer work than its own. Shorter work never waits. A task that is cancelled leaves the queue, or
+its place, at its next pause.
 
-The time that one batch takes is not bounded here: an item is never interrupted.
+The time that one batch takes is not bounded here: an item is never interrupted. Who has a place must not wait for
+anything else, such as the store.
 
 Source: DESIGN "No request stops a node".
 """
@@ -27,10 +29,10 @@ SLICE_S: Final = 0.004
 """For how long work goes on before other tasks have their turn, in seconds."""
 BATCH: Final = 16
 """After how many items the clock is read."""
-SHORT_ITEMS: Final = 1_000
-"""How many items make no long work; a millisecond, or ten where nothing has been encoded before."""
-AT_ONCE: Final = 2
-"""How many pieces of long work are under way at once."""
+SHORT_ITEMS: Final = 100
+"""On how many items work never waits; a tenth of a millisecond, or one where nothing has been encoded before."""
+LONG_ITEMS: Final = 1_000
+"""On how many items work does not wait for long work."""
 
 
 class Turns:
@@ -62,11 +64,12 @@ class LongWork:
         clock: the monotonic clock, in seconds.
     """
 
-    __slots__ = ("_clock", "_places")
+    __slots__ = ("_clock", "_for_long", "_for_others")
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._for_long = asyncio.Lock()
+        self._for_others = asyncio.Lock()
 
     @asynccontextmanager
     async def share(self, items: int) -> AsyncIterator[Turns]:
@@ -75,13 +78,13 @@ class LongWork:
         Args:
             items: on about how many items the body works.
         """
-        if is_short(items):
+        if items <= SHORT_ITEMS:
             yield Turns(self._clock)
             return
-        async with self._places:
+        async with self._for_long if is_long(items) else self._for_others:
             yield Turns(self._clock)
 
 
-def is_short(items: int) -> bool:
-    """Say whether work on so many items needs no place."""
-    return items <= SHORT_ITEMS
+def is_long(items: int) -> bool:
+    """Say whether work on so many items is long work."""
+    return items > LONG_ITEMS

@@ -222,8 +222,8 @@ class TokenManager:
     ) -> list[DelegationToken]:
         """Return the tokens that concern `owners` and that `requester` may see, expired ones included.
 
-        What the requester has changed before on any node is seen. `listing.py` says what is seen of changes that are
-        made meanwhile.
+        What was changed before `refresh` on any node is seen. `listing.py` says what is seen of changes that are made
+        meanwhile. The store is not waited for.
 
         Args:
             requester: who asks; it sees the tokens that it owns, renews or has asked for.
@@ -234,22 +234,32 @@ class TokenManager:
 
         Raises:
             TokensDisabled: no secret key is set.
-            StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
+            StoreUnavailable: what is known is older than `max_staleness_ms`.
         """
         self._require_keyring()
         if owners is not None and not owners:
             return []
-        await self._refresh()
+        self._require_freshness()
         return await select(self._cache, requester, owners, visible, turns)
 
-    def count_concerning(self, owners: Collection[Principal] | None) -> int:
-        """Return about how many tokens a describe of `owners` looks at; None = everybody's.
+    async def refresh(self) -> None:
+        """Hear of every change acknowledged anywhere before the call, or see that what is known is fresh enough.
 
-        A token that concerns several of them counts several times. News of other nodes is not waited for.
+        Raises:
+            TokensDisabled: no secret key is set.
+            StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
+        """
+        self._require_keyring()
+        await self._refresh()
+
+    def work_of_describe(self, owners: Collection[Principal] | None) -> int:
+        """Return about how many tokens and owners a describe of `owners` looks at; None = everybody's.
+
+        A token that concerns several of them counts several times.
         """
         if owners is None:
             return len(self._cache)
-        return sum(len(self._cache.ids_concerning(owner)) for owner in owners)
+        return len(owners) + sum(len(self._cache.ids_concerning(owner)) for owner in owners)
 
     def find(self, token_id: str) -> DelegationToken | None:
         """Return a token that this process knows; expired ones too, so a login has to ask `is_expired`.

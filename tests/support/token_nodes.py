@@ -85,7 +85,9 @@ class Node:
     async def describe(
         self, requester: Principal, owners: Collection[Principal] | None, visible: Callable[[Token], bool]
     ) -> list[DelegationToken]:
-        """Describe without a pause, as where there are few tokens."""
+        """Describe as the handler does, without a pause."""
+        if owners is None or owners:
+            await self.manager.refresh()
         return await self.manager.describe(requester, owners, visible, Turns(lambda: 0.0))
 
 

@@ -34,7 +34,7 @@ from kafka_dt.tokens import (
     TokenManager,
     TokenRequestNotAllowed,
     TooManyCreates,
-    is_short,
+    is_long,
 )
 from protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
 from protocol.times import from_duration, to_timestamp
@@ -131,11 +131,13 @@ class TokenHandlers:
         """Answer a DescribeDelegationToken; an owner that is named twice counts once."""
         kind = response_type(context.header)
         owners = None if body.owners is None else tuple(dict.fromkeys(map(_principal, body.owners)))
-        size = self._tokens.count_concerning(owners)
-        if not is_short(size):
-            context.end_with_client()
         try:
             _require_allowed(context)
+            if owners != ():
+                await self._tokens.refresh()
+            size = self._tokens.work_of_describe(owners)
+            if is_long(size):
+                context.end_with_client()
             async with self._long_work.share(size) as turns:
                 visible = self._authorizer.visible_to(context.caller)
                 found = await self._tokens.describe(context.principal, owners, visible, turns)

@@ -11,7 +11,7 @@ import pytest
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import Principal, StoredToken, Token
-from kafka_dt.tokens.long_work import AT_ONCE, BATCH, SHORT_ITEMS, SLICE_S
+from kafka_dt.tokens.long_work import BATCH, LONG_ITEMS, SHORT_ITEMS, SLICE_S
 from protocol import APIS, ApiKey, RequestHeader, build, element_type
 from tests.support.authorization import authorizer
 from tests.support.fake_transport import turns
@@ -20,8 +20,8 @@ from tests.support.token_nodes import ALICE, DAY, START, Cluster, Node
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 REQUEST = APIS[DESCRIBE].request[3]
-TOKENS = 2 * SHORT_ITEMS
-OWNERS = [Principal.user(f"owner-{number}") for number in range(10)]
+TOKENS = 2 * LONG_ITEMS
+OWNERS = [Principal.user(f"owner-{number}") for number in range(25)]
 
 
 class Clock:
@@ -95,18 +95,39 @@ async def test_however_many_describes_are_asked_for_few_work_in_one_turn_of_the_
         before = server.clock.looks
         await asyncio.sleep(0)
         most = max(most, server.clock.looks - before)
-    assert most <= 4 * AT_ONCE
+    assert most <= 4
     assert {len((await task).tokens) for task in tasks} == {TOKENS}
 
 
-async def test_a_short_describe_does_not_wait_for_long_ones(server: Server) -> None:
+@pytest.mark.parametrize("owners", [1, 5])
+async def test_a_shorter_describe_does_not_wait_for_long_ones(server: Server, owners: int) -> None:
     long = [server.describe() for _ in range(20)]
     await turns(5)
-    short = server.describe(OWNERS[0])
-    assert len((await short).tokens) == TOKENS // len(OWNERS)
-    assert not any(task.done() for task in long)
+    shorter = server.describe(*OWNERS[:owners])
+    assert len((await shorter).tokens) == owners * TOKENS // len(OWNERS)
+    assert sum(task.done() for task in long) <= 1
     for task in long:
         task.cancel()
+
+
+async def test_many_describes_that_are_not_long_work_one_after_the_other(server: Server) -> None:
+    tasks = [server.describe(*OWNERS[:5]) for _ in range(50)]
+    assert 5 * TOKENS // len(OWNERS) > SHORT_ITEMS
+    most = 0
+    while not all(task.done() for task in tasks):
+        before = server.clock.looks
+        await asyncio.sleep(0)
+        most = max(most, server.clock.looks - before)
+    assert most <= 4
+
+
+async def test_a_store_that_does_not_answer_holds_up_no_describe_behind_another(server: Server) -> None:
+    """All of them wait for its answer together, and none of them has a place meanwhile."""
+    asked = server.node.store.catch_ups
+    tasks = [server.describe() for _ in range(20)]
+    for task in tasks:
+        await task
+    assert server.node.store.catch_ups - asked <= 2
 
 
 async def test_only_a_long_describe_ends_with_its_client(server: Server) -> None:

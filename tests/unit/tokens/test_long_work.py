@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from kafka_dt.tokens.long_work import AT_ONCE, BATCH, SHORT_ITEMS, SLICE_S, LongWork, Turns
+from kafka_dt.tokens.long_work import BATCH, LONG_ITEMS, SHORT_ITEMS, SLICE_S, LongWork, Turns
 
-LONG = SHORT_ITEMS + 1
+LONG = LONG_ITEMS + 1
 
 
 class Clock:
@@ -83,35 +83,46 @@ class Worker:
             await self.ends[number].wait()
 
 
-async def test_only_some_long_work_is_under_way_at_once_first_come_first_served() -> None:
+@pytest.mark.parametrize("items", [LONG, LONG_ITEMS])
+async def test_one_piece_of_work_is_under_way_at_once_first_come_first_served(items: int) -> None:
     worker = Worker()
     for number in range(5):
-        await worker.begin(number)
-    assert worker.begun == list(range(AT_ONCE))
+        await worker.begin(number, items)
+    assert worker.begun == [0]
     for number in range(5):
         await worker.end(number)
-        assert worker.begun == list(range(min(5, number + 1 + AT_ONCE)))
+        assert worker.begun == list(range(min(5, number + 2)))
 
 
-async def test_short_work_does_not_wait_for_long_work() -> None:
+@pytest.mark.parametrize("items", [SHORT_ITEMS, LONG_ITEMS])
+async def test_shorter_work_does_not_wait_for_long_work(items: int) -> None:
     worker = Worker()
     for number in range(5):
         await worker.begin(number)
-    await worker.begin(5, SHORT_ITEMS)
-    assert worker.begun == [*range(AT_ONCE), 5]
+    await worker.begin(5, items)
+    assert worker.begun == [0, 5]
     for number in range(6):
+        await worker.end(number)
+
+
+async def test_short_work_does_not_wait_for_any() -> None:
+    worker = Worker()
+    for number in range(5):
+        await worker.begin(number, SHORT_ITEMS)
+    assert worker.begun == [0, 1, 2, 3, 4]
+    for number in range(5):
         await worker.end(number)
 
 
 async def test_work_that_is_called_off_leaves_its_place_and_the_queue() -> None:
     worker = Worker()
-    for number in range(5):
+    for number in range(4):
         await worker.begin(number)
-    for number in (2, 0):  # one that waits, and one that has a place
+    for number in (1, 0):  # one that waits, and one that has the place
         worker.tasks[number].cancel()
         await asyncio.wait([worker.tasks[number]])
     await asyncio.sleep(0)
-    assert worker.begun == [0, 1, 3]
-    for number in (1, 3, 4):
+    assert worker.begun == [0, 2]
+    for number in (2, 3):
         await worker.end(number)
-    assert worker.begun == [0, 1, 3, 4]
+    assert worker.begun == [0, 2, 3]
