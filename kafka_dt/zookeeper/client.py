@@ -63,8 +63,8 @@ log = logging.getLogger(__name__)
 RETRY_DELAY_S = 0.1
 ADMISSION_RETRY_S = 1.0
 MAX_REQUEST_BYTES = 1_000_000
-"""A server closes the connection of who sends more than its `jute.maxbuffer` (1,048,575 bytes unless configured), and
-everybody's requests with it; so what is larger is not sent."""
+"""A server closes the connection over a request of more than its `jute.maxbuffer` (1,048,575 bytes unless configured);
+so a larger one is not sent. `request_sizes` deals with servers that take less."""
 OPERATION_BYTES = 128
 """What an operation needs besides its path and data: headers and ACLs."""
 
