@@ -8,15 +8,13 @@ Source: KIP-48; DESIGN.md, "A token is usable on every node the moment create an
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from enum import Enum, auto
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.security.revocations import Revocations
+from kafka_dt.security.token_outage import TokenOutage
 from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
-
-_LOG = logging.getLogger(__name__)
 
 
 class Nobody(Enum):
@@ -41,7 +39,7 @@ class LoginTokens:
         self._tokens = tokens
         self._revocations = revocations
         self._now_ms = now_ms
-        self._refusing = False
+        self._outage = TokenOutage()
 
     def find(self, name: str) -> DelegationToken | Nobody | None:
         """Give the live token with that id if memory can say; None if `lookup` is needed."""
@@ -51,7 +49,7 @@ class LoginTokens:
             token = self._tokens.find(name)
         except StoreUnavailable:
             return None  # it may be back, and about to tell the news
-        self._refusing = False
+        self._note_end()
         return None if token is None else self._alive(token)
 
     async def lookup(self, name: str) -> DelegationToken | Nobody:
@@ -63,9 +61,9 @@ class LoginTokens:
         try:
             token = await self._tokens.lookup(name)
         except StoreUnavailable as error:
-            self._note(error)
+            self._outage.refused(error, all_tokens=not self._remembers(name))
             raise
-        self._refusing = False
+        self._note_end()
         return NOBODY if token is None else self._alive(token)
 
     def can_ask(self) -> bool:
@@ -118,7 +116,14 @@ class LoginTokens:
     def _alive(self, token: DelegationToken) -> DelegationToken | Nobody:
         return NOBODY if token.token.is_expired(self._now_ms()) else token
 
-    def _note(self, error: StoreUnavailable) -> None:
-        if not self._refusing:
-            self._refusing = True
-            _LOG.warning("Logins by token are refused until the store of tokens can be asked again. %s", error)
+    def _remembers(self, name: str) -> bool:
+        """Whether memory can say anything of tokens, as it can until it is too old."""
+        try:
+            self._tokens.find(name)
+        except StoreUnavailable:
+            return False
+        return True
+
+    def _note_end(self) -> None:
+        if self._outage.lasts and self.can_ask():
+            self._outage.ended()

@@ -126,6 +126,9 @@ class World:
             self.tokens.cached.pop(token_id, None)
         self.news.clear()
 
+    def login_tokens(self) -> LoginTokens:
+        return LoginTokens(_as_manager(self.tokens), self._revocations, lambda: self.now)
+
     def login(self) -> Login:
         listener = Listener(
             bind=Endpoint("SASL", "", 1),
@@ -135,7 +138,7 @@ class World:
             plain_users=MappingProxyType({"alice": "alice's"}),
             max_reauth_ms=MappingProxyType(self.max_reauth_ms),
         )
-        tokens = LoginTokens(_as_manager(self.tokens), self._revocations, lambda: self.now)
+        tokens = self.login_tokens()
         scram = ScramSubjects(
             self.users, tokens, self._credentials, self._salts, without_extension=self.without_extension
         )

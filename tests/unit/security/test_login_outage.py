@@ -10,6 +10,7 @@ import pytest
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Mechanism
 from kafka_dt.security.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt.tokens import StoreUnavailable
 from protocol.sasl import Challenge, ScramClient, ScramMechanism
 from tests.unit.security.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram
 
@@ -99,3 +100,25 @@ async def test_a_wrong_response_of_digest_md5_is_undecided_as_well(world: World,
         f'digest-uri="kafka/localhost",response={"0" * 32},charset=utf-8'
     )
     assert reason(await evaluated(login, response.encode())) is RefusalReason.UNAVAILABLE
+
+
+async def test_an_outage_is_logged_once_whatever_logs_in_meanwhile(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = world.login_tokens()
+    for _ in range(2):
+        for state in ("down", "silent", "down"):
+            set_store(world, state)
+            for name in (UNKNOWN_ID, TOKEN_ID, UNKNOWN_ID):
+                if tokens.find(name) is None:
+                    with pytest.raises(StoreUnavailable):
+                        await tokens.lookup(name)
+        set_store(world, "up")
+        for _ in range(2):
+            assert tokens.find(TOKEN_ID)
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("token_outage")]
+    assert [line.partition(" log in")[0] for line in lines] == [
+        "Tokens that this worker has not met yet cannot",
+        "No token can",
+        "All tokens can",
+    ] * 2
