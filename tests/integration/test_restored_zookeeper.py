@@ -27,7 +27,7 @@ from kafka_dt.zookeeper.znodes import TokenChangeZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
 from tests.support.ensemble import Ensemble
 from tests.support.nodes import Node, node_properties
-from tests.support.raw import LoginRefused
+from tests.support.raw import ConnectionClosed, LoginRefused
 from tests.support.zookeeper import child_zookeeper
 
 WITHIN_S = 60.0
@@ -36,7 +36,7 @@ WITHIN_S = 60.0
 def logs_in(node: Node, token: DelegationToken) -> bool:
     try:
         node.connect_by_token(token).close()
-    except (LoginRefused, OSError):
+    except (LoginRefused, ConnectionClosed, OSError):
         return False
     return True
 
