@@ -24,11 +24,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-FREE: Final = 10
+FREE: Final = 100
 """How many failures of an address have the usual delay."""
 SLOWDOWN: Final = 10
 """How many usual delays lie between two answers after that."""
-LONGEST_S: Final = 10.0
+LONGEST_S: Final = 5.0
 """How late an answer is at most, in seconds: less than clients wait for it."""
 ADDRESSES: Final = 10_000
 

@@ -61,6 +61,7 @@ def gateway_properties(zookeeper: str, cluster: KraftCluster, port_base: int) ->
         ),
         "delegation.token.expiry.check.interval.ms": EXPIRY_CHECK_MS,
         "kafka.dt.workers": WORKERS,
+        "connection.failed.authentication.delay.ms": 0,
         f"{UPSTREAM}.bootstrap.servers": cluster.sasl,
         **{f"{UPSTREAM}.{key}": value for key, value in service_login().items()},
         IDENTITY: "owner-token",

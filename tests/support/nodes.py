@@ -57,6 +57,8 @@ def node_properties(zookeeper: str, **overrides: object) -> dict[str, object]:
         "super.users": f"User:{ADMIN}",
         "delegation.token.expiry.check.interval.ms": EXPIRY_CHECK_MS,
         "kafka.dt.workers": WORKERS,
+        # Tests fail to log in again and again; the answers would come later and later.
+        "connection.failed.authentication.delay.ms": 0,
         **{key.replace("_", "."): value for key, value in overrides.items()},
     }
     return {key: value for key, value in settings.items() if value is not None}
