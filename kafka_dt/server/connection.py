@@ -357,7 +357,7 @@ class ClientConnection(LoginConnection):
             _LOG.exception("A login of %s failed for a reason of our own", self._peer, extra=of_peer(self._client_host))
             if self._audit is not None:
                 self._audit.broken_off()
-            self._fail_login("Authentication failed due to an error of the server", "an error of the server")
+            self._break_off_login("an error of the server")
         else:
             if not self._closing:  # else the client has gone, and its session ends before it begins
                 self._conclude(known)
