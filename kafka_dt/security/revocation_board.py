@@ -30,14 +30,14 @@ GONE: Final = 0
 FINAL: Final = 2**63 - 1
 """The revision of a deletion: no change of that token is later."""
 
-_HEAD: Final = struct.Struct("<Q")
-"""How many revocations the worker has posted so far."""
+_HEAD_FORMAT: Final = "Q"
+"""How many revocations a worker has posted so far."""
+_HEAD_BYTES: Final = 8
 _REVOCATION: Final = struct.Struct("<Qqq22s")
 """Its number, the end of the token, the revision, the token's id."""
 _CHECKSUM: Final = struct.Struct("<I")
-_FIRST_SLOT: Final = 64
 _SLOT_BYTES: Final = 56
-_RING_BYTES: Final = _FIRST_SLOT + SLOTS * _SLOT_BYTES
+_RING_BYTES: Final = SLOTS * _SLOT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,24 @@ class Overtaken(Exception):
 
 def board_bytes(workers: int) -> int:
     """Say how large the board of so many workers is."""
-    return workers * _RING_BYTES
+    return workers * (_HEAD_BYTES + _RING_BYTES)
 
 
 class Board:
-    """The rings of all workers of a node.
+    """The rings of all workers of a node, behind a number for each that says how much it has posted.
 
     Args:
         memory: of `board_bytes`, the same for all workers.
         number: which worker this is, from 0.
     """
 
-    __slots__ = ("_memory", "number")
+    __slots__ = ("_heads", "_memory", "number")
 
     def __init__(self, memory: bytearray | mmap.mmap, number: int) -> None:
-        self._memory = memoryview(memory)
+        whole = memoryview(memory)
+        heads = len(whole) // (_HEAD_BYTES + _RING_BYTES) * _HEAD_BYTES
+        self._heads = whole[:heads].cast(_HEAD_FORMAT)
+        self._memory = whole[heads:]
         self.number = number
 
     @classmethod
@@ -89,16 +92,17 @@ class Board:
         """
         if not has_token_id_form(token_id):
             return
-        number = self._head(self.number)
+        number = self._heads[self.number]
         slot = self._slot(self.number, number)
         _REVOCATION.pack_into(self._memory, slot, number, end_timestamp_ms, revision, token_id.encode("ascii"))
         _CHECKSUM.pack_into(self._memory, slot + _REVOCATION.size, self._checksum(slot))
         # Last of all: an aligned store of eight bytes, which no reader sees half done.
-        _HEAD.pack_into(self._memory, self.number * _RING_BYTES, number + 1)
+        self._heads[self.number] = number + 1
 
     def heads(self) -> list[int]:
         """Say how many revocations each worker has posted so far."""
-        return [self._head(worker) for worker in range(len(self._memory) // _RING_BYTES)]
+        found: list[int] = self._heads.tolist()
+        return found
 
     def read(self, worker: int, begin: int, end: int) -> Sequence[Revocation]:
         """Read the revocations of a worker from number `begin` to before number `end`, as far as they can be seen.
@@ -121,13 +125,9 @@ class Board:
             found.append(Revocation(token_id.decode("ascii"), end_ms, revision))
         return found
 
-    def _head(self, worker: int) -> int:
-        (head,) = _HEAD.unpack_from(self._memory, worker * _RING_BYTES)
-        return int(head)
-
     @staticmethod
     def _slot(worker: int, number: int) -> int:
-        return worker * _RING_BYTES + _FIRST_SLOT + number % SLOTS * _SLOT_BYTES
+        return worker * _RING_BYTES + number % SLOTS * _SLOT_BYTES
 
     def _checksum(self, slot: int) -> int:
         return zlib.crc32(self._memory[slot : slot + _REVOCATION.size])

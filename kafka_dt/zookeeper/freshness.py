@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from operator import sub
 from typing import Final
 
 PROOFS: Final = 3
@@ -69,4 +70,5 @@ class Freshness:
 
     def _staleness_s(self) -> float:
         # A wall clock that was set back tells nothing; the others never go back.
-        return max(now - proved for now, proved in zip(self.now(), self._proved, strict=True))
+        staleness_s: float = max(map(sub, self.now(), self._proved))
+        return staleness_s

@@ -57,7 +57,7 @@ def test_a_slot_that_is_not_wholly_there_is_not_read(byte: int) -> None:
     board = Board(memory, 0)
     board.post(some_id(1))
     board.post(some_id(2))
-    second_slot = 64 + 56
+    second_slot = 8 + 56
     memory[second_slot + byte] ^= 1
     assert board.read(0, 0, 2) == [Revocation(some_id(1), GONE, FINAL)]
 
