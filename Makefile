@@ -41,7 +41,7 @@ test-beside: $(READY)
 		status=$$?; cat build/test-spark.log; exit $$status
 
 soak: $(READY) ## Run the long tests: faults, fuzzing, and the gateway in front of Kafka 4.x and of 3.9
-	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz tests/chaos
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway

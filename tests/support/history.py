@@ -2,7 +2,7 @@
 
     history = History()
     history.add(Operation(Kind.CREATE, "node 1", token_id, began_ms, ended_ms, Outcome.DONE))
-    for violation in violations(history.operations, revocation_bound_ms=6_000):
+    for violation in violations(history.operations, lambda operation: Bounds(listing_ms=0, login_ms=1_000)):
         print(violation)
 
 All times are milliseconds of one clock, the recording process's monotonic one. An operation takes effect at one instant
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -56,6 +56,16 @@ class Operation:
     outcome: Outcome
     seen: frozenset[str] = frozenset()
     """The ids that a DESCRIBE has shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How old may be what a node answers from, in milliseconds."""
+
+    listing_ms: float
+    """0 where a listing has what any node acknowledged before."""
+    login_ms: float
+    """For how long after its end a token may still log in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +109,25 @@ class History:
         """Record an operation that has ended."""
         self.operations.append(operation)
 
+    def since(self, instant_ms: float) -> Iterator[Operation]:
+        """Give the operations that began at an instant or later, the last one first."""
+        for each in reversed(self.operations):
+            if each.ended_ms < instant_ms:
+                return
+            if each.began_ms >= instant_ms:
+                yield each
+
     def __str__(self) -> str:
         counted = Counter(f"{each.kind.name.lower()} {each.outcome.name.lower()}" for each in self.operations)
         return ", ".join(f"{count} {name}" for name, count in sorted(counted.items()))
 
 
-def violations(operations: Iterable[Operation], *, revocation_bound_ms: float) -> Iterator[Violation]:
+def violations(operations: Iterable[Operation], bounds_of: Callable[[Operation], Bounds]) -> Iterator[Violation]:
     """Give every answer that contradicts another one.
 
     Args:
         operations: of all clients, in any order.
-        revocation_bound_ms: until when after its end a token may log in, at a node that is cut off.
+        bounds_of: says what holds for an operation; at a node that is cut off, other bounds do.
     """
     operations = list(operations)
     lives = _lives(operations)
@@ -117,9 +135,9 @@ def violations(operations: Iterable[Operation], *, revocation_bound_ms: float) -
         life = lives.get(each.token_id, _Life())
         match each.kind:
             case Kind.DESCRIBE if each.outcome is Outcome.DONE:
-                yield from _judge_listing(each, lives)
+                yield from _judge_listing(each, lives, bounds_of(each).listing_ms)
             case Kind.LOGIN:
-                yield from _judge_login(each, life, revocation_bound_ms)
+                yield from _judge_login(each, life, bounds_of(each).login_ms)
             case Kind.EXPIRE if each.outcome is Outcome.REFUSED and life.surely_alive(each):
                 yield Violation("a live token is not found", each.token_id, each, each.began_ms - life.created_ms)
 
@@ -139,18 +157,21 @@ def _lives(operations: Iterable[Operation]) -> dict[str, _Life]:
     return dict(lives)
 
 
-def _judge_listing(listing: Operation, lives: dict[str, _Life]) -> Iterator[Violation]:
+def _judge_listing(listing: Operation, lives: dict[str, _Life], bound_ms: float) -> Iterator[Violation]:
     for token_id, life in lives.items():
         if token_id in listing.seen:
-            if listing.began_ms > life.ended_ms:
-                yield Violation("a deleted token is listed", token_id, listing, listing.began_ms - life.ended_ms)
+            late_ms = listing.began_ms - life.ended_ms
+            if late_ms > bound_ms:
+                yield Violation("a deleted token is listed", token_id, listing, late_ms)
         elif life.surely_alive(listing):
-            yield Violation("a live token is not listed", token_id, listing, listing.began_ms - life.created_ms)
+            late_ms = listing.began_ms - life.created_ms
+            if late_ms >= bound_ms:
+                yield Violation("a live token is not listed", token_id, listing, late_ms)
 
 
-def _judge_login(login: Operation, life: _Life, revocation_bound_ms: float) -> Iterator[Violation]:
+def _judge_login(login: Operation, life: _Life, bound_ms: float) -> Iterator[Violation]:
     late_ms = login.began_ms - life.ended_ms
-    if login.outcome is Outcome.DONE and late_ms > revocation_bound_ms:
+    if login.outcome is Outcome.DONE and late_ms > bound_ms:
         yield Violation("a deleted token logs in", login.token_id, login, late_ms)
     elif login.outcome is Outcome.REFUSED and life.surely_alive(login):
         yield Violation("a live token is refused", login.token_id, login, login.began_ms - life.created_ms)

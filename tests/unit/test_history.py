@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.history import Kind, Operation, Outcome, violations
+from tests.support.history import Bounds, Kind, Operation, Outcome, violations
 
-BOUND_MS = 1_000
+BOUNDS = Bounds(listing_ms=0, login_ms=1_000)
+CUT_OFF = Bounds(listing_ms=500, login_ms=1_000)
 
 
 def operation(
@@ -29,8 +30,8 @@ CREATED = operation(Kind.CREATE, 0, 10)
 DELETED = operation(Kind.EXPIRE, 100, 110)
 
 
-def found(*operations: Operation) -> list[str]:
-    return [each.what for each in violations([CREATED, *operations], revocation_bound_ms=BOUND_MS)]
+def found(*operations: Operation, bounds: Bounds = BOUNDS) -> list[str]:
+    return [each.what for each in violations([CREATED, *operations], lambda _: bounds)]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,15 @@ def test_an_answer_that_an_order_explains_is_none(operations: list[Operation]) -
     assert found(*operations) == []
 
 
+def test_a_node_that_is_cut_off_may_list_what_was_there_a_while_ago_and_no_longer() -> None:
+    early, late = (operation(Kind.DESCRIBE, began_ms, began_ms + 5) for began_ms in (509, 510))
+    assert found(early, bounds=CUT_OFF) == []
+    assert found(late, bounds=CUT_OFF) == ["a live token is not listed"]
+    early, late = (operation(Kind.DESCRIBE, began_ms, began_ms + 5, seen=("a",)) for began_ms in (610, 611))
+    assert found(DELETED, early, bounds=CUT_OFF) == []
+    assert found(DELETED, late, bounds=CUT_OFF) == ["a deleted token is listed"]
+
+
 @given(st.data())
 def test_a_history_that_was_made_in_some_order_has_no_violation(data: st.DataObject) -> None:
     live: set[str] = set()
@@ -89,4 +99,4 @@ def test_a_history_that_was_made_in_some_order_has_no_violation(data: st.DataObj
         operations.append(
             operation(kind, instant - before, instant + after, outcome, token_id=name, seen=tuple(sorted(live)))
         )
-    assert list(violations(operations, revocation_bound_ms=0)) == []
+    assert list(violations(operations, lambda _: Bounds(0, 0))) == []

@@ -1,0 +1,156 @@
+"""Two nodes on an ensemble of three ZooKeepers whose members and links fail: no answer contradicts another.
+
+`make test` breaks things for less than a minute, `make soak` for ten. A failed run prints its seed; set
+KAFKA_DT_TEST_SEED to it to have the same faults again, if not at the same instants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.ensemble import Ensemble
+from tests.support.fault_run import clients, clock_jumps, faults_of, now_ms, set_clock
+from tests.support.history import Bounds, History, Kind, Operation, Outcome, violations
+from tests.support.nodes import Node, node_properties
+
+_LOG = logging.getLogger(__name__)
+"""The faults and the counts, shown with `--log-cli-level=INFO`."""
+
+SOAK = bool(os.environ.get("KAFKA_DT_TEST_SOAK"))
+SECONDS = 600 if SOAK else 40
+NAMES = ("one", "two")
+SHORTEST_FAULT_S, LONGEST_FAULT_S = 1.0, 25.0 if SOAK else 9.0
+RECOVERY_S = 60.0
+SESSION_TIMEOUT_MS = 3_000
+MAX_STALENESS_MS = 4_000
+NOTICE_MS = 1_000
+"""The other workers of a node that is not cut off know of a revocation within this time."""
+CUT_OFF = Bounds(listing_ms=MAX_STALENESS_MS + NOTICE_MS, login_ms=MAX_STALENESS_MS + NOTICE_MS)
+CALM = Bounds(listing_ms=0, login_ms=NOTICE_MS)
+SETTLING_S, CALM_S = 2.0, 1.5
+"""After a fault every worker settles, and then nothing may be late at all."""
+CLOCK_JUMPS_S = (2_400, -60)
+TOKEN_LIFETIME_MS = 1_800_000
+FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+
+
+@pytest.fixture
+def ensemble(tmp_path: Path) -> Iterator[Ensemble]:
+    with Ensemble(tmp_path / "ensemble") as made:
+        yield made
+
+
+@contextlib.contextmanager
+def two_nodes(folder: Path, connect: str, clock_files: Mapping[str, Path] | None = None) -> Iterator[list[Node]]:
+    """Nodes; where files are given, each has the clock that its file says."""
+    properties = node_properties(
+        connect,
+        kafka_dt_workers=2 if SOAK else 1,
+        zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS,
+        kafka_dt_zookeeper_max_staleness_ms=MAX_STALENESS_MS,
+        delegation_token_max_lifetime_ms=TOKEN_LIFETIME_MS,
+        connection_failed_authentication_delay_ms=0,  # else logins by deleted tokens would soon be rare
+    )
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for name in NAMES:
+            environment = faked_clock(clock_files[name]) if clock_files else None
+            nodes.append(stack.enter_context(Node(folder / name, properties, name, environment)))
+        yield nodes
+        for node in nodes:
+            node.check_log()
+
+
+def faked_clock(file: Path) -> dict[str, str]:
+    """The environment of a program whose wall clock is off by what a file says."""
+    return {
+        "LD_PRELOAD": str(FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+@pytest.mark.timeout(SECONDS + 300)
+async def test_no_answer_contradicts_another_while_zookeepers_and_nodes_fail(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with two_nodes(tmp_path, ensemble.connect) as nodes:
+        await run_with_faults(ensemble, nodes, clock_files=None)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not FAKETIME.exists(), reason=f"{FAKETIME} is not there: install Debian's libfaketime")
+@pytest.mark.timeout(SECONDS + 300)
+async def test_no_answer_contradicts_another_while_clocks_jump_as_well(ensemble: Ensemble, tmp_path: Path) -> None:
+    clock_files = {name: tmp_path / f"{name}.clock" for name in NAMES}
+    for file in clock_files.values():
+        set_clock(file, 0)
+    with two_nodes(tmp_path, ensemble.connect, clock_files) as nodes:
+        await run_with_faults(ensemble, nodes, clock_files)
+
+
+async def run_with_faults(ensemble: Ensemble, nodes: list[Node], clock_files: Mapping[str, Path] | None) -> None:
+    """Break one or two things at a time, let everything recover, and again; then judge all answers."""
+    seed = int(os.environ.get("KAFKA_DT_TEST_SEED", random.randrange(10**6)))  # noqa: S311
+    chance = random.Random(seed)  # noqa: S311
+    history = History()
+    calm: list[tuple[float, float]] = []
+    faults = faults_of(ensemble, nodes, chance)
+    async with clients(nodes, history, chance) as shared:
+        if clock_files is not None:
+            faults.append(clock_jumps(clock_files, shared, CLOCK_JUMPS_S, chance))
+        await recovered(history, nodes)
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            async with contextlib.AsyncExitStack() as broken:
+                for fault in chance.sample(faults, chance.choice((1, 1, 2))):
+                    _LOG.info("Seed %d: %s", seed, await broken.enter_async_context(fault()))
+                await asyncio.sleep(chance.uniform(SHORTEST_FAULT_S, LONGEST_FAULT_S))
+            await asyncio.to_thread(ensemble.heal)
+            await recovered(history, nodes)
+            await asyncio.sleep(SETTLING_S)
+            began_ms = now_ms()
+            await asyncio.sleep(CALM_S)
+            calm.append((began_ms, now_ms()))
+    check(history, calm, seed)
+    first, second = [await listed(node) for node in nodes]
+    assert first == second, f"seed {seed}: nodes differ"
+
+
+async def recovered(history: History, nodes: list[Node]) -> None:
+    """Wait until every node has acknowledged a change and let a token in since now."""
+    since_ms = now_ms()
+    wanted = {(node.process.name, kind) for node in nodes for kind in (Kind.CREATE, Kind.LOGIN, Kind.DESCRIBE)}
+    async with asyncio.timeout(RECOVERY_S):
+        while wanted:
+            await asyncio.sleep(0.1)
+            wanted -= {(each.node, each.kind) for each in history.since(since_ms) if each.outcome is Outcome.DONE}
+
+
+async def listed(node: Node) -> set[str]:
+    async with node.client() as client:
+        return {token.token_id for token in await client.describe()}
+
+
+def check(history: History, calm: Sequence[tuple[float, float]], seed: int) -> None:
+    """See that the history has no violation, and that it is one of much that was acknowledged."""
+
+    def bounds_of(operation: Operation) -> Bounds:
+        within = any(began <= operation.began_ms and operation.ended_ms <= ended for began, ended in calm)
+        return CALM if within else CUT_OFF
+
+    _LOG.info("Seed %d: %s", seed, history)
+    found = list(violations(history.operations, bounds_of))
+    assert not found, f"seed {seed}: {len(found)} violations, such as\n" + "\n".join(map(str, found[:20]))
+    for kind in Kind:
+        assert any(each.kind is kind and each.outcome is Outcome.DONE for each in history.operations), kind
