@@ -10,7 +10,7 @@ from typing import Final, get_type_hints
 from kafka_dt.audit import VERSION, AuditEvent, EventType, RefusalReason
 from kafka_dt.audit.budgets import Budget
 from kafka_dt.audit.delivery import LINGER_SECONDS
-from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LINE, LONGEST_LIST, LONGEST_TEXT
+from kafka_dt.audit.encoding import LIST_BYTES, LONGEST_CLAIM, LONGEST_LINE, LONGEST_LIST, LONGEST_TEXT
 from kafka_dt.audit.event import notes
 from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.log import CLOSE_SECONDS
@@ -133,8 +133,8 @@ _TAIL: Final = """
 Milliseconds are since 1970 in UTC. Lines are ASCII; other characters are escaped as JSON does it. Names come from
 clients and may be long. A successful change writes the ACL, the user, the keys or the new token whole, up to
 {longest_line} KiB a line. In all other events texts are cut to {longest_text} characters, with `…` as the last one, and
-lists to {longest_list} entries of {longest_claim} characters. What a client calls itself (`client_id`,
-`client_software`, `client_software_version`, `mechanism`) is always cut to {longest_claim} characters.
+lists to {longest_list} entries of {longest_claim} characters and to {list_bytes} bytes. What a client calls itself
+(`client_id`, `client_software`, `client_software_version`, `mechanism`) is always cut to {longest_claim} characters.
 
 A request can name thousands of ACLs or users. Each one that was changed is an event. Those that were refused for the
 same reason are one event together: `count` is their number, `entries` shows the first {shown} of them, and `acl` or
@@ -242,6 +242,7 @@ def page() -> str:
                 longest_line=LONGEST_LINE // 1024,
                 longest_text=LONGEST_TEXT,
                 longest_claim=LONGEST_CLAIM,
+                list_bytes=LIST_BYTES,
                 longest_list=LONGEST_LIST,
                 shown=SHOWN,
                 refused=Budget.REFUSED.value,

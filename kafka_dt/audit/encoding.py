@@ -15,6 +15,7 @@ Source: RFC 8259.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -27,6 +28,8 @@ LONGEST_CLAIM: Final = 200
 """The same for what a client calls itself, and for the entries of a list."""
 LONGEST_LIST: Final = 50
 """To how many entries a list is cut."""
+LIST_BYTES: Final = 4096
+"""What the entries of a list that is cut take in JSON, at most: a request of a hundred bytes may repeat it."""
 LONGEST_LINE: Final = 768 * 1024
 """How many characters the event of a successful change may take before it is cut as the others are."""
 CUT: Final = "…"
@@ -67,8 +70,18 @@ def _cut(name: str, value: Any) -> Any:
     if isinstance(value, str):
         return shortened(value, LONGEST_CLAIM if name in _CLAIMS else LONGEST_TEXT)
     if isinstance(value, tuple):
-        return tuple(shortened(each, LONGEST_CLAIM) for each in value[:LONGEST_LIST])
+        return tuple(_first_entries(value))
     return value
+
+
+def _first_entries(entries: tuple[str, ...]) -> Iterator[str]:
+    left = LIST_BYTES
+    for each in entries[:LONGEST_LIST]:
+        entry = shortened(each, LONGEST_CLAIM)
+        left -= len(_JSON.encode(entry))
+        if left < 0:
+            return
+        yield entry
 
 
 def _characters(found: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
-from kafka_dt.audit.encoding import CUT, LONGEST_CLAIM, LONGEST_LIST, LONGEST_TEXT, encode
+from kafka_dt.audit.encoding import CUT, LIST_BYTES, LONGEST_CLAIM, LONGEST_LIST, LONGEST_TEXT, encode
 
 MOST_BYTES = 768 * 1024
 """What a line takes at most, well below what a topic takes in a record."""
@@ -105,7 +105,14 @@ def test_an_event_that_changes_nothing_has_its_texts_and_lists_cut(type_: EventT
         assert len(found[name]) == (LONGEST_CLAIM if name in CLAIMS else LONGEST_TEXT)
         assert found[name].endswith(CUT)
     for name in LISTS:
-        assert [len(each) for each in found[name]] == [LONGEST_CLAIM] * LONGEST_LIST
+        assert {len(each) for each in found[name]} == {LONGEST_CLAIM}
+        assert len(json.dumps(found[name])) <= LIST_BYTES
+
+
+@pytest.mark.parametrize(("entry", "shown"), [("r", LONGEST_LIST), ("r" * 500, 19), ("\N{GRINNING FACE}" * 500, 1)])
+def test_a_renewal_repeats_no_more_of_the_renewers_than_fits(entry: str, shown: int) -> None:
+    found = json.loads(encode(event(type=EventType.TOKEN_RENEWED, outcome=Outcome.OK, renewers=(entry,) * 200)))
+    assert len(found["renewers"]) == shown
 
 
 @pytest.mark.parametrize("type_", WHOLE)

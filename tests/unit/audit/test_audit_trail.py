@@ -70,7 +70,7 @@ async def test_a_trail_writes_what_its_recorder_is_told(tmp_path: Path) -> None:
 
 def test_a_topic_without_the_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiokafka", None)
-    with pytest.raises(ConfigError, match=r"kafka-dt\[audit-kafka\]"):
+    with pytest.raises(ConfigError, match="the extra audit-kafka"):
         AuditTrail.check(settings(TOPIC))
 
 
