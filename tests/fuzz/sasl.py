@@ -16,10 +16,13 @@ from protocol.sasl import (
     DigestServer,
     GssapiServer,
     OAuthBearerServer,
+    Outcome,
     PlainServer,
     SaslError,
     ScramClient,
+    ScramCredential,
     ScramMechanism,
+    ScramParameters,
     ScramServer,
     VerdictRequest,
     derive_credential,
@@ -32,14 +35,31 @@ PASSWORD: Final = "pencil"
 CREDENTIAL: Final = derive_credential(ScramMechanism.SHA_256, PASSWORD, b"salt of the fuzzer", 4096)
 VECTORS: Final = Path(__file__).parents[1] / "vectors" / "scram"
 
+
+class _LateScram:
+    """A SCRAM server that is told the salt and the iterations first, and the credential when the proof is there."""
+
+    def __init__(self) -> None:
+        self._server = ScramServer(ScramMechanism.SHA_256, "nonce")
+        self._challenged = False
+        self.step = self._server.step
+
+    def resume(self, credential: ScramCredential) -> Outcome:
+        challenged, self._challenged = self._challenged, True
+        return self._server.resume(
+            credential if challenged else ScramParameters(credential.salt, credential.iterations)
+        )
+
+
 _SERVERS: Final[tuple[Callable[[], Any], ...]] = (
     lambda: ScramServer(ScramMechanism.SHA_256, "nonce"),
     PlainServer,
     OAuthBearerServer,
     lambda: DigestServer("nonce"),
     lambda: GssapiServer(Pretended([b"", b"answer"])),
+    _LateScram,
 )
-_CREDENTIALS: Final[tuple[Any, ...]] = (CREDENTIAL, PASSWORD, None, (PASSWORD,), None)
+_CREDENTIALS: Final[tuple[Any, ...]] = (CREDENTIAL, PASSWORD, None, (PASSWORD,), None, CREDENTIAL)
 """What the driver finds for each of them."""
 
 
@@ -47,8 +67,9 @@ def seeds() -> Iterable[bytes]:
     """Give the messages of whole logins."""
     for recorded in sorted(VECTORS.glob("*.json")):
         for exchange in json.loads(recorded.read_text(encoding="utf-8"))["exchanges"]:
-            yield b"\x00" + join(exchange[name].encode() for name in ("client_first", "client_final"))
-            yield b"\x05" + join(exchange[name].encode() for name in ("server_first", "server_final"))
+            for number in (b"\x00", b"\x05"):
+                yield number + join(exchange[name].encode() for name in ("client_first", "client_final"))
+            yield b"\x06" + join(exchange[name].encode() for name in ("server_first", "server_final"))
     yield b"\x01" + join([plain_message("user", PASSWORD)])
     yield b"\x02" + join([b"n,a=user,\x01auth=Bearer header.payload.signature\x01key=value\x01\x01", b"\x01"])
     yield b"\x03" + join([b"", b'username="user",nonce="nonce",nc=00000001,cnonce="c",response=0123,qop=auth'])
