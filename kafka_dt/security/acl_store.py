@@ -111,5 +111,6 @@ class AclStore(Protocol):
 
         Raises:
             AclConflict: something else is stored by now.
+            InvalidAcl: the store cannot hold so many entries about one pattern; nothing was written.
             AclStoreUnavailable: whether it was done is unknown.
         """

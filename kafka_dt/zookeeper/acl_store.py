@@ -18,7 +18,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_dt.security.acl_store import AclConflict, AclStoreUnavailable, StoredAcls
+from kafka_dt.security.acl_store import AclConflict, AclStoreUnavailable, InvalidAcl, StoredAcls
 from kafka_dt.security.acls import (
     ANY_HOST,
     EVERYBODY,
@@ -32,7 +32,15 @@ from kafka_dt.security.acls import (
 )
 from kafka_dt.zookeeper.acl_znodes import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode, can_be_resource
 from kafka_dt.zookeeper.changes import ChangeFollower
-from kafka_dt.zookeeper.errors import InvalidZnode, MultiFailed, NodeExists, NoNode, VersionMismatch, ZooKeeperError
+from kafka_dt.zookeeper.errors import (
+    InvalidZnode,
+    MultiFailed,
+    NodeExists,
+    NoNode,
+    RequestTooLarge,
+    VersionMismatch,
+    ZooKeeperError,
+)
 from kafka_dt.zookeeper.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
 
@@ -114,6 +122,8 @@ class ZooKeeperAclStore:
             if isinstance(error.cause, NodeExists | NoNode | VersionMismatch):
                 raise AclConflict(pattern) from error
             raise AclStoreUnavailable(str(error)) from error
+        except RequestTooLarge as error:
+            raise InvalidAcl(f"These are too many ACLs for one resource: {error}.") from error
         except ZooKeeperError as error:
             raise AclStoreUnavailable(str(error)) from error
 

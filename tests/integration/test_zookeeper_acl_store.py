@@ -14,7 +14,7 @@ import pytest
 from kafka_dt.security.acl_cache import AclCache
 from kafka_dt.security.acl_filters import AclBindingFilter
 from kafka_dt.security.acl_manager import AclManager
-from kafka_dt.security.acl_store import AclConflict, AclStoreUnavailable
+from kafka_dt.security.acl_store import AclConflict, AclStoreUnavailable, InvalidAcl
 from kafka_dt.security.acls import (
     RESOURCE_TYPES,
     AclBinding,
@@ -153,6 +153,15 @@ async def test_a_guarded_write_is_refused_when_somebody_else_was_first(zookeeper
         with pytest.raises(AclConflict):
             await node.store.write(made.pattern, (made.entry,), stored.version)
         assert (await node.store.read(made.pattern)).version is None
+
+
+async def test_more_acls_of_a_resource_than_zookeeper_takes_are_refused_for_good(zookeeper_connect: str) -> None:
+    many = [rule(PatternType.LITERAL, f"{number}" + "u" * 30_000) for number in range(50)]
+    async with node_of(zookeeper_connect) as node:
+        (reason,) = {str(error) for error in await node.manager.create(many)}
+        assert "too many" in reason
+        assert {type(error) for error in await node.manager.create(many)} == {InvalidAcl}
+        assert await node.manager.create(many[:1]) == [None]
 
 
 @PATTERNS
