@@ -143,10 +143,15 @@ class ChangeFollower:
     async def _until_due(self) -> None:
         """Wait until there is something new, or the next proof is due."""
         while not (self._woken.is_set() or self._due()):
-            left_s = CLOCK_CHECK_S if self._freshness is None else min(CLOCK_CHECK_S, self._freshness.due_in_s())
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s if self._client.connected else None):
+                async with asyncio.timeout(self._due_in_s()):
                     await self._woken.wait()
+
+    def _due_in_s(self) -> float | None:
+        """Return when to look at the clocks again; None if nothing is to be proved."""
+        if self._freshness is None or not self._client.connected:
+            return None
+        return min(CLOCK_CHECK_S, self._freshness.due_in_s())
 
     def _due(self) -> Freshness | None:
         """Return what is to be proved now; None if nothing is."""
