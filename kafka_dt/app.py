@@ -12,7 +12,6 @@ import os
 import resource
 import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -20,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import uvloop
 
@@ -165,14 +164,12 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     for number in range(workers):
         _witness_memory(settings, number)
     with (
-        tempfile.TemporaryFile() as board,
-        tempfile.TemporaryFile() as creations,
+        _memory("revocations", board_bytes(workers)) as board,
+        _memory("creations", counts_bytes(workers)) as creations,
         Derivations.memory() as derivations,
         NodeTurn.file() as turn,
         ConnectionCounts.file(workers) as counts,
     ):
-        board.truncate(board_bytes(workers))
-        creations.truncate(counts_bytes(workers))
         supervisor = Supervisor(
             command=WORKER_COMMAND,
             brief={
@@ -543,6 +540,13 @@ def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
 
 def _file_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _memory(name: str, size: int) -> BinaryIO:
+    """Make memory that the workers share, as a file that is on no disk: a full one would kill who writes to it."""
+    made = os.fdopen(os.memfd_create(f"kafka-dt {name}"), "r+b")
+    made.truncate(size)
+    return made
 
 
 def _workers(settings: Settings) -> int:

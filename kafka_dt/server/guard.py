@@ -14,11 +14,13 @@ Source: pidfd_open(2), pidfd_send_signal(2).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import sys
 import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _PARENT_FIELD = 1
@@ -36,36 +38,46 @@ def main(grace_s: float) -> None:
     supervisor = os.getppid()
     workers: set[int] = set()
     for line in sys.stdin:
-        workers = {each for each in workers if not _ended([each], 0)}
-        worker = _child_of(supervisor, int(line))
-        if worker is not None:
-            workers.add(worker)
+        _forget(workers, _ended(workers, 0))
+        with contextlib.suppress(OSError):  # it has ended already, or no more can be opened; the others are guarded
+            workers.add(_child_of(supervisor, int(line)))
     deadline_s = time.monotonic() + grace_s
     while workers and (left_s := deadline_s - time.monotonic()) > 0:
-        workers -= _ended(workers, left_s)
+        _forget(workers, _ended(workers, left_s))
     for worker in workers:
-        try:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
             signal.pidfd_send_signal(worker, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # it has just ended
 
 
-def _child_of(supervisor: int, pid: int) -> int | None:
-    """Open a worker; None if it has ended already, and its process id may name a stranger."""
+def _child_of(supervisor: int, pid: int) -> int:
+    """Open a worker.
+
+    Raises:
+        OSError: it has ended already, and its process id may name a stranger.
+    """
+    worker = os.pidfd_open(pid)
     try:
-        worker = os.pidfd_open(pid)
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return worker if int(stat.rpartition(")")[2].split()[_PARENT_FIELD]) == supervisor else None
+        if int(stat.rpartition(")")[2].split()[_PARENT_FIELD]) != supervisor:
+            raise ProcessLookupError(pid)
+    except OSError:
+        os.close(worker)
+        raise
+    return worker
 
 
-def _ended(workers: set[int] | list[int], timeout_s: float) -> set[int]:
+def _ended(workers: Collection[int], timeout_s: float) -> list[int]:
     """Wait until one of the workers has ended, or for the timeout; returns those that have."""
     poll = select.poll()
     for worker in workers:
         poll.register(worker, select.POLLIN)
-    return {worker for worker, _ in poll.poll(timeout_s * 1000)}
+    return [worker for worker, _ in poll.poll(timeout_s * 1000)]
+
+
+def _forget(workers: set[int], ended: Iterable[int]) -> None:
+    for worker in ended:
+        workers.discard(worker)
+        os.close(worker)
 
 
 if __name__ == "__main__":
