@@ -79,7 +79,7 @@ class Guard(Protocol):
         """Return when the connection may be used; until then, requests are made by `client.ungated`.
 
         Raises:
-            ZooKeeperError: it cannot be found out; it is asked again, after ConnectionLost about the next connection.
+            ZooKeeperError: it cannot be found out; it is asked again.
         """
 
 
@@ -106,9 +106,7 @@ class ZooKeeperClient:
         self._session = Session(settings, self._inbox, self._state_changed)
         self._listeners: list[Callable[[ConnectionState], None]] = []
         self._sizes = RequestSizes(MAX_REQUEST_BYTES)
-        self._requests = Requests(
-            self._loop, self._inbox, lambda: self._session.connected, settings.max_in_flight, self._sizes
-        )
+        self._requests = Requests(self._loop, self._inbox, lambda: self.connected, settings.max_in_flight, self._sizes)
         self._connected = asyncio.Event()
 
     @property
@@ -268,7 +266,7 @@ class ZooKeeperClient:
         return self._send(begin, convert, "multi", arrived, size)
 
     def ungated(self, request: Callable[[], asyncio.Future[_T]]) -> asyncio.Future[_T]:
-        """Make a request on a connection that is not admitted yet; for the guard."""
+        """Make a request on a connection that is not admitted yet; for the guard. It waits for no other request."""
         self._is_ungated = True
         try:
             return request()
@@ -278,6 +276,7 @@ class ZooKeeperClient:
     def readmit(self) -> None:
         """Have the connection count as none until the guard admits it again."""
         if self.connected:
+            self._requests.fail_all()  # before they could be taken for the reason of a loss
             self._enter(ConnectionState.SUSPENDED)
             self._state_changed(ConnectionState.CONNECTED)
 
@@ -330,7 +329,7 @@ class ZooKeeperClient:
     ) -> asyncio.Future[Any]:
         if not (self.connected or (self._is_ungated and self._session.connected)):
             return self._refused(ConnectionLost("there is no connection to ZooKeeper", sent=False))
-        return self._requests.send(begin, convert, subject, arrived, size)
+        return self._requests.send(begin, convert, subject, arrived, size, at_once=self._is_ungated)
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
         """Return the outcome of a request that is not even sent; `arrived` has nothing to hear."""
@@ -350,7 +349,7 @@ class ZooKeeperClient:
             try:
                 await guard.admit(self)
             except ConnectionLost:
-                return  # the next connection is another one
+                await asyncio.sleep(RETRY_DELAY_S)  # if the connection itself is lost, this task is cancelled
             except ZooKeeperError as error:
                 guard.trouble = str(error)
                 log.warning("this connection to ZooKeeper cannot be used, trying again: %s", error)

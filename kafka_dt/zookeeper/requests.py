@@ -77,8 +77,8 @@ class Requests:
     Args:
         loop: where the outcomes are told.
         inbox: brings answers to the loop.
-        connected: whether a request would be sent at once; kazoo keeps others for the next connection, when
-            nobody waits for them any more.
+        connected: whether a request that waits may be sent: the connection is there, and admitted. kazoo would keep it
+            for the next connection otherwise, and nobody waits for it then.
         max_in_flight: how many may be under way; more wait for their turn.
         sizes: says which requests go alone.
     """
@@ -110,6 +110,8 @@ class Requests:
         subject: str,
         arrived: Arrived | None,
         size: int = 0,
+        *,
+        at_once: bool = False,
     ) -> asyncio.Future[Any]:
         """Send a request as soon as there is a place.
 
@@ -119,9 +121,10 @@ class Requests:
             subject: what it is about, for errors.
             arrived: hears the answer first.
             size: about how many bytes it has; 0 = few.
+            at_once: it needs no place, and does not wait for those that wait: they wait for what it finds out.
         """
         request = Request(begin, convert, subject, arrived, future=self._loop.create_future(), size=size)
-        if not self._waiting and self._has_place_for(request):
+        if at_once or (not self._waiting and self._has_place_for(request)):
             self._begin(request)
         else:
             self._waiting.append(request)
@@ -146,8 +149,12 @@ class Requests:
 
     def fail_all(self) -> None:
         """Fail everything, also what kazoo may have forgotten: it never answers what was queued as a loss happened."""
-        self._end_patience()
         self._fail_under_way()
+        self._fail_waiting()
+
+    def _fail_waiting(self) -> None:
+        """Fail what waits; what is under way may already be on the next connection, which is not admitted yet."""
+        self._end_patience()
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
             fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=False))
@@ -195,7 +202,7 @@ class Requests:
         """Take note that the connection was lost while a request was under way."""
         self._sizes.broke(request.size, alone=request is self._alone)
         if request is self._alone and self._patience is None:
-            self._patience = self._loop.call_later(PATIENCE_S, self.fail_all)
+            self._patience = self._loop.call_later(PATIENCE_S, self._fail_waiting)
 
     def _end_patience(self) -> None:
         if self._patience is not None:

@@ -18,8 +18,9 @@ from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
-from kafka_dt.zookeeper.errors import CannotConnect
+from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost
 from kafka_dt.zookeeper.history import HistoryGuard, accept
+from kafka_dt.zookeeper.operations import Create
 from kafka_dt.zookeeper.own_znodes import HistoryZnode, WitnessZnode
 from kafka_dt.zookeeper.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.witness import WitnessMemory
@@ -27,6 +28,7 @@ from kafka_dt.zookeeper.znodes import TokenChangeZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
 from tests.support.ensemble import Ensemble
 from tests.support.nodes import Node, node_properties
+from tests.support.process import hanging
 from tests.support.raw import ConnectionClosed, LoginRefused
 from tests.support.zookeeper import child_zookeeper
 
@@ -260,3 +262,29 @@ async def test_a_worker_that_remembers_nothing_leaves_no_witness(zookeeper_conne
         assert len(await worker.client.children(WitnessZnode.PARENT)) == 1
         await worker.guard.close(worker.client)
         assert await worker.client.children(WitnessZnode.PARENT) == []
+
+
+async def test_a_server_that_restarts_during_a_large_request_is_used_again(tmp_path: Path) -> None:
+    """What waited behind the request does not hold up the look at the new connection."""
+    with child_zookeeper(tmp_path) as server:
+        async with worker_of(server.address) as worker:
+            with hanging(server.server_pid):
+                large = worker.client.multi([Create("/large", bytes(20_000))])
+                behind = [worker.client.exists(f"/behind-{number}") for number in range(3)]
+                await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.start)
+            await eventually(lambda: worker.client.connected)
+            outcomes = await asyncio.wait_for(asyncio.gather(large, *behind, return_exceptions=True), WITHIN_S)
+            assert isinstance(outcomes[0], ConnectionLost)
+            assert await worker.client.exists("/behind") is None
+
+
+async def test_a_request_over_a_small_jute_maxbuffer_keeps_no_worker_away(tmp_path: Path) -> None:
+    with child_zookeeper(tmp_path, system_properties={"jute.maxbuffer": "60000"}) as server:
+        async with worker_of(server.address) as worker:
+            large = worker.client.multi([Create("/large", bytes(100_000))])
+            behind = [worker.client.exists(f"/behind-{number}") for number in range(3)]
+            with pytest.raises(ConnectionLost):
+                await large
+            assert await asyncio.wait_for(asyncio.gather(*behind), WITHIN_S) == [None] * 3
+            await eventually(lambda: worker.client.connected)
