@@ -7,7 +7,8 @@ Each worker has an equal share of the node's limit, three quarters of it for lon
 that long requests that do not go on arriving cannot keep out a login or a create:
 
 - A request of a client that has logged in becomes long when more than `SHORT_BYTES` of it have arrived. While long
-  requests hold their part of the share, nothing more is read of them. They go on, the oldest first, when others end.
+  requests hold their part of the share, nothing more is read of them. They go on, in the order in which they began to
+  wait, when others end.
 - Short ones are always read, and all of clients that have not logged in. Beyond their part the oldest is closed: what a
   client sends without pause has arrived long before it would be the oldest.
 - A request that is longer than the share needs the node's `Turn`, which one request at a time has. So a node holds at
@@ -18,6 +19,8 @@ that long requests that do not go on arriving cannot keep out a login or a creat
 An answer waits in memory only while its client does not read it, one for each connection. The long ones of them have a
 share of the same size; beyond it the connection whose answer waits longest is closed.
 
+What a call costs does not depend on how many connections hold something: any stranger can hold a byte.
+
 Limits: what TLS and a socket buffer for each connection is not counted (17 KiB in the process, more in the kernel),
 and a request takes more memory while it is decoded and served. A gateway passes on what it forwards as it arrives, and
 holds a piece for each connection while the upstream takes none, which is not counted either.
@@ -27,6 +30,7 @@ Source: Kafka's SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which als
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -86,9 +90,6 @@ class _Held:
 
     size: int
     frames: int
-    since: float
-    """When its unfinished request began to arrive, or last stood still, by the clock."""
-    unfinished: bool
     paused: bool = False
     has_turn: bool = False
 
@@ -111,6 +112,8 @@ class RequestMemory:
         self._short = _Part(share_bytes // 4)
         self._long = _Part(share_bytes - self._short.limit)
         self._unread = _Part(share_bytes)
+        # When each unfinished request began to arrive, or last stood still, by the clock: the earliest is the first.
+        self._arriving: OrderedDict[Holder, float] = OrderedDict()
 
     @property
     def sweep_seconds(self) -> float:
@@ -132,26 +135,27 @@ class RequestMemory:
             self.release(holder)
             held = None
         if held is None:
-            held = _Held(0, frames, self._clock(), unfinished)
+            held = _Held(0, frames)
             self._short.put(holder, held)
-        if unfinished and not held.unfinished:
-            held.since = self._clock()
-        held.unfinished = unfinished
+        if not unfinished:
+            self._arriving.pop(holder, None)
+        elif holder not in self._arriving:
+            self._arriving[holder] = self._clock()
         part = self._long if holder in self._long.held else self._short
-        part.size += size - held.size
-        held.size = size
+        part.resize(held, size)
         self._judge(holder, held, may_wait=logged_in)
 
     def release(self, holder: Holder) -> None:
         """Forget a connection: it holds no request, or is no more."""
         held = self._drop(holder)
         if held is not None:
-            _resume(holder, held)
+            if held.paused:
+                holder.resume_for_memory()
             self._go_on()
 
     def unread(self, holder: Holder, size: int) -> None:
         """Say how many bytes wait for a client that does not read them."""
-        self._unread.put(holder, _Held(size, 0, self._clock(), unfinished=False))
+        self._unread.put(holder, _Held(size, 0))
         self._evict(self._unread, "unread answers")
 
     def read(self, holder: Holder) -> None:
@@ -161,60 +165,64 @@ class RequestMemory:
     def sweep(self) -> None:
         """Close what has taken too long to arrive, and let the others have its memory."""
         latest = self._clock() - self._timeout_s
-        for part in (self._short, self._long):
-            for holder, held in tuple(part.held.items()):
-                if held.unfinished and held.since <= latest:
-                    self._give_up(holder, f"a request has not arrived within {self._timeout_s:g} s")
+        while self._arriving:
+            holder, since = next(iter(self._arriving.items()))
+            if since > latest:
+                break
+            self._give_up(holder, f"a request has not arrived within {self._timeout_s:g} s")
         self._go_on()
 
     def _judge(self, holder: Holder, held: _Held, *, may_wait: bool) -> None:
         """Decide whether a connection goes on, waits, or costs another one its place."""
         if may_wait and holder not in self._long.held and held.size > SHORT_BYTES:
             if self._long.size + held.size <= self._long.limit:
-                self._lengthen(holder, held)
+                self._short.pop(holder)
+                self._long.put(holder, held)
             else:
-                _pause(holder, held)
+                self._short.pause(holder)
         if self._long.size > self._long.limit:
-            for other, its in self._long.held.items():
+            for other, its in tuple(self._long.running.items()):
                 if not its.has_turn:
-                    _pause(other, its)
+                    self._long.pause(other)
         self._give_turn()
         self._evict(self._short, "unfinished request")
 
     def _go_on(self) -> None:
-        """Let requests that wait go on as far as there is memory, the oldest first."""
+        """Let requests that wait go on as far as there is memory."""
         room = self._long.limit - self._long.size
-        for holder, held in self._waiting():
+        while (waiting := self._first_waiting()) is not None:
+            holder, held = waiting
             room -= PIECE_BYTES if holder in self._long.held else held.size
             if room < 0:
                 break
-            self._lengthen(holder, held)
-            _resume(holder, held)
+            self._proceed(holder, held)
         self._give_turn()
 
     def _give_turn(self) -> None:
-        """Let the oldest request that waits go on beyond the share, if no other request of the node does."""
+        """Let the first request that waits go on beyond the share, if no other request of the node does."""
         if self._turn_taken:
             return
-        waiting = self._waiting()
-        if not waiting or not self._turn.take():
+        waiting = self._first_waiting()
+        if waiting is None or not self._turn.take():
             return
-        holder, held = waiting[0]
+        holder, held = waiting
         self._turn_taken = held.has_turn = True
-        self._lengthen(holder, held)
-        _resume(holder, held)
+        self._proceed(holder, held)
 
-    def _waiting(self) -> list[tuple[Holder, _Held]]:
-        """Give the connections that are not read, the oldest first of those that are long already."""
-        parts = (self._long, self._short)
-        return [(holder, held) for part in parts for holder, held in part.held.items() if held.paused]
+    def _first_waiting(self) -> tuple[Holder, _Held] | None:
+        """Give the connection that goes on next: one of those that are long already, if there is one."""
+        waiting = self._long.waiting or self._short.waiting
+        return next(iter(waiting.items())) if waiting else None
 
-    def _lengthen(self, holder: Holder, held: _Held) -> None:
-        """Count a request among the long ones, if it is not yet."""
-        if self._short.pop(holder) is not None:
-            self._long.put(holder, held)
+    def _proceed(self, holder: Holder, held: _Held) -> None:
+        """Read a connection that has waited, and count its request among the long ones."""
+        (self._long if holder in self._long.held else self._short).pop(holder)
+        held.paused = False
+        self._long.put(holder, held)
+        holder.resume_for_memory()
 
     def _drop(self, holder: Holder) -> _Held | None:
+        self._arriving.pop(holder, None)
         held = self._short.pop(holder) or self._long.pop(holder)
         if held is not None and held.has_turn:
             self._turn_taken = held.has_turn = False
@@ -233,34 +241,43 @@ class RequestMemory:
 
 
 class _Part:
-    """Connections in the order in which they came, and how much they hold together."""
+    """Connections in the order in which they came, and how much they hold together.
 
-    __slots__ = ("held", "limit", "size")
+    The first of an `OrderedDict` is found at once; a `dict` looks at the places of all that were first before.
+    """
+
+    __slots__ = ("held", "limit", "running", "size", "waiting")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
-        self.held: dict[Holder, _Held] = {}
+        self.held: OrderedDict[Holder, _Held] = OrderedDict()
+        self.running: dict[Holder, _Held] = {}
+        """Those of them that are read."""
+        self.waiting: OrderedDict[Holder, _Held] = OrderedDict()
+        """Those that are not, in the order in which they began to wait."""
 
     def put(self, holder: Holder, held: _Held) -> None:
         self.pop(holder)
         self.held[holder] = held
         self.size += held.size
+        (self.waiting if held.paused else self.running)[holder] = held
 
     def pop(self, holder: Holder) -> _Held | None:
         held = self.held.pop(holder, None)
         if held is not None:
             self.size -= held.size
+            del (self.waiting if held.paused else self.running)[holder]
         return held
 
+    def resize(self, held: _Held, size: int) -> None:
+        self.size += size - held.size
+        held.size = size
 
-def _pause(holder: Holder, held: _Held) -> None:
-    if not held.paused:
-        held.paused = True
-        holder.pause_for_memory()
-
-
-def _resume(holder: Holder, held: _Held) -> None:
-    if held.paused:
-        held.paused = False
-        holder.resume_for_memory()
+    def pause(self, holder: Holder) -> None:
+        """Read no more of one of them, unless it waits already."""
+        held = self.running.pop(holder, None)
+        if held is not None:
+            held.paused = True
+            self.waiting[holder] = held
+            holder.pause_for_memory()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +19,9 @@ from kafka_dt.server.turns import NodeTurn
 from protocol import ApiKey, frame
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
 from tests.support.fake_transport import Shell, turns, unused
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 KIB, MIB = 1024, 1024 * 1024
 LIMIT = 4 * MIB
@@ -278,6 +284,78 @@ def test_whatever_clients_do_the_limit_holds_and_no_client_waits_for_ever(seed: 
     assert world.held == 0
     assert not world.turn.taken
     assert all(client.reading or client.closed for client in world.clients)
+
+
+# What it costs
+
+
+def steps(action: Callable[[], object]) -> int:
+    """Count the instructions of Python that an action takes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> TraceFunction:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def crowd(strangers: int, waiting: int, reading: int) -> World:
+    """A worker with so many connections that hold something; those that are read are long."""
+    world = elsewhere()
+    for _ in range(strangers):
+        world.client().sends(1)
+    for _ in range(reading):
+        world.client().sends(SHORT_BYTES + 1)
+    if waiting:
+        world.client().sends(LONG_PART)
+    for _ in range(waiting):
+        world.client().sends(SHORT_BYTES + 1)
+    return world
+
+
+def costs(strangers: int, waiting: int, reading: int) -> list[int]:
+    """Count the steps of what clients and the clock can cause again and again."""
+    world = crowd(strangers, waiting, reading)
+    stranger, long = world.client(), world.client()
+    return [
+        steps(lambda: world.memory.hold(stranger, 1, frames=0, unfinished=True, logged_in=False)),
+        steps(lambda: world.memory.hold(stranger, 2, frames=0, unfinished=True, logged_in=False)),
+        steps(lambda: world.memory.release(stranger)),
+        steps(lambda: world.memory.hold(long, SHORT_BYTES + 1, frames=0, unfinished=True)),
+        steps(lambda: world.memory.hold(long, SHORT_BYTES + 2, frames=0, unfinished=True)),
+        steps(lambda: world.memory.release(long)),
+        steps(world.memory.sweep),
+    ]
+
+
+@pytest.mark.parametrize("crowded", [(2_000, 0, 0), (10, 10, 0), (0, 0, 40)])
+def test_what_a_connection_costs_does_not_depend_on_how_many_others_there_are(crowded: tuple[int, int, int]) -> None:
+    few = tuple(min(number, 2) for number in crowded)
+    assert costs(*crowded) == costs(*few)
+
+
+def test_what_the_request_with_the_turn_costs_does_not_depend_on_how_many_wait() -> None:
+    def cost(others: int) -> int:
+        world = World()
+        first = world.client()
+        first.sends(SHORT_BYTES + 1)
+        for _ in range(others):
+            world.client().sends(SHORT_BYTES + 1)
+        first.sends(LIMIT)
+        assert first.reading
+        assert not any(client.reading for client in world.clients[1:])
+        return steps(lambda: world.memory.hold(first, first.held + 1, frames=0, unfinished=True))
+
+    assert cost(40) == cost(1)
 
 
 # The settings
