@@ -139,6 +139,7 @@ class ServerConnection:
         self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
         self._eof = False
         self._out: deque[bytes] = deque()
+        self._unsent = 0
         self._at_length = False
         self._pending: RequestHeader | None = None
         self._awaits_answer = False
@@ -175,6 +176,11 @@ class ServerConnection:
         return self._at_length
 
     @property
+    def unsent(self) -> int:
+        """How much `data_to_send` has still to give, in bytes."""
+        return self._unsent
+
+    @property
     def drained(self) -> bool:
         """Whether `next_event` would give None, because everything that was received has been dealt with."""
         return not (self._awaits_answer or self._eof or self._frames.buffered or self._state is State.CLOSING)
@@ -205,8 +211,11 @@ class ServerConnection:
         self._frames.receive_data(data)
 
     def discard(self) -> None:
-        """Forget what has been received, once the connection is lost."""
+        """Forget what has been received and what is to be sent, once the connection is lost."""
         self._frames.discard()
+        self._out.clear()
+        self._unsent = 0
+        self._at_length = False
 
     def receive_eof(self) -> None:
         """Note that the peer will send no more; what it sent is still served."""
@@ -255,12 +264,14 @@ class ServerConnection:
         if not self._at_length:
             data = b"".join(out)
             out.clear()
+            self._unsent = 0
             return data
         pieces: list[bytes] = []
         size = 0
         while out and size < LONG_WRITE_BYTES:
             pieces.append(out.popleft())
             size += len(pieces[-1])
+        self._unsent -= size
         self._at_length = bool(out)
         return b"".join(pieces)
 
@@ -403,14 +414,14 @@ class ServerConnection:
         if header.api_version >= 3:  # noqa: PLR2004
             self.client_software = (body.client_software_name, body.client_software_version)
         answer = encode_api_versions(header.api_version, header.correlation_id, versions=self._versions)
-        self._out.append(frame(answer))
+        self._put(frame(answer))
         self._state = following
 
     def _refuse_version(self, header: RequestHeader, action: Action) -> Event | None:
         """Answer an ApiVersions of a version that there is none of, in the layout of v0 (KIP-511)."""
         v0 = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         if action is Action.ANSWER_VERSIONS:
-            self._out.append(frame(encode_api_versions(0, header.correlation_id, ErrorCode.unsupported_version)))
+            self._put(frame(encode_api_versions(0, header.correlation_id, ErrorCode.unsupported_version)))
             return None
         return self._refuse(action, v0, None)
 
@@ -418,7 +429,7 @@ class ServerConnection:
         offered = mechanism in self._mechanisms
         error = ErrorCode.none if offered else ErrorCode.unsupported_sasl_mechanism
         answer = encode_handshake(header.api_version, header.correlation_id, error, self._mechanisms)
-        self._out.append(frame(answer))
+        self._put(frame(answer))
         self.asked_mechanism = mechanism
         if not offered:
             self.login_fault = LoginFault.NOT_OFFERED
@@ -460,17 +471,24 @@ class ServerConnection:
         self._awaits_answer = False
 
     def _answer(self, header: RequestHeader, response: Any) -> None:
-        pieces = encode_response_pieces(header.api_key, header.api_version, header.correlation_id, response)
-        self._out += frame_pieces(pieces)
+        pieces = frame_pieces(
+            encode_response_pieces(header.api_key, header.api_version, header.correlation_id, response)
+        )
+        self._out += pieces
+        self._unsent += sum(map(len, pieces))
         self._at_length = self._at_length or len(pieces) > 1
+
+    def _put(self, piece: bytes) -> None:
+        self._out.append(piece)
+        self._unsent += len(piece)
 
     def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:
         if not self._state.bare:
             header = self._owed()
             answer = encode_token_answer(header.api_version, header.correlation_id, message or b"", session_lifetime_ms)
-            self._out.append(frame(answer))
+            self._put(frame(answer))
         elif message is not None:
-            self._out.append(frame(message))
+            self._put(frame(message))
         self._settle()
 
     def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:

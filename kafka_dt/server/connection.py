@@ -151,7 +151,7 @@ class ClientConnection(LoginConnection):
     def pause_writing(self) -> None:
         """Serve no further request while the client does not read its answers."""
         self._writable = False
-        self._reading.client_reads_not()
+        self._reading.client_reads_not(self._machine.unsent)
 
     def resume_writing(self) -> None:
         """Go on serving."""
@@ -501,12 +501,15 @@ class ClientConnection(LoginConnection):
 
     def _give_up(self, reason: str) -> None:
         """Close at once, for what the connection holds is needed for others."""
+        self._machine.discard()
         if not self._closing:
             self._end(ConnectionClosed(reason))
         self.abort()
 
     def _account(self) -> None:
-        """Say what is held here; between requests that is nothing."""
+        """Say what is held here; between requests that is nothing, and while the client reads its answers."""
+        if not self._writable:  # a request may have been served meanwhile
+            self._reading.client_reads_not(self._machine.unsent)
         size = 0 if self._closing else self._held_bytes()
         if size or self._reading.holds:
             self._reading.account(

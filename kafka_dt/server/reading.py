@@ -4,6 +4,8 @@
     reading.begin(transport)
     reading.pause(); reading.resume()            # for the connection: it is held up, or goes on
     reading.account(size, ...)                   # after each piece that came and was looked at
+    reading.client_reads_not(unsent)             # while the client does not take what is written
+    reading.client_reads()
     reading.end()                                # the connection is no more
 
 A socket is read while neither the connection has to wait nor the memory of the worker is used up (`request_memory.py`).
@@ -15,10 +17,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from kafka_dt.server.request_memory import RequestMemory
+from kafka_dt.server.request_memory import PIECE_BYTES, RequestMemory
 
-LONG_ANSWER_BYTES: Final = 1024 * 1024
-"""Less than this that waits for a client is what any socket may have in its buffer, and is not counted."""
+LONG_ANSWER_BYTES: Final = 64 * 1024 + PIECE_BYTES
+"""No more than this that waits for a client is not counted: what a socket takes before it says that it is full, and one
+piece. That much waits at a gateway for each client that thinks before it reads on, such as a consumer."""
 
 
 class Reading:
@@ -79,18 +82,24 @@ class Reading:
             self.holds = False
             self._memory.release(self)
 
-    def client_reads_not(self) -> None:
-        """Count what waits for the client, if that is much."""
-        size = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        if size > LONG_ANSWER_BYTES:
-            self._memory.unread(self, size)
+    def client_reads_not(self, unsent: int) -> None:
+        """Count what waits for the client, if that is much.
+
+        Args:
+            unsent: how much is to be written when the client reads again, in bytes.
+        """
+        if self._transport is not None:
+            size = self._transport.get_write_buffer_size() + unsent
+            if size > LONG_ANSWER_BYTES:
+                self._memory.unread(self, size)
 
     def client_reads(self) -> None:
         """Count nothing any more: the client has read it."""
         self._memory.read(self)
 
     def end(self) -> None:
-        """Forget all that was held."""
+        """Forget all that was held; nothing is counted any more."""
+        self._transport = None
         self.holds = False
         self._memory.release(self)
         self._memory.read(self)

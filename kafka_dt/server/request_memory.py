@@ -17,13 +17,15 @@ that long requests that do not go on arriving cannot keep out a login or a creat
   it again. While the node does not take the request, because one before it is being served, its time stands still.
 
 An answer waits in memory only while its client does not read it, one for each connection. The long ones of them have a
-share of the same size; beyond it the connection whose answer waits longest is closed.
+share of the same size, in which each counts with what has not been written and what the socket has not taken. Beyond
+it the connection whose client has read nothing for the longest time is closed.
 
 What a call costs does not depend on how many connections hold something: any stranger can hold a byte.
 
 Limits: what TLS and a socket buffer for each connection is not counted (17 KiB in the process, more in the kernel),
-and a request takes more memory while it is decoded and served. A gateway passes on what it forwards as it arrives, and
-holds a piece for each connection while the upstream takes none, which is not counted either.
+and a request takes more memory while it is decoded and served. What two answers share is counted for both. A gateway
+passes on what it forwards as it arrives, and holds a piece for each connection while the upstream takes none, which is
+not counted either.
 
 Source: Kafka's SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which also takes one request beyond its limit.
 """
@@ -154,8 +156,12 @@ class RequestMemory:
             self._go_on()
 
     def unread(self, holder: Holder, size: int) -> None:
-        """Say how many bytes wait for a client that does not read them."""
-        self._unread.put(holder, _Held(size, 0))
+        """Say how many bytes wait for a client that does not read them; said again, they wait no less long."""
+        held = self._unread.held.get(holder)
+        if held is None:
+            self._unread.put(holder, _Held(size, 0))
+        else:
+            self._unread.resize(held, size)
         self._evict(self._unread, "unread answers")
 
     def read(self, holder: Holder) -> None:

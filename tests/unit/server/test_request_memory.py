@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.config import ConfigError, Settings
-from kafka_dt.server.reading import LONG_ANSWER_BYTES
 from kafka_dt.server.request_memory import PIECE_BYTES, SHORT_BYTES, RequestMemory, request_buffer_bytes
 from kafka_dt.server.turns import NodeTurn
 from protocol import ApiKey, frame
@@ -436,28 +435,6 @@ async def test_a_request_that_comes_whole_costs_no_account() -> None:
     assert len(memory._short.held) == 1
     shell.send(b"\0\0\x0a" + b"\0\x12\0\0" + b"\0\0\0\1\xff\xff")
     assert not memory._short.held
-
-
-async def test_a_connection_that_is_given_up_is_cut_off_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    memory = strained()
-    shell = Shell(unused, memory=memory, high_water=LONG_ANSWER_BYTES)
-    shell.transport.write(bytes(LONG_ANSWER_BYTES + 1))  # an answer that is not read
-    assert len(memory._unread.held) == 1
-    memory.unread(Client(memory), 2 * LIMIT)
-    await turns()
-    assert shell.transport.aborted
-    assert "other clients need the memory of its unread answers" in caplog.text
-    assert len(memory._unread.held) == 1
-
-
-async def test_what_a_socket_keeps_of_any_answer_is_not_counted() -> None:
-    memory = strained()
-    shell = Shell(unused, memory=memory, high_water=10)
-    shell.ask(ApiKey.API_VERSIONS, 0)
-    assert not memory._unread.held
-    shell.transport.read_by_client()
-    assert len(shell.answers()) == 1
 
 
 async def test_a_gateway_does_not_count_what_waits_for_the_upstream() -> None:
