@@ -172,7 +172,7 @@ class ServerConnection:
 
     @property
     def answers_at_length(self) -> bool:
-        """Whether a long answer, which is given in several parts, has not been given whole."""
+        """Whether an answer of more than `LONG_WRITE_BYTES`, which is given in parts, has not been given whole."""
         return self._at_length
 
     @property
@@ -474,9 +474,10 @@ class ServerConnection:
         pieces = frame_pieces(
             encode_response_pieces(header.api_key, header.api_version, header.correlation_id, response)
         )
+        size = sum(map(len, pieces))
         self._out += pieces
-        self._unsent += sum(map(len, pieces))
-        self._at_length = self._at_length or len(pieces) > 1
+        self._unsent += size
+        self._at_length = self._at_length or size > LONG_WRITE_BYTES
 
     def _put(self, piece: bytes) -> None:
         self._out.append(piece)

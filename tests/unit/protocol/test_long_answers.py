@@ -40,6 +40,24 @@ def test_what_is_unsent_is_what_is_still_to_be_given(sizes: tuple[int, ...]) -> 
     assert not connection.data_to_send()
 
 
+@pytest.mark.parametrize("sizes", [(), (100,), (1_000,) * 200])
+def test_an_answer_that_is_not_long_is_given_whole(sizes: tuple[int, ...]) -> None:
+    connection = answered(*sizes)
+    assert not connection.answers_at_length
+    assert len(connection.data_to_send()) > sum(sizes)
+    assert connection.unsent == 0
+
+
+def test_a_long_answer_is_given_in_several_parts() -> None:
+    connection = answered(*(1_000,) * 600)
+    parts = []
+    while connection.answers_at_length:
+        parts.append(len(connection.data_to_send()))
+    assert len(parts) == 3
+    assert max(parts) < LONG_WRITE_BYTES + 1_000
+    assert connection.unsent == 0
+
+
 def test_nothing_is_unsent_when_the_connection_is_lost() -> None:
     connection = answered(*(1_000,) * 2_000)
     connection.discard()
