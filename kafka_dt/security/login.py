@@ -324,8 +324,14 @@ class Login:
             return self._refused("the principal is another one than before", text, RefusalReason.NOT_ALLOWED)
         lifetime = session_lifetime_ms(ends_timestamp_ms, self._max_reauth_ms(), self._now_ms())
         self.identity = identity
-        self._machine = None
+        self._forget_exchange()
         return LoggedIn(message, identity, lifetime, token)
+
+    def _forget_exchange(self) -> None:
+        """Keep nothing of an exchange that has succeeded: a connection may live long."""
+        self.abandon()
+        self._machine = None
+        self._subject = None
 
     def _why(self, failure: Failure) -> str:
         """Say why, for the log: a decoy fails like a wrong password, which would send an operator the wrong way."""

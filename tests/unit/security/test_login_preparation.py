@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -87,6 +89,21 @@ async def test_a_proof_that_comes_early_waits_for_the_derivation(world: WatchedW
     assert not waiting.done()
     world.go_on.set()
     assert isinstance(await waiting, LoggedIn)
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+async def test_nothing_of_the_search_is_kept_for_the_life_of_the_connection(
+    world: WatchedWorld, *, prepared: bool
+) -> None:
+    login, challenge = begun(world)
+    if prepared:
+        login.prepare()
+    assert login._search is not None
+    search = weakref.ref(login._search)
+    assert isinstance(await evaluated(login, final(challenge)), LoggedIn)
+    gc.collect()
+    assert search() is None
+    assert login._subject is None
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
