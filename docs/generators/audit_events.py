@@ -1,6 +1,6 @@
 """The page about audit events: its tables are made of the schema that the events are made of.
 
-Source: kafka_dt/audit/event.py, kafka_dt/audit/delivery.py, kafka_dt/audit/encoding.py.
+Source: kafka_dt/audit/event.py, kafka_dt/audit/delivery.py, kafka_dt/audit/encoding.py, kafka_dt/tokens/long_work.py.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.log import CLOSE_SECONDS
 from kafka_dt.config.audit_options import DEFAULT_TOPIC
 from kafka_dt.server.refused_entries import SHOWN
+from kafka_dt.tokens.long_work import LONG_ITEMS
 
 _HEAD: Final = """\
 # Audit events
@@ -96,15 +97,17 @@ _REASONS: Final = {
 
 _MIDDLE: Final = """
 
-The client of a refused login is told what it always was: as little as possible. The reason is for the event alone.
-Java's clients say what they are just after the login, and so does everybody who logs in by certificate; the event waits
-for that, up to a second, and has the time of the login.
+The client of a refused login learns as little as before; only the event has the reason. Java's clients and clients
+with a certificate name their library just after the login; the event waits for that, up to a second, and has the time
+of the login.
 
-A login that just stops, because the client goes away, is no event unless its bearer token had been refused by then; nor
-is anybody on a PLAINTEXT listener, or without a certificate on an SSL listener, for there is no login. Of requests only
-those above are events. The bulk commands (`token expire-all`, `keys ...`) work on ZooKeeper past the nodes, as brokers
-do, and have a report of their own. A node that is started with another secret key than the last time has not changed
-it: there is no event, but the `key_id` of the tokens that it makes tells.
+A login that stops because the client goes away is no event, unless the node had refused its bearer token by then.
+There is no login, and so no event, on a PLAINTEXT listener or without a certificate on an SSL listener. Of requests
+only those above are events. A describe of more than {long_items:,} tokens whose client has gone before the answer is
+no event either: it ends without an answer. Every other request is an event even if its client has gone. The bulk
+commands (`token expire-all`, `keys ...`) work on ZooKeeper past the nodes, as brokers do, and have a report of their
+own. A node that is started with another secret key than the last time has not changed it: there is no event, but the
+`key_id` of the tokens that it makes tells.
 
 A [gateway](how-to/gateway.md) has the events of its logins and of the tokens that are made at it. ACLs, SCRAM users and
 everything else that it passes on are the cluster's to write down.
@@ -132,27 +135,27 @@ _TAIL: Final = """
 
 Milliseconds are since 1970 in UTC. Lines are ASCII; other characters are escaped as JSON does it. Names come from
 clients and may be long. A successful change writes the ACL, the user, the keys or the new token whole, up to
-{longest_line} KiB a line. In all other events texts are cut to {longest_text} characters, with `…` as the last one, and
-lists to {longest_list} entries of {longest_claim} characters and to {list_bytes} bytes. What a client calls itself
-(`client_id`, `client_software`, `client_software_version`, `mechanism`) is always cut to {longest_claim} characters.
+{longest_line} KiB a line. In all other events texts are cut to {longest_text} characters, with `…` as the last one,
+and lists to {longest_list} entries of {longest_claim} characters and to {list_bytes} bytes. The names that a client
+gives itself (`client_id`, `client_software`, `client_software_version`, `mechanism`) are always cut to {longest_claim}
+characters.
 
 A request can name thousands of ACLs or users. Each one that was changed is an event. Those that were refused for the
 same reason are one event together: `count` is their number, `entries` shows the first {shown} of them, and `acl` or
 `user` has the first one. So a refused request never makes more events than there are reasons.
 
 `token_id` of a refused login is what the client gave for one: with `tokenauth=true` or DIGEST-MD5 the user name, and
-with plain SCRAM a user name that looks like a token id and is no user's. `principal` of a refused login is whom the
-client said it is, which is a claim and no more. Somebody who types a password where the user name belongs finds it
-there, as in the log.
+with plain SCRAM a user name that looks like a token id and is no user's. `principal` of a refused login is the name
+that the client claimed. If a user types a password in the place of the user name, the event and the log contain it.
 
 ## The files
 
 Each worker writes a file of its own, `audit-<node>-<worker>-<start in UTC>-<n>.jsonl.open`, and renames it to `.jsonl`
 when it is complete: when it would grow beyond `kafka.dt.audit.log.file.bytes`, is older than
-`kafka.dt.audit.log.roll.ms`, or the node ends. So whoever reads only `*.jsonl` never sees half a file or half a line,
-and sees events at most that much later. Complete files are never touched again but by
-`kafka.dt.audit.log.retention.ms`, which is off by default: take them away, or set it. A full disk does not keep what it
-says may go.
+`kafka.dt.audit.log.roll.ms`, or the node ends. So a program that reads only `*.jsonl` never sees half a file or half a
+line, and sees events later by that time at most. Complete files are never touched again but by
+`kafka.dt.audit.log.retention.ms`, which is off by default: take them away, or set it. Old files are still deleted when
+the disk is full.
 
 A file that a crash has left `.open` is finished by the next start of a node of the same name in the same folder: what
 follows its last whole line is cut off, and it is renamed. In containers, where the name of the host changes, set
@@ -172,10 +175,10 @@ Use another cluster than one behind the same gateway, or every event has an even
 
 ## What can be lost
 
-Nobody waits for an event: it is queued, and a thread writes what has come within {linger} ms at once, for the folder
-and the topic each. While one of them cannot be written to, a worker keeps events up to `kafka.dt.audit.buffer.bytes`
-(some 40,000 logins by default), tries again, and loses what comes after that. The log says when it begins, how many of
-each kind were lost so far, and when it is over.
+No request waits for its event. The event goes into a queue, and a thread each for the folder and the topic writes the
+events of {linger} ms at once. While one of them cannot be written to, a worker keeps events up to
+`kafka.dt.audit.buffer.bytes` (some 40,000 logins by default), tries again, and loses what comes after that. The log
+says when it begins, how many of each kind were lost so far, and when it is over.
 
 Refused requests and failed logins fill at most {refused:.0%} of the buffer, successful logins and descriptions of
 tokens at most {access:.0%}. The rest is free for successful changes, so a flood of other events cannot displace a
@@ -188,12 +191,12 @@ change.
 | the machine stops | the last {sync} s of the files; of the topic what its `acks` allow |
 | the folder is full, the brokers are away | nothing, as long as the buffer lasts |
 
-Who reads the events can see a loss, too: without one, the numbers at the end of a worker's ids have no gap.
+A loss shows in the events as well: it leaves a gap in the numbers at the end of a worker's ids.
 
 ## What is never in an event
 
 No HMAC, no password, no bearer token, no secret key and no salted password of a SCRAM user: there is no field for one.
-A request that names a token by its HMAC has the token's id in its event, and an HMAC that is nobody's is not repeated.
+A request that names a token by its HMAC has the token's id in its event, and an HMAC of no token is not repeated.
 Secret keys appear by their ids, which cannot be turned back into keys.
 
 ## Look at them
@@ -234,7 +237,7 @@ def page() -> str:
         (
             _HEAD.format(version=VERSION),
             types,
-            _MIDDLE,
+            _MIDDLE.format(long_items=LONG_ITEMS),
             reasons,
             _FIELDS.format(version=VERSION),
             "\n".join(_field_rows()),

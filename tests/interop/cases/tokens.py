@@ -39,7 +39,8 @@ BOB: Final = ("User", "bob")
 ANONYMOUS: Final = ("User", "ANONYMOUS")
 OVERFLOW: Final = "a period that does not fit is clamped: the longest that is allowed, not a token that has expired"
 NOT_A_TYPE: Final = (
-    "ZooKeeper and ACLs keep Type:name, which such a type makes another principal's, past a Deny about it"
+    "ZooKeeper and ACLs keep Type:name; with a colon in the type this is the text of another principal, and a Deny "
+    "rule about the owner does not match"
 )
 LIMITS: Final = "one client must not fill the ZooKeeper that brokers live on; the limits are settings"
 NO_TYPE: Final = "the type of a principal is what is wrong, so that is what is said; and who asked is known"
