@@ -12,7 +12,8 @@ that long requests that do not go on arriving cannot keep out a login or a creat
 - Short ones are always read, and all of clients that have not logged in. Beyond their part the oldest is closed: what a
   client sends without pause has arrived long before it would be the oldest.
 - A request that is longer than the share needs the node's `Turn`, which one request at a time has. So a node holds at
-  most its limit and one request of `socket.request.max.bytes`, give or take a piece for each worker.
+  most its limit and one request of `socket.request.max.bytes`, give or take a piece for each worker. A worker that has
+  given the turn back takes it again in the second sweep after that: the sweeps of the others come before.
 - A request that takes longer than `timeout_s` to arrive is closed, also if it has waited for memory: its client sends
   it again. While the node does not take the request, because one before it is being served, its time stands still.
 
@@ -45,6 +46,8 @@ PIECE_BYTES: Final = 256 * 1024
 """What a connection may bring before it can be told to wait: the most that uvloop reads at once."""
 SWEEP_SECONDS: Final = 1.0
 """Overdue requests are looked for at least this often."""
+SWEEPS_WITHOUT_TURN: Final = 2
+"""The first of them may come at once; between the two is a sweep of each other worker."""
 _SETTING: Final = "kafka.dt.request.buffer.bytes"
 _KAFKAS_SETTING: Final = "queued.max.request.bytes"
 
@@ -111,6 +114,7 @@ class RequestMemory:
         self._clock = clock
         self._turn = turn
         self._turn_taken = False
+        self._sweeps_without_turn = 0
         self._short = _Part(share_bytes // 4)
         self._long = _Part(share_bytes - self._short.limit)
         self._unread = _Part(share_bytes)
@@ -176,6 +180,7 @@ class RequestMemory:
             if since > latest:
                 break
             self._give_up(holder, f"a request has not arrived within {self._timeout_s:g} s")
+        self._sweeps_without_turn = max(0, self._sweeps_without_turn - 1)
         self._go_on()
 
     def _judge(self, holder: Holder, held: _Held, *, may_wait: bool) -> None:
@@ -206,7 +211,7 @@ class RequestMemory:
 
     def _give_turn(self) -> None:
         """Let the first request that waits go on beyond the share, if no other request of the node does."""
-        if self._turn_taken:
+        if self._turn_taken or self._sweeps_without_turn:
             return
         waiting = self._first_waiting()
         if waiting is None or not self._turn.take():
@@ -232,6 +237,7 @@ class RequestMemory:
         held = self._short.pop(holder) or self._long.pop(holder)
         if held is not None and held.has_turn:
             self._turn_taken = held.has_turn = False
+            self._sweeps_without_turn = SWEEPS_WITHOUT_TURN
             self._turn.give_back()
         return held
 

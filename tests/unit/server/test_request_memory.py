@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.config import ConfigError, Settings
-from kafka_dt.server.request_memory import PIECE_BYTES, SHORT_BYTES, RequestMemory, request_buffer_bytes
+from kafka_dt.server.request_memory import (
+    PIECE_BYTES,
+    SHORT_BYTES,
+    SWEEPS_WITHOUT_TURN,
+    RequestMemory,
+    request_buffer_bytes,
+)
 from kafka_dt.server.turns import NodeTurn
 from protocol import ApiKey, frame
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
@@ -92,6 +98,11 @@ class World:
         self.clients.append(Client(self.memory))
         return self.clients[-1]
 
+    def sweeps(self) -> None:
+        """Let so many sweeps pass that a turn that was given back is taken again."""
+        for _ in range(SWEEPS_WITHOUT_TURN):
+            self.memory.sweep()
+
     @property
     def held(self) -> int:
         return sum(client.held for client in self.clients)
@@ -123,6 +134,7 @@ def test_at_the_limit_long_requests_wait_and_the_oldest_goes_on_to_its_end() -> 
     for client in (second, third):
         while not client.reading:
             (third if client is second else second).completes()
+            world.sweeps()
         client.sends(10 * MIB)
         client.completes()
     assert not world.turn.taken
@@ -241,9 +253,35 @@ def test_who_held_the_turn_and_has_gone_gives_it_to_the_next() -> None:
     second.sends(90 * MIB)
     assert not second.reading
     world.memory.release(first)
+    world.sweeps()
     assert second.reading
     world.memory.release(second)
     assert not world.turn.taken
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_worker_whose_large_requests_never_end_leaves_the_turn_to_another(*, early: bool) -> None:
+    turn = OneTurn()
+    here, there = World(turn), World(turn)
+    for _ in range(5):
+        here.client().sends(90 * MIB)
+    other = there.client()
+    other.sends(90 * MIB)
+    assert not other.reading
+    for _ in range(SWEEPS_WITHOUT_TURN):
+        if early:
+            there.memory.sweep()
+        for client in here.clients:
+            if client.reading:
+                client.completes()
+            client.sends(90 * MIB)
+        if not early:
+            there.memory.sweep()
+        here.memory.sweep()
+    assert other.reading
+    other.completes()
+    here.sweeps()
+    assert any(client.reading for client in here.clients)
 
 
 def test_of_unread_answers_the_oldest_is_closed_and_one_alone_may_be_of_any_size() -> None:
@@ -274,6 +312,7 @@ def test_whatever_clients_do_the_limit_holds_and_no_client_waits_for_ever(seed: 
                 world.memory.release(client)
             case _:
                 client.sends(chance.choice([1, SHORT_BYTES, PIECE_BYTES, MIB]))
+        world.sweeps()
         beyond = max((client.held for client in world.clients), default=0)
         assert world.held <= LIMIT + 2 * PIECE_BYTES + beyond
         waiting = [client for client in world.clients if not client.closed and not client.reading]
