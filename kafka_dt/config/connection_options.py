@@ -34,8 +34,9 @@ class ConnectionOptions(ProcessOptions):
         Kind.LONG,
         256 * 1024 * 1024,
         "How many bytes of requests that have not arrived whole a node holds, in equal shares for its workers. At the "
-        "limit long requests are not read on until others end, and of short ones the oldest is closed. One request of "
-        "a node at a time may go beyond it. Answers that clients do not read have as much.",
+        "limit, long requests wait until others end, and the oldest connection with a short request is closed. One "
+        "request of a node at a time may exceed the limit. Answers that clients do not read have a limit of the same "
+        "size.",
         section=Section.LIMITS,
         source=Source.KAFKA_DT,
         unit="bytes",
@@ -45,8 +46,8 @@ class ConnectionOptions(ProcessOptions):
         "queued.max.request.bytes",
         Kind.LONG,
         -1,
-        "Kafka's name for `kafka.dt.request.buffer.bytes`, which counts instead of it where it is set: no more "
-        "requests are read at this limit. At least `socket.request.max.bytes`; -1 is not set.",
+        "Kafka's name for `kafka.dt.request.buffer.bytes`. A positive number here replaces that setting. At least "
+        "`socket.request.max.bytes`; 0 or less is not set.",
         section=Section.LIMITS,
         unit="bytes",
     )
@@ -73,9 +74,9 @@ class ConnectionOptions(ProcessOptions):
         "kafka.dt.connections.max.age.ms",
         Kind.LONG,
         -1,
-        "After this long, a tenth more or less by chance, a connection is closed at the first moment at which no "
-        "request is under way; clients connect again, to whichever node a load balancer or a name leads them. -1 "
-        "keeps connections.",
+        "At this age, with a random difference of up to a tenth, a node closes a connection as soon as no request is "
+        "under way, or 10 s later after an answer. Clients connect again, to the node that a load balancer or a name "
+        "gives them. -1 keeps connections.",
         section=Section.LIMITS,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -95,7 +96,7 @@ class ConnectionOptions(ProcessOptions):
         "max.connections.per.ip",
         Kind.INT,
         INT_MAX,
-        "How many of them may come from one IP address; one more is closed at once.",
+        "How many connections may come from one IP address; one more is closed at once.",
         section=Section.LIMITS,
         minimum=0,
     )

@@ -39,8 +39,9 @@ class ProcessOptions(AuditOptions):
         "kafka.dt.log.lines.per.minute",
         Kind.INT,
         100,
-        "How often a worker writes the same kind of line to its log in a minute, and a tenth of that about one client. "
-        "How many more there were is one line at the end of the minute. Audit events are not limited by it.",
+        "How many lines of the same kind a worker writes to its log in a minute; about one client it writes a tenth "
+        "of that. At the end of the minute one line says how many more there were. Audit events are not limited by "
+        "this.",
         section=Section.PROCESS,
         source=Source.KAFKA_DT,
         minimum=1,
@@ -49,9 +50,9 @@ class ProcessOptions(AuditOptions):
         "kafka.dt.state.dir",
         Kind.STRING,
         "",
-        "A folder in which a node remembers what it has written to ZooKeeper, so that it notices after a restart, too, "
-        "that ZooKeeper was restored; it is made if it is not there. Without one a running node notices, but not one "
-        "that starts afterwards, unless another node of the cluster has noticed.",
+        "The folder in which a node remembers its writes to ZooKeeper, so that it notices a restored ZooKeeper after "
+        "a restart as well; the node makes the folder if it is missing. Without a folder, only a node that is running "
+        "notices; one that starts afterwards knows only if another node of the cluster has noticed.",
         section=Section.PROCESS,
         source=Source.KAFKA_DT,
     )

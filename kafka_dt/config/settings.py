@@ -547,9 +547,10 @@ class Settings(TokenLimitOptions):
         "kafka.dt.zookeeper.max.staleness.ms",
         Kind.LONG,
         30000,
-        "How long a revoked token may be accepted at most, whatever happens to a node: cut off from ZooKeeper, on a "
-        "member that is cut off from the others, or frozen. A worker that has not proved for this long that it knows "
-        "all revocations accepts no login by token. It proves that three times as often, by a write to ZooKeeper.",
+        "The longest time for which a node may accept a token that was revoked, whatever happens to it: cut off from "
+        "ZooKeeper, on a member that is cut off from the others, or frozen. A worker that has not proved for this "
+        "long that it knows all revocations accepts no login by token. It makes such a proof, a write to ZooKeeper, "
+        "three times in this period.",
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
         unit="milliseconds",

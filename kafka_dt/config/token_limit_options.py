@@ -29,10 +29,10 @@ class TokenLimitOptions(ConnectionOptions):
         "kafka.dt.token.creates.per.minute.max",
         Kind.LONG,
         6_000,
-        "How many tokens one principal may ask for on one node in a minute, whoever is to own them; one more is "
-        "refused with error 89 (THROTTLING_QUOTA_EXCEEDED) until the next minute begins. Attempts that fail because of "
-        "another limit or of ZooKeeper count. All workers of the node count together, each node for itself. -1 is no "
-        "limit.",
+        "How many tokens one principal may ask for on one node in a minute, for all owners together; one more is "
+        "refused with error 89 (THROTTLING_QUOTA_EXCEEDED) until the next minute begins. Attempts that fail because "
+        "of another limit or of ZooKeeper count. All workers of the node count together, each node for itself. -1 is "
+        "no limit.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         minimum=-1,
