@@ -6,6 +6,9 @@ order. While one is under way, or the client does not read its answers, little m
 A login whose credential is in memory is served without a task. What nobody foresaw is logged whole, answered without
 detail where an answer is owed, and touches no other connection.
 
+Limit: the end of a client is not seen while its socket is not read. So a long describe goes on after its client has
+left if the client had sent more than `READ_AHEAD_BYTES` behind it. `LongWork` lets one such describe work at a time.
+
 Source: Kafka's SocketServer.Processor; aioquic's asyncio shell for the shape.
 """
 
