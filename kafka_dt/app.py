@@ -230,7 +230,13 @@ class Node:
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
         self.outdated = asyncio.Event()
         """Set when this worker must end, for an operator has accepted a ZooKeeper that it does not know."""
-        self._history = HistoryGuard(_witness_memory(settings, number), outdated=self.outdated.set, now_ms=now_ms)
+        self._history = HistoryGuard(
+            _witness_memory(settings, number),
+            f"{node}-{number}",
+            outdated=self.outdated.set,
+            now_ms=now_ms,
+            removes_old=number == 0,
+        )
         self._zookeeper = ZooKeeperClient(zookeeper_settings(settings), self._history)
         limits = PurgeLimits(retention_ms=settings.change_retention_ms)
         self._users = ScramUsers(self._zookeeper, now_ms=now_ms, limits=limits)

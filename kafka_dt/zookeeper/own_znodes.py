@@ -11,10 +11,13 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper import documents
 from kafka_dt.zookeeper.errors import InvalidZnode
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 PARENT: Final = "/kafka_dt"
 
@@ -103,38 +106,52 @@ class ClockZnode:
 
 
 class WitnessZnode:
-    """`/kafka_dt/witnesses/<name>`: written again and again by one worker, which remembers that; without data."""
+    """`/kafka_dt/witnesses/<name>`: written again and again by one worker, which remembers that; without data.
+
+    The worker that takes the place of one that has ended, and remembers nothing, goes on with its znode.
+    """
 
     PARENT: Final = f"{PARENT}/witnesses"
 
     @classmethod
     def path(cls, name: str) -> str:
-        """Return the path of a worker's; the name is one that no other has."""
+        """Return the path of a worker's; the name is one that no other live worker has."""
         return f"{cls.PARENT}/{name}"
 
 
-class HistoryZnode:
-    """`/kafka_dt/history`: whether a worker has found that a write is missing, and no operator has accepted that since.
+@dataclass(frozen=True, slots=True)
+class History:
+    """What workers and operators have said about the history of this ZooKeeper."""
 
-    The znode was last modified when the worker found it, or when the operator accepted it.
-    """
+    doubted: bool = False
+    """Whether a worker has found that a write is missing, and no operator has accepted that since."""
+    accepted: tuple[str, ...] = ()
+    """The random id of each acceptance, the oldest first."""
+
+    def accepts_more_than(self, known: Container[str]) -> bool:
+        """Whether the last acceptance is one that is not known."""
+        return bool(self.accepted) and self.accepted[-1] not in known
+
+
+class HistoryZnode:
+    """`/kafka_dt/history`: what is said about the history of this ZooKeeper."""
 
     PATH: Final = f"{PARENT}/history"
     VERSION: Final = 1
 
     @classmethod
-    def encode(cls, *, doubted: bool) -> bytes:
-        """Write which of the two it is."""
-        return documents.write({"version": cls.VERSION, "doubted": doubted})
+    def encode(cls, history: History) -> bytes:
+        """Write what is said."""
+        return documents.write({"version": cls.VERSION, "doubted": history.doubted, "accepted": list(history.accepted)})
 
     @classmethod
-    def decode(cls, data: bytes) -> bool:
-        """Read whether it is in doubt; InvalidZnode if that cannot be told."""
+    def decode(cls, data: bytes) -> History:
+        """Read what is said; InvalidZnode if that cannot be told."""
         document = documents.read(data)
         version = documents.integer(document, "version")
         if version != cls.VERSION or not isinstance(doubted := document.get("doubted"), bool):
-            raise InvalidZnode(f"version {version} of the history is not known")
-        return doubted
+            raise InvalidZnode(f"version {version} of {cls.PATH} is not known")
+        return History(doubted, tuple(documents.texts(document, "accepted")) if "accepted" in document else ())
 
 
 class SaltSecretZnode:

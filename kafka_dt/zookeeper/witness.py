@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.files import replace_file
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.operations import Stat
 
 log = logging.getLogger(__name__)
+
+KEPT_MS: Final = 30 * 24 * 60 * 60_000
+"""How long a witness counts, in memory and in ZooKeeper, after its last write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,18 @@ class Witness:
     """What the znode's version was after the write."""
     written_ms: int
     """ZooKeeper's time of the write, in milliseconds since 1970."""
+    accepted: tuple[str, ...] = ()
+    """The acceptances that ZooKeeper had then (`History`)."""
 
-    def written(self, stat: Stat) -> Witness:
+    def written(self, stat: Stat, accepted: tuple[str, ...]) -> Witness:
         """Return the witness after another write."""
-        return replace(self, created_zxid=stat.created_zxid, version=stat.version, written_ms=stat.modified_ms)
+        return replace(
+            self,
+            created_zxid=stat.created_zxid,
+            version=stat.version,
+            written_ms=stat.modified_ms,
+            accepted=accepted,
+        )
 
 
 class WitnessMemory:
@@ -86,6 +97,7 @@ class WitnessMemory:
 
 def _read(file: Path) -> Witness:
     try:
-        return Witness(**json.loads(file.read_text(encoding="utf-8")))
+        witness = Witness(**json.loads(file.read_text(encoding="utf-8")))
+        return replace(witness, accepted=tuple(witness.accepted))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{file} does not hold what kafka-dt has written there: {error}") from None

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import secrets
 import shutil
+import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,14 +20,15 @@ from kazoo.exceptions import NoNodeError
 
 from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClientError
+from kafka_dt.zookeeper import history
 from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
-from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost
+from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnode, NoNode
 from kafka_dt.zookeeper.history import HistoryGuard, accept
-from kafka_dt.zookeeper.operations import Create
-from kafka_dt.zookeeper.own_znodes import HistoryZnode, WitnessZnode
+from kafka_dt.zookeeper.operations import Create, SetData
+from kafka_dt.zookeeper.own_znodes import History, HistoryZnode, WitnessZnode
 from kafka_dt.zookeeper.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.witness import WitnessMemory
+from kafka_dt.zookeeper.witness import KEPT_MS, WitnessMemory
 from kafka_dt.zookeeper.znodes import TokenChangeZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
 from tests.support.ensemble import Ensemble
@@ -33,6 +38,7 @@ from tests.support.raw import ConnectionClosed, LoginRefused
 from tests.support.zookeeper import child_zookeeper
 
 WITHIN_S = 60.0
+TEN_MINUTES_MS = 600_000
 
 
 def logs_in(node: Node, token: DelegationToken) -> bool:
@@ -56,12 +62,12 @@ def versions_of_witnesses(address: str) -> dict[str, int]:
         kazoo.close()
 
 
-async def all_witnesses_written(address: str, after: dict[str, int]) -> None:
-    """Wait until each of the two workers has written its witness, and again if it had before."""
+async def all_witnesses_written(address: str, after: dict[str, int], workers: int = 2) -> None:
+    """Wait until each worker has written its witness, and again if it had before."""
 
     def written() -> bool:
         now = versions_of_witnesses(address)
-        return len(now) == 2 and all(now[name] > after.get(name, 0) for name in now)
+        return len(now) == workers and all(now[name] > after.get(name, 0) for name in now)
 
     deadline = time.monotonic() + WITHIN_S
     while not await asyncio.to_thread(written):
@@ -149,10 +155,11 @@ async def test_an_ensemble_that_was_restored_is_noticed_though_it_begins_a_new_e
 class Worker:
     """A worker's guard and its client."""
 
-    def __init__(self, connect: str, file: Path | None = None) -> None:
+    def __init__(self, connect: str, file: Path | None = None, name: str = "", *, removes_old: bool = False) -> None:
         self.outdated = asyncio.Event()
         self.memory = WitnessMemory(file)
-        self.guard = HistoryGuard(self.memory, outdated=self.outdated.set, now_ms=now_ms)
+        name = name or secrets.token_hex(8)
+        self.guard = HistoryGuard(self.memory, name, outdated=self.outdated.set, now_ms=now_ms, removes_old=removes_old)
         limits = ZooKeeperSettings(connect, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=2000)
         self.client = ZooKeeperClient(limits, self.guard)
 
@@ -166,8 +173,10 @@ class Worker:
 
 
 @asynccontextmanager
-async def worker_of(connect: str, file: Path | None = None) -> AsyncIterator[Worker]:
-    worker = Worker(connect, file)
+async def worker_of(
+    connect: str, file: Path | None = None, name: str = "", *, removes_old: bool = False
+) -> AsyncIterator[Worker]:
+    worker = Worker(connect, file, name, removes_old=removes_old)
     await worker.client.start()
     try:
         await read_or_create_cluster_id(worker.client, lambda size: bytes(range(size)))
@@ -224,7 +233,7 @@ async def test_a_worker_with_a_file_notices_after_its_restart(zookeeper_connect:
         await operator.delete(WitnessZnode.path(witness.name))
         with pytest.raises(CannotConnect, match="its history went back"):
             await Worker(zookeeper_connect, file).client.start()
-        assert HistoryZnode.decode((await operator.get(HistoryZnode.PATH)).data)
+        assert HistoryZnode.decode((await operator.get(HistoryZnode.PATH)).data).doubted
         await accept(operator)
         async with worker_of(zookeeper_connect, file) as worker:
             assert not worker.outdated.is_set()
@@ -245,6 +254,93 @@ async def test_an_earlier_word_of_the_operator_does_not_count(zookeeper_connect:
         async with worker_of(zookeeper_connect) as worker:
             await worker.lose_a_write(operator)
             await eventually(lambda: "its history went back" in worker.guard.trouble)
+
+
+async def test_an_acceptance_counts_though_the_leaders_clock_is_behind(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator, worker_of(zookeeper_connect) as worker:
+        assert worker.memory.witness is not None
+        await worker.memory.keep(replace(worker.memory.witness, written_ms=now_ms() + TEN_MINUTES_MS))
+        await worker.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in worker.guard.trouble)
+        await accept(operator)
+        await asyncio.wait_for(worker.outdated.wait(), WITHIN_S)
+        assert not HistoryZnode.decode((await operator.get(HistoryZnode.PATH)).data).doubted
+
+
+async def test_an_acceptance_before_the_start_counts_though_the_leaders_clock_is_behind(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "witness-0.json"
+    async with client_of(settings(zookeeper_connect)) as operator:
+        async with worker_of(zookeeper_connect, file) as worker:
+            assert worker.memory.witness is not None
+            await worker.memory.keep(replace(worker.memory.witness, written_ms=now_ms() + TEN_MINUTES_MS))
+            await operator.delete(WitnessZnode.path(worker.memory.witness.name))
+        await accept(operator)
+        async with worker_of(zookeeper_connect, file) as worker:
+            assert not worker.outdated.is_set()
+
+
+@pytest.mark.parametrize("left", [None, History()], ids=["without a word", "with an earlier word"])
+async def test_a_second_restore_that_takes_the_mark_away_ends_no_doubt(
+    zookeeper_connect: str, left: History | None
+) -> None:
+    """Neither for the worker that has lost a write, nor for one that has lost none."""
+    async with (
+        client_of(settings(zookeeper_connect)) as operator,
+        worker_of(zookeeper_connect) as one,
+        worker_of(zookeeper_connect) as other,
+    ):
+        await one.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in one.guard.trouble)
+        await other.guard.keep(other.client)
+        await eventually(lambda: "its history went back" in other.guard.trouble)
+        await one.client.close()
+        await operator.delete(HistoryZnode.PATH)
+        if left is not None:
+            await operator.create(HistoryZnode.PATH, HistoryZnode.encode(left))
+        await _doubted_again(operator)
+        assert not other.outdated.is_set()
+        await accept(operator)
+        await asyncio.wait_for(other.outdated.wait(), WITHIN_S)
+
+
+async def _doubted_again(operator: ZooKeeperClient) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            with suppress(NoNode):
+                if HistoryZnode.decode((await operator.get(HistoryZnode.PATH)).data).doubted:
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def test_a_restore_to_an_earlier_acceptance_is_doubted(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator:
+        await accept(operator)
+        earlier = (await operator.get(HistoryZnode.PATH)).data
+        await accept(operator)
+        async with worker_of(zookeeper_connect) as worker:
+            await operator.multi([SetData(HistoryZnode.PATH, earlier)])
+            await worker.lose_a_write(operator)
+            await eventually(lambda: "its history went back" in worker.guard.trouble)
+            assert not worker.outdated.is_set()
+
+
+async def test_a_worker_writes_again_when_there_is_a_new_acceptance(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator, worker_of(zookeeper_connect) as worker:
+        await accept(operator)
+        await worker.guard.keep(worker.client)
+        await worker.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in worker.guard.trouble)
+
+
+async def test_an_operator_can_mend_an_unreadable_word_about_the_history(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator, worker_of(zookeeper_connect) as worker:
+        await operator.ensure_path(HistoryZnode.PATH)
+        with pytest.raises(InvalidZnode):
+            await worker.guard.keep(worker.client)
+        await accept(operator)
+        await worker.guard.keep(worker.client)
 
 
 async def test_the_memory_of_another_cluster_casts_no_doubt(zookeeper_connect: str, tmp_path: Path) -> None:
@@ -288,3 +384,43 @@ async def test_a_request_over_a_small_jute_maxbuffer_keeps_no_worker_away(tmp_pa
                 await large
             assert await asyncio.wait_for(asyncio.gather(*behind), WITHIN_S) == [None] * 3
             await eventually(lambda: worker.client.connected)
+
+
+async def test_a_worker_without_a_memory_goes_on_with_the_witness_of_its_name(zookeeper_connect: str) -> None:
+    for _ in range(3):
+        async with worker_of(zookeeper_connect, name="node-0") as worker:
+            assert await worker.client.children(WitnessZnode.PARENT) == ["node-0"]
+
+
+@pytest.mark.soak
+async def test_a_worker_that_takes_the_place_of_a_killed_one_goes_on_with_its_witness(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    with Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1)) as node:
+        await all_witnesses_written(zookeeper_connect, {}, workers=1)
+        before = versions_of_witnesses(zookeeper_connect)
+        os.kill(node.workers()[0], signal.SIGKILL)
+        await all_witnesses_written(zookeeper_connect, before, workers=1)
+
+
+async def test_old_witnesses_are_removed_by_one_worker_of_a_node(
+    zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "REMOVE_S", 0)
+    async with (
+        worker_of(zookeeper_connect, removes_old=True) as first,
+        worker_of(zookeeper_connect) as second,
+    ):
+        made = [second.client.create(WitnessZnode.path(f"old-{number}"), b"") for number in range(250)]
+        await asyncio.gather(*made)
+        for worker in (first, second):
+            assert worker.memory.witness is not None
+            written_ms = worker.memory.witness.written_ms
+            await worker.memory.keep(replace(worker.memory.witness, written_ms=written_ms + KEPT_MS - TEN_MINUTES_MS))
+            await worker.guard.keep(worker.client)
+            assert len(await worker.client.children(WitnessZnode.PARENT)) == 252, "young ones stay"
+            await worker.memory.keep(replace(worker.memory.witness, written_ms=written_ms + KEPT_MS + TEN_MINUTES_MS))
+        await second.guard.keep(second.client)
+        assert len(await second.client.children(WitnessZnode.PARENT)) == 252
+        await first.guard.keep(first.client)
+        assert await first.client.children(WitnessZnode.PARENT) == []
