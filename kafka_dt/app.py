@@ -97,7 +97,7 @@ from kafka_dt.zookeeper.client import ZooKeeperClient
 from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
 from kafka_dt.zookeeper.configuration import zookeeper_settings
 from kafka_dt.zookeeper.derivations import Derivations
-from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.history import HistoryGuard
 from kafka_dt.zookeeper.purge import PurgeLimits
 from kafka_dt.zookeeper.salt_secret import read_or_create_salt_secret
@@ -456,8 +456,12 @@ class Node:
                 _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
     async def _keep_history(self) -> None:
-        with suppress(ZooKeeperError):  # the next look makes up for it
+        try:
             await self._history.keep(self._zookeeper)
+        except ConnectionLost:
+            return  # the next look makes up for it
+        except ZooKeeperError as error:
+            _LOG.error("A restored ZooKeeper would not be noticed now, see /kafka_dt in ZooKeeper: %s", error)
 
     async def _refresh_certificates(self) -> None:
         for encryption in filter(None, self._encryption.values()):

@@ -343,6 +343,13 @@ async def test_an_operator_can_mend_an_unreadable_word_about_the_history(zookeep
         await worker.guard.keep(worker.client)
 
 
+async def test_a_node_says_that_it_could_not_notice_a_restore(zookeeper_connect: str, tmp_path: Path) -> None:
+    with Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1)) as node:
+        async with client_of(settings(zookeeper_connect)) as operator:
+            await operator.create(HistoryZnode.PATH, b"not readable")
+        await asyncio.to_thread(node.process.wait_for, "A restored ZooKeeper would not be noticed now", WITHIN_S)
+
+
 async def test_the_memory_of_another_cluster_casts_no_doubt(zookeeper_connect: str, tmp_path: Path) -> None:
     file = tmp_path / "witness-0.json"
     async with worker_of(zookeeper_connect, file):
