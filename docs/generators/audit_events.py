@@ -51,7 +51,7 @@ The other settings are in [Configuration](configuration.md#audit-events). A logi
 
 _TYPES: Final = {
     EventType.LOGIN: (
-        "Somebody has logged in or was refused: by SASL, again on the same connection too (KIP-368), or by a "
+        "A client has logged in or was refused: by SASL, again on the same connection too (KIP-368), or by a "
         "certificate on an SSL listener.",
         "With a token: `token_id`, `owner`, `requester`.",
     ),
