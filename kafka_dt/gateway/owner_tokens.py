@@ -133,13 +133,15 @@ class OwnerTokens:
         """Return the token of a principal; it is renewed behind the caller's back where that is due.
 
         Raises:
-            NoIdentity: the cluster makes no token for it, or nobody is logged in.
+            NoIdentity: the cluster makes no token for it, or would take its token for another principal's.
             ConnectionFailed: the cluster cannot be reached, or this is closed.
         """
         if self._closed:
             raise ConnectionFailed("the gateway ends")
         if principal == ANONYMOUS:
             raise NoIdentity(principal, "whoever is not logged in cannot have a token")
+        if principal.type != USER_TYPE:
+            raise NoIdentity(principal, f"brokers take the owner of a token for a {USER_TYPE}, whatever its type is")
         self._sweep()
         owner = str(principal)
         now_ms = self._now_ms()

@@ -8,16 +8,21 @@ asyncio's own TLS is not used, because there a failed handshake ends in a reset 
 why, and without a word to us; a client that has said all it will say would lose the answers that it waits for; and the
 certificate could not change while the port is open. Here every connection takes the context of its moment.
 
+A client of TLS 1.3 may send as many updates of its key (KeyUpdate) as it likes. OpenSSL derives keys and answers each,
+which costs ten times as much as a small record with data. So a connection is closed whose records carry hardly any.
+
 Limits: a context must refuse renegotiation (`kafka_dt.tls` does), so that writing never has to wait for reading. A
 server name that is not ASCII, which no client may send, fails the handshake, and Python itself writes that to standard
 error.
 
-Source: RFC 8446, RFC 5246 (alerts, close_notify), RFC 6066, 3 (server names); Kafka's SslTransportLayer.
+Source: RFC 8446 (4.6.3: KeyUpdate), RFC 5246 (alerts, close_notify), RFC 6066, 3 (server names); Kafka's
+SslTransportLayer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,11 +30,22 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, cast
 
+from kafka_dt.log import of_peer
+from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.deadlines import LoginConnection
+
+_LOG = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 1.0
 """How long the client of a failed handshake has to read why and to close."""
 _READ_BYTES: Final = 256 * 1024
+_SLICE_BYTES: Final = 16 * 1024
+"""How much OpenSSL takes at once."""
+_MOST_OVERHEAD: Final = 4
+"""How many encrypted bytes may come for each byte of data: twice what a client needs that sends each length of a small
+request in a record of its own."""
+_MOST_WITHOUT_DATA_BYTES: Final = 48 * 1024
+"""How much may come beyond that: nothing of a record can be decrypted before all of its up to 16 KiB are here."""
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
 """What OpenSSL calls it that the client had to show one."""
 
@@ -79,6 +95,7 @@ class TlsConnection(LoginConnection):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = _State.HANDSHAKE
         self._silent = True
+        self._without_data = 0
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,13 +106,15 @@ class TlsConnection(LoginConnection):
     def data_received(self, data: bytes) -> None:
         """Take encrypted bytes."""
         self._silent = False
-        if self._state is _State.ENDED:
-            return
-        self._incoming.write(data)
-        if self._state is _State.HANDSHAKE:
-            self._shake_hands()
-        if self._state is _State.OPEN:
-            self._read()
+        encrypted = memoryview(data)
+        for start in range(0, len(encrypted), _SLICE_BYTES):
+            if self._state is _State.ENDED or self._socket.is_closing():
+                return
+            self._incoming.write(encrypted[start : start + _SLICE_BYTES])
+            if self._state is _State.HANDSHAKE:
+                self._shake_hands()
+            if self._state is _State.OPEN:
+                self._read(min(_SLICE_BYTES, len(encrypted) - start))
 
     def eof_received(self) -> bool:
         """Serve what has been received; a Kafka frame tells its length, so nothing can be cut off unnoticed."""
@@ -167,8 +186,15 @@ class TlsConnection(LoginConnection):
             self._state = _State.OPEN
             self._inner.connection_made(TlsTransport(self, self._socket, self._tls))
 
-    def _read(self) -> None:
+    def _read(self, encrypted_bytes: int) -> None:
         plain, ended = self._decrypt()
+        self._without_data = max(0, self._without_data + encrypted_bytes - _MOST_OVERHEAD * len(plain))
+        if self._without_data > _MOST_WITHOUT_DATA_BYTES:
+            peer = self._socket.get_extra_info("peername")
+            text = "Closing the connection of %s: its TLS records carry hardly any data"
+            _LOG.info(text, address_text(peer), extra=of_peer(client_host(peer)))
+            self._socket.abort()
+            return
         self._flush()
         if plain:
             self._inner.data_received(plain)

@@ -132,6 +132,14 @@ async def test_later_clients_of_a_principal_share_its_token_and_no_other_princip
     assert cluster.asked == ["describe", "create"] * 2
 
 
+@pytest.mark.parametrize("owner", ["Group:alice", "user:alice", "X:alice"])
+async def test_an_owner_of_another_type_is_not_its_namesake_upstream(owner: str) -> None:
+    cluster = Cluster()
+    with pytest.raises(NoIdentity, match="brokers take the owner of a token for a User"):
+        await identities(cluster).login(Principal(*owner.split(":")))
+    assert cluster.asked == []
+
+
 async def test_clients_that_come_at_once_have_one_token_made() -> None:
     cluster = Cluster()
     tokens = identities(cluster)

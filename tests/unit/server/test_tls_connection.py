@@ -286,6 +286,33 @@ async def test_bytes_one_by_one_are_the_same_conversation() -> None:
         raw_writer.close()
 
 
+@pytest.mark.parametrize(("parts", "times", "stays"), [((1,), 5_000, False), ((4, 30), 5_000, True)])
+async def test_a_client_whose_records_carry_hardly_any_data_is_closed(
+    parts: tuple[int, ...], times: int, stays: bool
+) -> None:
+    async with serving(Inside(on_data=lambda _transport, _data: None)) as server:
+        _, writer = await server.connect()
+        for _ in range(times):
+            for size in parts:
+                writer.write(bytes(size))  # a record
+        if stays:
+            await until(lambda: len(server.inside.received) == times * sum(parts))
+            assert server.inside.events == ["made"]
+        else:
+            await asyncio.wait_for(server.inside.lost.wait(), WITHIN_S)
+            assert len(server.inside.received) < times
+        writer.close()
+
+
+async def test_a_large_record_that_arrives_in_pieces_is_no_lack_of_data() -> None:
+    async with serving(Inside(on_data=lambda _transport, _data: None)) as server:
+        _, writer = await server.connect()
+        writer.write(LARGE)
+        await until(lambda: server.inside.received == LARGE)
+        assert server.inside.events == ["made"]
+        writer.close()
+
+
 async def test_closing_inside_sends_all_that_was_written_and_says_goodbye() -> None:
     def answer(transport: asyncio.Transport, _data: bytes) -> None:
         transport.write(LARGE)
