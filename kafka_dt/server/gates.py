@@ -25,7 +25,9 @@ _LOG = logging.getLogger(__name__)
 RESERVED_FILES: Final = 64
 """How many file descriptors are left for other things than clients: ZooKeeper, audit files, keys read again."""
 LOOK_SECONDS: Final = 0.1
-"""How often a worker at its limit looks for a free file descriptor."""
+"""How often a worker at its limit looks for free file descriptors."""
+STAYS_OPEN_SECONDS: Final = 1.0
+"""After this long without reaching the limit again, the log says that connections are accepted again."""
 LOG_AGAIN_SECONDS: Final = 60.0
 """How often at most the log says that the limit is reached."""
 
@@ -95,60 +97,74 @@ class RateGate(Gate):
 class FileGate(Gate):
     """Holds ports while nearly all file descriptors of the process are in use.
 
-    The system gives the lowest free number, so a connection with a high one tells that all below it are taken.
+    A port frees a descriptor when it is held and takes one when it accepts again. In one turn of the loop each port may
+    do so and accept a connection as well. So the gate closes while two descriptors for each port are still free, and
+    opens when there are three. Else every opening would give a client one of those that are reserved.
 
     Args:
         limit: gives the number of file descriptors that the process may have.
-        lowest_free: gives the lowest free number; raises OSError if there is none.
     """
 
-    def __init__(self, limit: Callable[[], int], lowest_free: Callable[[], int] | None = None) -> None:
+    def __init__(self, limit: Callable[[], int]) -> None:
         super().__init__()
         self._limit = limit
-        self._lowest_free = lowest_free or _lowest_free
-        self._logged_at: float | None = None
+        self._told_at: float | None = None
         self._told = False
+        self._telling_open: asyncio.TimerHandle | None = None
 
     def accepted(self, transport: asyncio.BaseTransport) -> None:
-        """See whether the connection has one of the last file descriptors."""
-        sock = transport.get_extra_info("socket")
-        if sock is not None and sock.fileno() >= self._most() and not self._closed:
-            self._close()
-            self._tell()
-            self._look_later()
+        """See whether there are file descriptors for further connections."""
+        del transport  # its number says nothing about how many higher ones are free
+        if self._closed or self._has_for_each_port(2):
+            return
+        self._close()
+        if self._telling_open is not None:
+            self._telling_open.cancel()
+        self._tell_closed()
+        self._look_later()
 
-    def _most(self) -> int:
+    def _has_for_each_port(self, count: int) -> bool:
         limit = self._limit()
-        return limit - min(RESERVED_FILES, limit // 8)
+        return _are_free(count * len(self._ports), below=limit - min(RESERVED_FILES, limit // 8))
 
     def _look_later(self) -> None:
         asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        try:
-            free = self._lowest_free() < self._most()
-        except OSError:
-            free = False
-        if not free:
+        if self._has_for_each_port(3):
+            self._open()
+            self._telling_open = asyncio.get_running_loop().call_later(STAYS_OPEN_SECONDS, self._tell_open)
+        else:
+            self._tell_closed()
             self._look_later()
-            return
-        if self._told:
-            _LOG.info("File descriptors are free: connections are accepted again")
-        self._open()
 
-    def _tell(self) -> None:
+    def _tell_closed(self) -> None:
         now = asyncio.get_running_loop().time()
-        self._told = self._logged_at is None or now - self._logged_at >= LOG_AGAIN_SECONDS
+        if self._told or (self._told_at is not None and now - self._told_at < LOG_AGAIN_SECONDS):
+            return
+        self._told, self._told_at = True, now
+        _LOG.warning(
+            "Nearly all %d file descriptors are in use (RLIMIT_NOFILE): no connection is accepted until some are free",
+            self._limit(),
+        )
+
+    def _tell_open(self) -> None:
         if self._told:
-            self._logged_at = now
-            _LOG.warning(
-                "%d of %d file descriptors are in use (RLIMIT_NOFILE): no connection is accepted until one is free",
-                self._most(),
-                self._limit(),
-            )
+            self._told = False
+            _LOG.info("File descriptors are free: connections are accepted again")
 
 
-def _lowest_free() -> int:
-    found = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    os.close(found)
-    return found
+def _are_free(count: int, below: int) -> bool:
+    """Whether so many file descriptors below a number are free; the system always gives the lowest free one."""
+    found: list[int] = []
+    try:
+        while len(found) < count:
+            found.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            if found[-1] >= below:
+                return False
+    except OSError:  # none is free, at whatever number
+        return False
+    finally:
+        for each in found:
+            os.close(each)
+    return True

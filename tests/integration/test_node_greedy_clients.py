@@ -225,20 +225,31 @@ def test_connections_that_come_faster_than_the_rate_wait_and_are_served(strict_n
 
 
 def test_at_the_limit_of_files_clients_wait_with_one_line_until_others_have_gone(strict_node: Node) -> None:
-    with few_files(strict_node, to_spare=8), contextlib.ExitStack() as stack:
+    with few_files(strict_node, to_spare=16), contextlib.ExitStack() as stack:
         connections = [stack.enter_context(strict_node.connect("PLAINTEXT")) for _ in range(40)]
         for connection in connections:
             connection.request(API_VERSIONS, 0)
-        eventually(lambda: strict_node.log().count("no connection is accepted until one is free") == 2, WITHIN_S)
+        eventually(lambda: strict_node.log().count("no connection is accepted until some are free") == 2, WITHIN_S)
         served = select.select([connection._socket for connection in connections], [], [], WITHIN_S)[0]
         waiting = [connection for connection in connections if connection._socket not in served]
         assert waiting
+        assert all(highest_file(pid) < limit * 7 // 8 for pid, limit in file_limits(strict_node).items())
         for sock in served:
             sock.close()
         for connection in waiting:  # some of them wait for others of them
             assert connection.answer(API_VERSIONS, 0).error_code.value == 0
             connection.close()
-    assert strict_node.log().count("no connection is accepted until one is free") == 2
+    assert strict_node.log().count("no connection is accepted until some are free") == 2
+
+
+def file_limits(node: Node) -> dict[int, int]:
+    """How many files each worker may open."""
+    return {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE)[0] for pid in node.workers()}
+
+
+def highest_file(pid: int) -> int:
+    """The highest file descriptor of a process."""
+    return max(int(each.name) for each in Path(f"/proc/{pid}/fd").iterdir())
 
 
 @contextlib.contextmanager

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import pytest
+import uvloop
 
-from kafka_dt.server.gates import FileGate, Gate, RateGate
+from kafka_dt.config import Endpoint
+from kafka_dt.server.gates import RESERVED_FILES, FileGate, Gate, RateGate
+from kafka_dt.server.open_port import OpenPort, bind
 from kafka_dt.server.rate import Rate
 
 WITHIN_S = 5
@@ -34,27 +40,11 @@ class HeldPort:
         self.holds.discard(gate)
 
     async def released(self) -> None:
-        async with asyncio.timeout(WITHIN_S):
-            while self.holds:  # noqa: ASYNC110 - a gate sends no events
-                await asyncio.sleep(0.001)
+        await _until(lambda: not self.holds)
 
 
-class Accepted:
-    """A transport whose socket has a number."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def get_extra_info(self, name: str) -> Any:
-        assert name == "socket"
-        return self
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-
-def accept(gate: Gate, descriptor: int = 10) -> None:
-    gate.accepted(cast("asyncio.Transport", Accepted(descriptor)))
+def accept(gate: Gate) -> None:
+    gate.accepted(asyncio.BaseTransport())
 
 
 # A rate
@@ -100,51 +90,167 @@ async def test_ports_are_held_until_the_next_connection_may_come_and_new_ones_wi
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_dt.server.gates.LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("kafka_dt.server.gates.STAYS_OPEN_SECONDS", 0.05)
+
+
+class Files:
+    """Some ports with a gate, more clients than there are descriptors for, and a limit that leaves few of them.
+
+    The ports accept as those of a node do: with uvloop, one connection of each port in a turn.
+    """
+
+    PORTS = 3
+    CLIENTS = 60
+    TO_SPARE = 20
+
+    def __init__(self, gates: Callable[[], list[Gate]] = list) -> None:
+        self.limit = 10**6
+        self.looks = 0
+        self.served: list[asyncio.Transport] = []
+        self.gate = FileGate(self._limit)
+        socks = [bind(Endpoint("PLAINTEXT", "127.0.0.1", 0)) for _ in range(self.PORTS)]
+        more = [gates() for _ in socks]
+        self.ports = [
+            OpenPort(sock, None, lambda own=own: _Served(self, own), 100, [self.gate, *own])  # type: ignore[misc]
+            for sock, own in zip(socks, more, strict=True)
+        ]
+        addresses = [sock.getsockname() for sock in socks]
+        self.clients = [socket.create_connection(addresses[i % self.PORTS]) for i in range(self.CLIENTS)]
+
+    def _limit(self) -> int:
+        self.looks += 1
+        return self.limit
+
+    @property
+    def most(self) -> int:
+        """The first descriptor that is reserved."""
+        return self.limit - min(RESERVED_FILES, self.limit // 8)
+
+    def begin(self) -> None:
+        """Set the limit, now that the clients have their descriptors and wait in the kernel's queue."""
+        self.limit = (max(each.fileno() for each in self.clients) + self.TO_SPARE) * 8 // 7
+
+    def numbers(self) -> list[int]:
+        return [each.get_extra_info("socket").fileno() for each in self.served if not each.is_closing()]
+
+    async def looked(self, times: int = 50) -> None:
+        """Wait until the gate has looked so often for free descriptors."""
+        until = self.looks + times
+        await _until(lambda: self.looks >= until)
+
+    def leave(self, count: int) -> None:
+        """Let the oldest connections end."""
+        left = [each for each in self.served if not each.is_closing()][:count]
+        for each in left:
+            each.abort()
+
+    def close(self) -> None:
+        for port in self.ports:
+            port.close()
+        for transport in self.served:
+            transport.abort()
+        for client in self.clients:
+            client.close()
+
+
+class _Served(asyncio.Protocol):
+    def __init__(self, files: Files, gates: list[Gate]) -> None:
+        self._files = files
+        self._gates = gates
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._files.served.append(cast("asyncio.Transport", transport))
+        for gate in (self._files.gate, *self._gates):
+            gate.accepted(transport)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not condition():  # noqa: ASYNC110 - a gate sends no events
+            await asyncio.sleep(0.001)
+
+
+def with_files(test: Callable[[Files], Awaitable[None]], gates: Callable[[], list[Gate]] = list) -> None:
+    """Run a test in the loop that a node has."""
+
+    async def run() -> None:
+        files = Files(gates)
+        try:
+            files.begin()
+            await test(files)
+        finally:
+            files.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
+
+
+CLOSED = "file descriptors are in use (RLIMIT_NOFILE): no connection is accepted until some are free"
+OPEN = "File descriptors are free: connections are accepted again"
 
 
 @pytest.mark.usefixtures("soon")
-async def test_ports_are_held_near_the_limit_of_files_with_one_line_until_one_is_free(
-    caplog: pytest.LogCaptureFixture,
+def test_no_client_gets_a_reserved_descriptor_however_long_the_ports_are_held(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def test(files: Files) -> None:
+        await files.looked()
+        served = files.numbers()
+        assert served
+        assert len(served) < files.CLIENTS
+        await files.looked()
+        assert files.numbers() == served
+        assert max(served) < files.most
+
+    with_files(test)
+    assert [CLOSED in each for each in caplog.messages] == [True], "it does not say that the ports are open again"
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("gates", [list, lambda: [RateGate(Rate(200, time.monotonic))]])
+def test_clients_that_come_and_go_get_no_reserved_descriptor(gates: Callable[[], list[Gate]]) -> None:
+    async def test(files: Files) -> None:
+        await files.looked()
+        while len(files.served) < files.CLIENTS:
+            more = len(files.served) + 1
+            files.leave(files.PORTS)
+            await _until(lambda more=more: len(files.served) >= more)  # type: ignore[misc]
+            assert max(files.numbers()) < files.most
+
+    with_files(test, gates)
+
+
+@pytest.mark.usefixtures("soon")
+def test_ports_are_open_again_when_others_have_gone_and_the_log_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def test(files: Files) -> None:
+        while len(files.served) < files.CLIENTS:
+            await files.looked(3)
+            files.leave(files.CLIENTS)
+        files.leave(files.CLIENTS)
+        await _until(lambda: OPEN in caplog.messages)
+
+    with_files(test)
+    assert [CLOSED in each for each in caplog.messages] == [True, False]
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_limit_that_is_reached_again_is_said_when_a_minute_is_over_although_no_client_comes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr("kafka_dt.server.gates.LOG_AGAIN_SECONDS", 0.3)
     caplog.set_level(logging.INFO)
-    free: list[int | OSError] = [OSError("none"), 1000, 960, 959]
-    gate, port = FileGate(lambda: 1024, lambda: _next(free)), HeldPort()
+    limit = 0
+    gate, port = FileGate(lambda: limit), HeldPort()
     gate.add(port)
-    accept(gate, 959)
+    accept(gate)
+    assert port.holds
+    limit = 10**6
+    await _until(lambda: OPEN in caplog.messages)
     assert not port.holds
-    accept(gate, 960)
-    accept(gate, 961)
-    assert port.holds
-    await port.released()
-    assert free == []
-    assert caplog.messages == [
-        "960 of 1024 file descriptors are in use (RLIMIT_NOFILE): no connection is accepted until one is free",
-        "File descriptors are free: connections are accepted again",
-    ]
-
-
-@pytest.mark.usefixtures("soon")
-async def test_a_limit_that_is_reached_again_and_again_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    gate, port = FileGate(lambda: 64, lambda: 10), HeldPort()
-    gate.add(port)
-    for _ in range(5):
-        accept(gate, 60)
-        assert port.holds
-        await port.released()
+    limit = 0
+    accept(gate)
     assert len(caplog.messages) == 2
-
-
-async def test_the_lowest_free_descriptor_is_asked_of_the_system() -> None:
-    gate, port = FileGate(lambda: 10**6), HeldPort()
-    gate.add(port)
-    accept(gate, 10**6 - 1)
-    assert port.holds
-    await port.released()
-
-
-def _next(free: list[int | OSError]) -> int:
-    found = free.pop(0)
-    if isinstance(found, OSError):
-        raise found
-    return found
+    await _until(lambda: len(caplog.messages) == 3)
+    assert CLOSED in caplog.messages[-1]
