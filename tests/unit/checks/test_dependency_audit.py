@@ -60,10 +60,17 @@ def test_without_advisories_one_line_says_so_and_the_check_passes(ask: Any) -> N
     assert (status, said) == (0, ["Known vulnerabilities of dependencies: not checked, PyPI cannot be reached"])
 
 
-def test_a_machine_without_a_network_is_told_from_one_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_network_has_no_advisories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
-    with pytest.raises(AdvisoriesMissing, match="cannot be reached"):
-        dependencies.ask_for_one("weak==1.0")
+    with pytest.raises(AdvisoriesMissing, match="pip-audit ended with status"):
+        dependencies.ask_for_one(f"weak==1.0 \\\n    --hash=sha256:{'0' * 64}\nother==1.0\n")
+
+
+def test_the_first_version_alone_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(dependencies, "audit", lambda locks: asked.extend(each.read_text() for each in locks))
+    dependencies.ask_for_one("# words\nweak==1.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:01\nother==1.0\n")
+    assert asked == ["weak==1.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:01\n"]
 
 
 def test_an_advisory_of_a_package_in_two_locks_is_told_once() -> None:
