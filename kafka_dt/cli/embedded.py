@@ -39,7 +39,7 @@ class EmbeddedNode:
     secret_key: str = field(repr=False)
     """`delegation.token.secret.key`."""
     zookeeper_password: str = field(repr=False)
-    """The password of the embedded ZooKeeper, which serves nobody else."""
+    """The password of the embedded ZooKeeper, which serves no client without it."""
 
     @property
     def zookeeper_dir(self) -> Path:

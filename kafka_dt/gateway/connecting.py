@@ -225,7 +225,7 @@ class Connector:
 
 
 def _abandon(attempts: set[asyncio.Task[Upstream]]) -> None:
-    """End connections that nobody needs any more, made or being made."""
+    """End connections that are not needed any more, made or being made."""
     for attempt in attempts:
         if not attempt.done():
             attempt.cancel()

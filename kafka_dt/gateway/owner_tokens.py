@@ -9,8 +9,9 @@ nobody has needed it: then it runs out. Expiring it instead would end it for the
 Renewals begin when a token is asked for, which is often enough: whoever holds a connection has to log in again before
 the token ends (KIP-368). A renewal changes neither id nor secret, so nobody waits for it.
 
-For whom the cluster makes no token is nobody there, and it is not asked again for some seconds. `token_requests.py`
-sends the requests, and holds them back after the cluster has refused the gateway's own login.
+A principal for which the cluster makes no token has no identity there, and the cluster is not asked again for some
+seconds. `token_requests.py` sends the requests, and holds them back after the cluster has refused the gateway's own
+login.
 
 Source: KIP-48, KIP-373; Kafka's DelegationTokenManager, SaslServerAuthenticator (a session ends with its token).
 """

@@ -150,7 +150,7 @@ class TokenCredentials:
         return None if None in others else replace(found, alternatives=tuple(filter(None, others)))
 
     async def derive(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential:
-        """Give the credential of a token, deriving it off the event loop unless somebody is at it already.
+        """Give the credential of a token, deriving it off the event loop unless that is under way already.
 
         Raises:
             TooMuchWaits: so many others were asked for that this one was dropped.

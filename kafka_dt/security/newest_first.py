@@ -3,9 +3,9 @@
     queue = NewestFirst(executor, keep, at_once=2, most_waiting=1_000)
     result = await queue.run(key, work)
 
-Strangers can ask for work without end, so it is bounded and whoever has gone gets none: work is done once for all who
-ask for the same key, is dropped when nobody waits for it any more, and when too much waits the oldest is dropped. Those
-who came last have the most patience left. Work that has begun is done, and its result is kept.
+Strangers can ask for work without end, so it is bounded. Work is done once for all callers that ask for the same key.
+It is dropped when no caller waits for it any more, and the oldest is dropped when too much waits: the newest callers
+have the most patience left. Work that has begun is done, and its result is kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NewestFirst(Generic[Key, Result]):
 
     Args:
         executor: threads that the work is done in.
-        keep: called with each key and result, whether or not somebody still waits for it.
+        keep: called with each key and result, whether or not a caller still waits for it.
         at_once: how many pieces of work are under way at most.
         most_waiting: how many wait for their turn at most.
     """

@@ -64,6 +64,6 @@ class TokenSearch:
 
 
 def _seen(task: asyncio.Task[Subject]) -> None:
-    """Take note of how a task ended: nobody may come to ask, and asyncio would log that."""
+    """Take note of how a task ended: no caller may ask for it, and asyncio would log that."""
     if not task.cancelled():
         task.exception()

@@ -25,7 +25,7 @@ def bind(endpoint: Endpoint, *, shared: bool = True) -> socket.socket:
         shared: whether other sockets that ask for it may share the port (SO_REUSEPORT).
 
     Raises:
-        OSError: the address is not ours, or taken by somebody who does not share it.
+        OSError: the address is not ours, or taken by a process that does not share it.
     """
     host = endpoint.host or "::"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -348,7 +348,7 @@ class TokenManager:
                 continue  # the id is taken: a miracle, or a broken random generator
             if keyring.get(key.id) is None:
                 await self._take_back(stored)
-                continue  # the key has left the ring meanwhile, and nobody would accept the token
+                continue  # the key has left the ring meanwhile, and no node would accept the token
             _LOG.info(
                 "Created delegation token %s of %s, asked for by %s", token.token_id, token.owner, token.requester
             )

@@ -64,7 +64,7 @@ class NewToken:
             now_ms: milliseconds since 1970 in UTC.
             limit_ms: the longest lifetime, in milliseconds.
             expiry_time_ms: how long it lives without a renewal, in milliseconds.
-            random: `ID_BYTES` bytes nobody can guess.
+            random: `ID_BYTES` bytes that cannot be guessed.
         """
         lifetime_ms = limit_ms if self.max_lifetime_ms <= 0 else min(self.max_lifetime_ms, limit_ms)
         max_timestamp_ms = min(now_ms + lifetime_ms, MAX_TIMESTAMP_MS)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
-"""How often a doubted history is looked at again."""
+"""How often a worker looks at a doubted history again."""
 WRITE_S: Final = 60.0
 """How often a witness is written without any change."""
 REMOVE_S: Final = 60 * 60.0
@@ -201,7 +201,7 @@ class HistoryGuard:
         try:
             (stat,) = await client.multi([SetData(WitnessZnode.path(witness.name), b"")])
         except MultiFailed as error:
-            if isinstance(error.cause, NoNode):  # somebody has removed it while we were connected: the next is new
+            if isinstance(error.cause, NoNode):  # it was removed while we were connected: the next is new
                 self._memory.forget()
             raise
         assert isinstance(stat, Stat)  # noqa: S101 - the answer to SetData
