@@ -12,13 +12,13 @@ import logging
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.ensemble import Ensemble
-from tests.support.fault_run import clients, clock_jumps, faults_of, now_ms, set_clock
+from tests.support.fault_run import clients, faults_of, now_ms
 from tests.support.history import Bounds, History, Kind, Operation, Outcome, violations
 from tests.support.nodes import Node, node_properties
 
@@ -38,9 +38,6 @@ CUT_OFF = Bounds(listing_ms=MAX_STALENESS_MS + NOTICE_MS, login_ms=MAX_STALENESS
 CALM = Bounds(listing_ms=0, login_ms=NOTICE_MS)
 SETTLING_S, CALM_S = 2.0, 1.5
 """After a fault every worker settles, and then nothing may be late at all."""
-CLOCK_JUMPS_S = (2_400, -60)
-TOKEN_LIFETIME_MS = 1_800_000
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
 
 @pytest.fixture
@@ -50,35 +47,19 @@ def ensemble(tmp_path: Path) -> Iterator[Ensemble]:
 
 
 @contextlib.contextmanager
-def two_nodes(folder: Path, connect: str, clock_files: Mapping[str, Path] | None = None) -> Iterator[list[Node]]:
-    """Nodes; where files are given, each has the clock that its file says."""
+def two_nodes(folder: Path, connect: str) -> Iterator[list[Node]]:
     properties = node_properties(
         connect,
         kafka_dt_workers=2 if SOAK else 1,
         zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS,
         kafka_dt_zookeeper_max_staleness_ms=MAX_STALENESS_MS,
-        delegation_token_max_lifetime_ms=TOKEN_LIFETIME_MS,
         connection_failed_authentication_delay_ms=0,  # else logins by deleted tokens would soon be rare
     )
     with contextlib.ExitStack() as stack:
-        nodes = []
-        for name in NAMES:
-            environment = faked_clock(clock_files[name]) if clock_files else None
-            nodes.append(stack.enter_context(Node(folder / name, properties, name, environment)))
+        nodes = [stack.enter_context(Node(folder / name, properties, name)) for name in NAMES]
         yield nodes
-        # Under libfaketime time.sleep fails now and then, and kazoo's thread with it; the node starts another.
-        for node in nodes if clock_files is None else ():
+        for node in nodes:
             node.check_log()
-
-
-def faked_clock(file: Path) -> dict[str, str]:
-    """The environment of a program whose wall clock is off by what a file says."""
-    return {
-        "LD_PRELOAD": str(FAKETIME),
-        "FAKETIME_TIMESTAMP_FILE": str(file),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }
 
 
 @pytest.mark.timeout(SECONDS + 300)
@@ -86,30 +67,17 @@ async def test_no_answer_contradicts_another_while_zookeepers_and_nodes_fail(
     ensemble: Ensemble, tmp_path: Path
 ) -> None:
     with two_nodes(tmp_path, ensemble.connect) as nodes:
-        await run_with_faults(ensemble, nodes, clock_files=None)
+        await run_with_faults(ensemble, nodes)
 
 
-@pytest.mark.soak
-@pytest.mark.skipif(not FAKETIME.exists(), reason=f"{FAKETIME} is not there: install Debian's libfaketime")
-@pytest.mark.timeout(SECONDS + 300)
-async def test_no_answer_contradicts_another_while_clocks_jump_as_well(ensemble: Ensemble, tmp_path: Path) -> None:
-    clock_files = {name: tmp_path / f"{name}.clock" for name in NAMES}
-    for file in clock_files.values():
-        set_clock(file, 0)
-    with two_nodes(tmp_path, ensemble.connect, clock_files) as nodes:
-        await run_with_faults(ensemble, nodes, clock_files)
-
-
-async def run_with_faults(ensemble: Ensemble, nodes: list[Node], clock_files: Mapping[str, Path] | None) -> None:
+async def run_with_faults(ensemble: Ensemble, nodes: list[Node]) -> None:
     """Break one or two things at a time, let everything recover, and again; then judge all answers."""
     seed = int(os.environ.get("KAFKA_DT_TEST_SEED", random.randrange(10**6)))  # noqa: S311
     chance = random.Random(seed)  # noqa: S311
     history = History()
     calm: list[tuple[float, float]] = []
     faults = faults_of(ensemble, nodes, chance)
-    async with clients(nodes, history, chance) as shared:
-        if clock_files is not None:
-            faults.append(clock_jumps(clock_files, shared, CLOCK_JUMPS_S, chance))
+    async with clients(nodes, history, chance):
         await recovered(history, nodes)
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:

@@ -19,9 +19,8 @@ import random
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenClientError, TokenNotFound
@@ -58,8 +57,6 @@ class Clients:
         self._chance = chance
         self._live: dict[str, DelegationToken] = {}
         self._tried: deque[DelegationToken] = deque(maxlen=MOST_TRIED)
-        self.wrong_clocks: set[str] = set()
-        """The names of nodes whose clock is off: what they say of a token's expiry proves nothing."""
 
     async def change(self, node: Node) -> None:
         """Create and delete tokens on a node, for ever."""
@@ -88,8 +85,6 @@ class Clients:
             began_ms = now_ms()
             client = node.token_client(token, mechanism, request_timeout_ms=REQUEST_TIMEOUT_MS)
             _, outcome = await _outcome(_enter_and_leave(client))
-            if outcome is Outcome.REFUSED and node.process.name in self.wrong_clocks:
-                outcome = Outcome.UNKNOWN
             self._add(Kind.LOGIN, node, token.token_id, began_ms, outcome)
 
     async def _create(self, node: Node, client: TokenClient) -> None:
@@ -187,37 +182,6 @@ def faults_of(ensemble: Ensemble, nodes: Sequence[Node], chance: random.Random) 
         yield f"a worker of {node.process.name} is killed"
 
     return [killed, hangs, isolated, away_from_clients, node_frozen, worker_killed]
-
-
-def clock_jumps(
-    clock_files: Mapping[str, Path], shared: Clients, jumps_s: Sequence[int], chance: random.Random
-) -> Fault:
-    """Give the fault of a node whose clock is off for a while.
-
-    Args:
-        clock_files: by the name of each node, the file in which libfaketime looks up how much its clock is off.
-        shared: learns which clocks are off.
-        jumps_s: by how much a clock may be off, in seconds.
-        chance: says which clock it is, and by how much.
-    """
-
-    @asynccontextmanager
-    async def jumped() -> AsyncIterator[str]:
-        name, jump_s = chance.choice(sorted(clock_files)), chance.choice(jumps_s)
-        shared.wrong_clocks.add(name)
-        set_clock(clock_files[name], jump_s)
-        yield f"the clock of {name} is off by {jump_s} s"
-        set_clock(clock_files[name], 0)
-        shared.wrong_clocks.discard(name)
-
-    return jumped
-
-
-def set_clock(file: Path, off_s: int) -> None:
-    """Tell libfaketime how much a clock is off."""
-    written = file.with_suffix(".new")
-    written.write_text(f"{off_s:+d}\n")
-    written.replace(file)
 
 
 def now_ms() -> float:
