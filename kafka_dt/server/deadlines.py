@@ -13,6 +13,7 @@ Source: `kafka.dt.login.timeout.ms`.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 
 Overdue = Callable[[], None]
@@ -38,7 +39,8 @@ class LoginDeadlines:
     def __init__(self, timeout_s: float, clock: Callable[[], float]) -> None:
         self.timeout_s = timeout_s
         self._clock = clock
-        self._begun: dict[Overdue, float] = {}
+        # Not a dict: the first entry of one is searched for behind all that were deleted in front of it.
+        self._begun: OrderedDict[Overdue, float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._begun)
