@@ -25,10 +25,14 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 	@$(BIN)/kafka-dt run
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
-	@$(MAKE) --no-print-directory -j 2 test-servers test-beside
+	@rm -f build/test-*.log
+	@$(MAKE) --no-print-directory -j 2 test-servers test-beside || { \
+		status=$$?; grep -hE '^(FAILED|ERROR) tests/' build/test-*.log >&2; exit $$status; }
 
 test-servers: $(READY)
-	$(BIN)/python -m pytest -m 'not spark' $(SERVER_TESTS)
+	@mkdir -p build
+	@{ $(BIN)/python -m pytest -m 'not spark' $(SERVER_TESTS) 2>&1; echo $$? >build/test-servers.status; } \
+		| tee build/test-servers.log; exit $$(cat build/test-servers.status)
 
 # Beside those with servers, but only where these leave time: some of them break off what takes too long.
 test-beside: $(READY)

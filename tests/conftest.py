@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,15 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+SUMMARY_WIDTH = 240
+"""Columns of output that goes to a file or a pipe: room for a test's name and the reason why it failed."""
+
+
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    """Let the short summary, which comes next, say why a test failed; in 80 columns only its name has room."""
+    if not sys.stdout.isatty():
+        config.get_terminal_writer().fullwidth = SUMMARY_WIDTH
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
