@@ -15,7 +15,7 @@ RUN python3 -m venv /opt/kafka-dt \
         --require-hashes --requirement /src/requirements.lock
 COPY --chown=kafka-dt . /src/
 RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
-        --no-deps --no-build-isolation --editable /src \
+        --no-deps --no-build-isolation --editable /src/protocol --editable /src \
     && install --directory --owner=kafka-dt --mode=700 /var/lib/kafka-dt \
     && install --directory --owner=kafka-dt --mode=700 /etc/kafka-dt/secrets \
     && chown kafka-dt /src
@@ -35,7 +35,7 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY protocol /src/protocol
 COPY kafka_dt /src/kafka_dt
 RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
-        --no-deps --no-build-isolation /src \
+        --no-deps --no-build-isolation /src/protocol /src \
     && /opt/kafka-dt/bin/pip uninstall --yes --quiet \
         editables hatchling pathspec pluggy tomlkit trove-classifiers
 

@@ -13,12 +13,12 @@ help: ## Show this help
 
 setup: $(READY) ## Make .venv with everything that is needed
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml protocol/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "kafka-dt needs Python 3.11 or newer; name one with PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable protocol --editable .
 	@touch $@
 
 run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, show how to use it

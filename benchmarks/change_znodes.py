@@ -14,7 +14,7 @@ from typing import Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from kafka_dt.zookeeper.znodes import TokenChangeZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 
 _BATCH: Final = 500
 

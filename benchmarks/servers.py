@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 from benchmarks.generator import password_of
 from benchmarks.processes import Memory, ProcessTree
 from benchmarks.tokens import AUDITOR, EVERYBODY_ELSE, OWNERS, PreparedTokens
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.support.broker import Broker, sasl_properties
 from tests.support.java import Java
 from tests.support.maven import Classpath

@@ -24,7 +24,7 @@ from typing import Final
 
 from kazoo.client import KazooClient
 
-from kafka_dt.security.acls import (
+from kafka_dt.identity.acls.binding import (
     AccessControlEntry,
     AclOperation,
     AclPermissionType,
@@ -34,10 +34,10 @@ from kafka_dt.security.acls import (
 )
 from kafka_dt.tokens import Principal, Token
 from kafka_dt.tokens.secret_key import SecretKey
-from kafka_dt.zookeeper.acl_znodes import AclZnode
-from kafka_dt.zookeeper.embedded import HEAP_MB, EmbeddedZooKeeper
-from kafka_dt.zookeeper.sealing import SALT_BYTES, seal
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.embedded.server import HEAP_MB, EmbeddedZooKeeper
+from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES, seal
+from kafka_dt.zookeeper.znodes.acls import AclZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.support.broker import SECRET_KEY
 
 OWNERS: Final = {"ten": 10, "thousand": 1_000, "tenthousand": 10_000}

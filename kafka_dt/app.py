@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import uvloop
+from kafka_dt_protocol import Limits
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.audit.trail import AuditTrail
@@ -37,47 +38,47 @@ from kafka_dt.config import (
     gateway_settings,
     listeners,
 )
-from kafka_dt.config.option import INT_MAX
+from kafka_dt.config.options.option import INT_MAX
 from kafka_dt.gateway.gateway import Gateway
 from kafka_dt.gateway.ports import PortListener
+from kafka_dt.identity.acls.authorizer import Authorizer
+from kafka_dt.identity.acls.cache import AclCache
+from kafka_dt.identity.acls.manager import AclManager
+from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
+from kafka_dt.identity.credentials.digest_md5 import DigestSubjects
+from kafka_dt.identity.credentials.scram import ScramSubjects, Subjects
+from kafka_dt.identity.credentials.scram_changes import ScramUserManager
+from kafka_dt.identity.kerberos.contexts import Kerberos
+from kafka_dt.identity.login.login import Login
+from kafka_dt.identity.login.tokens import LoginTokens
+from kafka_dt.identity.oauth.bearer import BearerTokens
+from kafka_dt.identity.oauth.jwks import Jwks
+from kafka_dt.identity.revocation.board import Board, board_bytes
+from kafka_dt.identity.revocation.revocations import Revocations
 from kafka_dt.membership import Membership
-from kafka_dt.security.acl_cache import AclCache
-from kafka_dt.security.acl_manager import AclManager
-from kafka_dt.security.authorizer import Authorizer
-from kafka_dt.security.bearer import BearerTokens
-from kafka_dt.security.credentials import ScramSubjects, Subjects
-from kafka_dt.security.derivation import Salts, TokenCredentials
-from kafka_dt.security.digest import DigestSubjects
-from kafka_dt.security.jwks import Jwks
-from kafka_dt.security.kerberos import Kerberos
-from kafka_dt.security.login import Login
-from kafka_dt.security.login_tokens import LoginTokens
-from kafka_dt.security.revocation_board import Board, board_bytes
-from kafka_dt.security.revocations import Revocations
-from kafka_dt.security.scram_changes import ScramUserManager
-from kafka_dt.server.admission import Admission, ConnectionLimits
-from kafka_dt.server.audited_requests import AuditedRequests, AuditedTokens, record_keys, record_removed
-from kafka_dt.server.connection import ClientConnection
-from kafka_dt.server.connection_counts import ConnectionCounts
-from kafka_dt.server.connection_services import ConnectionServices
-from kafka_dt.server.deadlines import LoginConnection
-from kafka_dt.server.encryption import ListenerEncryption
-from kafka_dt.server.failed_logins import FailedLogins
-from kafka_dt.server.gates import FileGate, Gate, RateGate
+from kafka_dt.processes.supervisor import Supervisor
+from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.server.audited.requests import AuditedRequests, AuditedTokens, record_keys, record_removed
+from kafka_dt.server.connections.connection import ClientConnection
+from kafka_dt.server.connections.lifetimes import Lifetimes
+from kafka_dt.server.connections.request_memory import RequestMemory, request_buffer_bytes
+from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
-from kafka_dt.server.lifetimes import Lifetimes
-from kafka_dt.server.listener import OpenListener
-from kafka_dt.server.rate import Rate
+from kafka_dt.server.listeners.admission import Admission, ConnectionLimits
+from kafka_dt.server.listeners.connection_counts import ConnectionCounts
+from kafka_dt.server.listeners.deadlines import LoginConnection
+from kafka_dt.server.listeners.encryption import ListenerEncryption
+from kafka_dt.server.listeners.failed_logins import FailedLogins
+from kafka_dt.server.listeners.gates import FileGate, Gate, RateGate
+from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.rate import Rate
 from kafka_dt.server.repeated import Repeated
-from kafka_dt.server.request_memory import RequestMemory, request_buffer_bytes
-from kafka_dt.server.sessions import Sessions
-from kafka_dt.server.turns import NodeTurn
-from kafka_dt.server.workers import Supervisor
 from kafka_dt.tokens import (
     ANONYMOUS,
     CreationCounts,
@@ -92,21 +93,20 @@ from kafka_dt.tokens import (
     TokenManager,
     counts_bytes,
 )
-from kafka_dt.zookeeper.acl_store import ZooKeeperAclStore
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
-from kafka_dt.zookeeper.configuration import zookeeper_settings
-from kafka_dt.zookeeper.derivations import Derivations
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
 from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
-from kafka_dt.zookeeper.history import HistoryGuard
-from kafka_dt.zookeeper.purge import PurgeLimits
-from kafka_dt.zookeeper.salt_secret import read_or_create_salt_secret
-from kafka_dt.zookeeper.scram_user_store import ZooKeeperScramUserStore
-from kafka_dt.zookeeper.scram_users import ScramUsers
-from kafka_dt.zookeeper.token_codec import TokenCodec
-from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
-from kafka_dt.zookeeper.witness import WitnessMemory
-from protocol import Limits
+from kafka_dt.zookeeper.proofs.history import HistoryGuard
+from kafka_dt.zookeeper.proofs.witness import WitnessMemory
+from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
+from kafka_dt.zookeeper.stores.acls import ZooKeeperAclStore
+from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+from kafka_dt.zookeeper.stores.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.stores.salt_secret import read_or_create_salt_secret
+from kafka_dt.zookeeper.stores.scram_changes import ZooKeeperScramUserStore
+from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
 _LOG = logging.getLogger(__name__)
 

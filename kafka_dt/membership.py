@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.server.secret_keys import NodeKeys
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt.zookeeper.node_registry import NodeRegistry, live_brokers
-from kafka_dt.zookeeper.own_znodes import NodeState
+from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers
+from kafka_dt.zookeeper.znodes.own import NodeState
 
 if TYPE_CHECKING:
     from kafka_dt.config import SecretKeyFiles, Settings
     from kafka_dt.tokens import Keyring
-    from kafka_dt.zookeeper.client import ZooKeeperClient
-    from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,21 +15,22 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from kafka_dt_protocol.api.registry import load_entities
+
 from kafka_dt import app
 from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError, from_properties
-from kafka_dt.core_dumps import forbid_core_dumps
+from kafka_dt.identity.acls.store import AclStoreUnavailable
+from kafka_dt.identity.revocation.board import Board
 from kafka_dt.log import set_up_logging
-from kafka_dt.security.acl_store import AclStoreUnavailable
-from kafka_dt.security.revocation_board import Board
-from kafka_dt.server.connection_counts import ConnectionCounts
-from kafka_dt.server.heartbeats import beat
-from kafka_dt.server.turns import NodeTurn
-from kafka_dt.server.workers import READY
+from kafka_dt.processes.core_dumps import forbid_core_dumps
+from kafka_dt.processes.heartbeats import beat
+from kafka_dt.processes.supervisor import READY
+from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.server.listeners.connection_counts import ConnectionCounts
 from kafka_dt.tokens import CreationCounts, StoreUnavailable
-from kafka_dt.zookeeper.derivations import Derivations
 from kafka_dt.zookeeper.errors import ZooKeeperError
-from protocol.registry import load_entities
+from kafka_dt.zookeeper.sealing.derivations import Derivations
 
 
 async def work(brief: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from benchmarks.processes import ProcessTree
 from benchmarks.results import Case
 from benchmarks.scenarios.pipeline import COMMAND, Step
 from benchmarks.tokens import PreparedTokens, heap_mb
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.support.broker import SECRET_KEY
 from tests.support.process import ProcessFailed
 

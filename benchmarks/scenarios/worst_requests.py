@@ -18,7 +18,7 @@ from benchmarks.request_costs import WatchedNode, measure
 from benchmarks.request_shapes import SHAPES
 from benchmarks.results import Case
 from benchmarks.tokens import PreparedTokens
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 
 TITLE: Final = "What a request can cost"
 COMPARED: Final = "cpu_us_byte"

@@ -1,9 +1,10 @@
-"""The states of a login as a picture (SVG), drawn from the table of protocol/authentication.py.
+"""The states of a login as a picture (SVG), drawn from the table of protocol/kafka_dt_protocol/login/authentication.py.
 
 Only the places of the boxes are chosen here; boxes, arrows and their texts come from the table. A state without a place
 is an error, as is an arrow without a way.
 
-Source: protocol/authentication.py; the picture of h11's states (docs/source/make-state-diagrams.py there).
+Source: protocol/kafka_dt_protocol/login/authentication.py; the picture of h11's states
+(docs/source/make-state-diagrams.py there).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_dt_protocol.login.authentication import TRANSITIONS, VIOLATION, State
+
 from docs.generators.login_states import ACTIONS, REQUESTS
-from protocol.authentication import TRANSITIONS, VIOLATION, State
 
 _WIDTH, _HEIGHT = 1490, 400
 _BOX_WIDTH, _LINE = 215, 17

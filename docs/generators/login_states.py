@@ -1,19 +1,19 @@
 """The states of a login as a page: what every request leads to in every state.
 
-Source: protocol/authentication.py, whose table this is.
+Source: protocol/kafka_dt_protocol/login/authentication.py, whose table this is.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from protocol.authentication import Action, Request, State, next_step
+from kafka_dt_protocol.login.authentication import Action, Request, State, next_step
 
 _HEAD: Final = """\
 # The states of a login
 
 From the first byte to the end of the session a connection is in one of eight states. The table and the picture are
-generated from `protocol/authentication.py`, the table that the server itself goes by.
+generated from `protocol/kafka_dt_protocol/login/authentication.py`, the table that the server itself goes by.
 
 ![A connection's way from its first byte to a session](login-states.svg)
 

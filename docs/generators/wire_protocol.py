@@ -1,22 +1,23 @@
 """The APIs that are spoken, as a page: made of the registry by which requests are judged.
 
-Source: protocol/registry.py.
+Source: protocol/kafka_dt_protocol/api/registry.py.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
+
 from kafka_dt.config.settings import options
-from protocol.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
 _HEAD: Final = """\
 # Wire protocol
 
 kafka-dt speaks Kafka's own protocol, so every client that exists works with it. A client is told what is spoken by
-ApiVersions; that answer and this page are made of the same table, `protocol/registry.py`. A request for another API,
-or in another version, closes its connection, as at a broker (but a version of ApiVersions that is too new is answered
-in version 0 with error 35, so that the client can ask again).
+ApiVersions; that answer and this page are made of the same table, `protocol/kafka_dt_protocol/api/registry.py`. A
+request for another API, or in another version, closes its connection, as at a broker (but a version of ApiVersions that
+is too new is answered in version 0 with error 35, so that the client can ask again).
 
 This is what a node serves by itself. A [gateway](how-to/gateway.md) serves SaslHandshake, ApiVersions, SaslAuthenticate
 and the four token APIs, and passes on every other that the cluster behind it offers.

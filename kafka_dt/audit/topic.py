@@ -27,7 +27,7 @@ from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.client.config import ClientConfig
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.config import AuditTopicSettings, ConfigError
-from kafka_dt.config.audit_options import AUDIT_KAFKA_PREFIX
+from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
 
 _LOG = logging.getLogger(__name__)

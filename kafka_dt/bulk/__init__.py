@@ -7,5 +7,5 @@ guarded by the version that was read. `tasks.py` and `expiry.py` are the tasks, 
 `decisions.py` has the words that all of them use. `kafka_expiry.py` ends tokens over the Kafka protocol instead.
 
 Nothing here prints or asks, and nothing is kept of a token that is done: given a connection, names and a task, the
-engine serves a command as well as one partition of a larger job (`kafka_dt.pipeline.bulk_partition`).
+engine serves a command as well as one partition of a larger job (`kafka_dt.pipeline.bulk.partition`).
 """

@@ -21,7 +21,7 @@ from kafka_dt.zookeeper.errors import UnknownKey
 if TYPE_CHECKING:
     from kafka_dt.bulk.decisions import Decision, Result
     from kafka_dt.tokens import Keyring
-    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.errors import InvalidZnode
 
 

@@ -31,6 +31,8 @@ from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Resu
 from kafka_dt.bulk.pace import WHOLE
 from kafka_dt.bulk.writes import Change, Writes, news_of_changes
 from kafka_dt.lanes import run_lanes
+from kafka_dt.zookeeper.connection.operations import Delete, SetData
+from kafka_dt.zookeeper.connection.reads import Reads
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     ConnectionLost,
@@ -39,14 +41,12 @@ from kafka_dt.zookeeper.errors import (
     VersionMismatch,
     ZooKeeperError,
 )
-from kafka_dt.zookeeper.operations import Delete, SetData
-from kafka_dt.zookeeper.reads import Reads
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.pace import Portion
-    from kafka_dt.zookeeper.client import ZooKeeperClient
-    from kafka_dt.zookeeper.operations import Operation, Znode
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.operations import Operation, Znode
 
 Report = Callable[[Sequence[Result]], None]
 """Hears what became of the znodes of a batch, in the event loop."""

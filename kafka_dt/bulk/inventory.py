@@ -5,7 +5,7 @@
 A token that is readable is told in any case; what is wrong with it besides (it names a secret key that is not there) is
 the reason beside it. What is not readable has a reason and nothing else. No HMAC is made.
 
-Source: kafka_dt.zookeeper.token_codec (the checks of a node).
+Source: kafka_dt.zookeeper.sealing.token_codec (the checks of a node).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kafka_dt.bulk.decisions import Leave, Outcome
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process
 from kafka_dt.bulk.opening import TokenOpener
 from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.sealing import is_sealed
-from kafka_dt.zookeeper.token_codec import require_key
+from kafka_dt.zookeeper.sealing.sealed import is_sealed
+from kafka_dt.zookeeper.sealing.token_codec import require_key
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.decisions import Decision, Found, Result
     from kafka_dt.tokens import SecretKey, Token
-    from kafka_dt.zookeeper.client import ZooKeeperClient
-    from kafka_dt.zookeeper.sealing import Derive
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.sealing.sealed import Derive
 
 NO_KEY_GIVEN: Final = "it is sealed, and no secret key is given"
 """Why a sealed znode is not read where there are no keys."""

@@ -5,7 +5,7 @@ The checks are those of a node that serves the token: what fails here is not ser
 PBKDF2 is nearly all of the work, and Python that runs between two derivations takes three times as long as in a loop
 of its own, because nothing of it is in the processor's caches. So what a batch needs is derived first.
 
-Source: KIP-395; kafka_dt.zookeeper.token_codec.
+Source: KIP-395; kafka_dt.zookeeper.sealing.token_codec.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from kafka_dt.bulk.decisions import Decision, Fail
 from kafka_dt.zookeeper.errors import InvalidZnode
-from kafka_dt.zookeeper.sealing import Derive, derive, is_sealed, likely_first, open_sealed, salt_of
-from kafka_dt.zookeeper.token_codec import named, require_key
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.sealing.sealed import Derive, derive, is_sealed, likely_first, open_sealed, salt_of
+from kafka_dt.zookeeper.sealing.token_codec import named, require_key
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class OpenedToken:
 
 
 class DerivedForBatch:
-    """Derives as `kafka_dt.zookeeper.sealing.derive` does; what was asked for at the start takes no time any more.
+    """Derives as `sealed.derive` does; what was asked for at the start takes no time any more.
 
     Args:
         key: the one that will most likely be asked for.

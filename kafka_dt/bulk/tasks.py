@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Write
 from kafka_dt.bulk.opening import DerivedForBatch, OpenedToken, TokenTask
-from kafka_dt.zookeeper.sealing import SALT_BYTES, seal
+from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES, seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

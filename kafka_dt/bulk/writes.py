@@ -20,18 +20,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.bulk.pace import WHOLE, Turns
+from kafka_dt.zookeeper.connection.operations import Create, Delete
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, ZooKeeperError
-from kafka_dt.zookeeper.node_registry import live_brokers
-from kafka_dt.zookeeper.operations import Create, Delete
-from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
-from kafka_dt.zookeeper.znodes import TokenChangeZnode
+from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.stores.nodes import live_brokers
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from kafka_dt.bulk.pace import Portion
-    from kafka_dt.zookeeper.client import ZooKeeperClient
-    from kafka_dt.zookeeper.operations import Operation, Stat
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.operations import Operation, Stat
 
 BESIDE_BROKERS: Final = PurgeLimits(retention_ms=15 * 60_000, interval_ms=200, max_own=5_000)
 WITHOUT_BROKERS: Final = PurgeLimits(interval_ms=200, max_own=10_000)

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.core_dumps import forbid_core_dumps
+from kafka_dt.processes.core_dumps import forbid_core_dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _COMMANDS: Final = {
     "accept-restore": "kafka_dt.cli.accept_restore:accept_restore",
-    "keys": "kafka_dt.cli.keys:keys",
-    "pipeline": "kafka_dt.cli.pipeline:pipeline",
+    "keys": "kafka_dt.cli.keys.commands:keys",
+    "pipeline": "kafka_dt.cli.pipeline.commands:pipeline",
     "run": "kafka_dt.cli.run:run",
     "serve": "kafka_dt.cli.serve:serve",
-    "token": "kafka_dt.cli.token:token",
+    "token": "kafka_dt.cli.token.commands:token",
     "zookeeper": "kafka_dt.cli.zookeeper:zookeeper",
 }
 """Command -> module:attribute of its click command."""

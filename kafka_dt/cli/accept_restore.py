@@ -15,11 +15,11 @@ import click
 
 from kafka_dt.bulk.engine import token_ids
 from kafka_dt.cli.errors import one_line
-from kafka_dt.cli.key_nodes import counted
+from kafka_dt.cli.keys.nodes import counted
 from kafka_dt.cli.node_options import Output, connected, node_options, node_settings, tell_if_no_token_was_made
 from kafka_dt.config import ConfigError
 from kafka_dt.zookeeper.errors import ZooKeeperError
-from kafka_dt.zookeeper.history import accept
+from kafka_dt.zookeeper.proofs.history import accept
 
 if TYPE_CHECKING:
     from kafka_dt.config import Settings

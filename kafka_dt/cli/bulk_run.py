@@ -33,7 +33,7 @@ from rich.text import Text
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.engine import process, token_ids
 from kafka_dt.bulk.summary import Summary
-from kafka_dt.cli.key_nodes import counted
+from kafka_dt.cli.keys.nodes import counted
 from kafka_dt.cli.node_options import Output, connected, tell_if_no_token_was_made
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kafka_dt.bulk.decisions import Result, Task
     from kafka_dt.bulk.engine import Report
     from kafka_dt.config import Settings
-    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 INTERRUPTED: Final = 130
 WORDS: Final[Mapping[Outcome, str]] = {outcome: outcome.value for outcome in Outcome}

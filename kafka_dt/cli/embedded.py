@@ -18,9 +18,9 @@ from typing import Final
 
 from kafka_dt.files import replace_file
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
-from kafka_dt.zookeeper.configuration import DIGEST_LOGIN_MODULE
-from kafka_dt.zookeeper.embedded import require_private
-from kafka_dt.zookeeper.settings import LoginScheme, ZooKeeperLogin
+from kafka_dt.zookeeper.connection.configuration import DIGEST_LOGIN_MODULE
+from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
+from kafka_dt.zookeeper.embedded.server import require_private
 
 USER: Final = "alice"
 HOST: Final = "127.0.0.1"

@@ -24,9 +24,9 @@ import click
 from kafka_dt.config import SecretKeyFiles, Settings, load
 from kafka_dt.log import set_up_logging
 from kafka_dt.tokens import HmacAlgorithm, Keyring
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.configuration import zookeeper_settings
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -23,8 +23,8 @@ from kafka_dt.cli.errors import one_line
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, TokenClientError, settings
 from kafka_dt.config import ConfigError, Endpoint, from_properties
 from kafka_dt.log import set_up_logging
-from kafka_dt.server.workers import WorkerFailed
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.processes.supervisor import WorkerFailed
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 
 

@@ -10,10 +10,10 @@ import click
 
 from kafka_dt.cli.errors import one_line
 from kafka_dt.config import ConfigError
-from kafka_dt.config.option import resolve_secret
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.config.options.option import resolve_secret
+from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
-from kafka_dt.zookeeper.settings import LoginScheme, ZooKeeperLogin
 
 
 @click.command()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, cast
 
-from protocol.frames import FrameSplitter
+from kafka_dt_protocol.wire.frames import FrameSplitter
 
 _UNASKED_BYTES: Final = 64 * 1024
 """So much may come that nobody waits for before reading stops."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.responses import element_type
+from kafka_dt_protocol.wire.times import from_timestamp
+
 from kafka_dt.client.tokens import DelegationToken
-from protocol.registry import APIS, ApiKey
-from protocol.responses import element_type
-from protocol.times import from_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from kafka_dt.config.audit_options import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX, AuditOptions
 from kafka_dt.config.client_properties import client_properties
 from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.option import OPTION, Option
+from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX, AuditOptions
+from kafka_dt.config.options.option import OPTION, Option
 from kafka_dt.config.settings import Settings
 
 DIR: Final = f"{AUDIT_LOG_PREFIX}dir"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kafka_dt.config.option import Option, Secret
+from kafka_dt.config.options.option import Option, Secret
 from kafka_dt.config.settings import Settings
 
 

@@ -20,9 +20,9 @@ from typing import Final
 
 from kafka_dt.config.client_properties import client_properties
 from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.gateway_options import UPSTREAM_PREFIX, GatewayOptions, UpstreamIdentity
 from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener, SecurityProtocol
-from kafka_dt.config.option import OPTION, Option, Secret
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX, GatewayOptions, UpstreamIdentity
+from kafka_dt.config.options.option import OPTION, Option, Secret
 from kafka_dt.config.settings import Settings
 from kafka_dt.jaas import JaasError, parse_login_module
 

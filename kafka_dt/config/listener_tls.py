@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from kafka_dt.config.option import Secret, Section
+from kafka_dt.config.options.option import Secret, Section
 from kafka_dt.config.settings import options
 
 CLIENT_AUTH: Final = "ssl.client.auth"

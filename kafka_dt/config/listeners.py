@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.gateway_options import GATEWAY_PREFIX, NO_PORT_BASE
 from kafka_dt.config.kerberos import KerberosSettings, kerberos_settings
 from kafka_dt.config.listener_tls import ListenerTls, listener_tls
 from kafka_dt.config.load import LISTENER_PREFIX
 from kafka_dt.config.oauthbearer import HANDLER_KEY, OAuthBearerSettings, oauthbearer_settings
-from kafka_dt.config.option import INT_MAX, Option, Secret, resolve_secret
+from kafka_dt.config.options.gateway import GATEWAY_PREFIX, NO_PORT_BASE
+from kafka_dt.config.options.option import INT_MAX, Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
 from kafka_dt.jaas import (
     KERBEROS_LOGIN_MODULE,

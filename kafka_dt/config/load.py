@@ -20,7 +20,7 @@ from typing import Any, Final
 import javaproperties
 
 from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.option import Kind, Option
+from kafka_dt.config.options.option import Kind, Option
 from kafka_dt.config.settings import Settings, options
 from kafka_dt.config.unprotected import protects, protects_listener
 

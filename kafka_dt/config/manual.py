@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafka_dt.config.option import Kind, Option, Section
+from kafka_dt.config.options.option import Kind, Option, Section
 from kafka_dt.config.settings import options
 
 _HEAD = """\

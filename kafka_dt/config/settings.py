@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from kafka_dt.config.option import OPTION, Kind, Option, Secret, Section, Source, option
-from kafka_dt.config.token_limit_options import TokenLimitOptions
+from kafka_dt.config.options.option import OPTION, Kind, Option, Secret, Section, Source, option
+from kafka_dt.config.options.token_limits import TokenLimitOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from protocol import APIS, ApiKey, build
-from protocol.layout import entity_layout
+from kafka_dt_protocol import APIS, ApiKey, build
+from kafka_dt_protocol.wire.layout import entity_layout
 
 _LATEST: Final = APIS[ApiKey.API_VERSIONS].response[APIS[ApiKey.API_VERSIONS].max_version]
 

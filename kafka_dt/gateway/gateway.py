@@ -18,6 +18,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
+
 from kafka_dt.config import GatewaySettings, Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
@@ -25,8 +27,7 @@ from kafka_dt.gateway.connecting import Connector, identities_for
 from kafka_dt.gateway.connection import LOCAL, GatewayConnection, GatewayServices
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
-from kafka_dt.server.connection_services import ConnectionServices
-from protocol.offered_versions import OfferedByUpstream
+from kafka_dt.server.connections.services import ConnectionServices
 
 
 class Gateway:

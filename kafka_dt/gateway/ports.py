@@ -27,8 +27,8 @@ from typing import Final
 
 from kafka_dt.config import Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
-from kafka_dt.server.deadlines import LoginConnection
-from kafka_dt.server.listener import OpenListener
+from kafka_dt.server.listeners.deadlines import LoginConnection
+from kafka_dt.server.listeners.listener import OpenListener
 
 _LOG = logging.getLogger(__name__)
 

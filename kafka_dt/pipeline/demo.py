@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kafka_dt.pipeline.errors import PipelineError
 from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.generator import Generated, Scenario, generate
-from kafka_dt.pipeline.ingest import Ingest
-from kafka_dt.pipeline.ingest_sources import FileSource
+from kafka_dt.pipeline.ingest.ingest import Ingest
+from kafka_dt.pipeline.ingest.sources import FileSource
 from kafka_dt.pipeline.report.analysis import Settings
 from kafka_dt.pipeline.report.reporting import PARQUET, report
-from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.table.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.findings import Finding
     from kafka_dt.pipeline.generator import Incident
-    from kafka_dt.pipeline.ingest_rules import Counts
+    from kafka_dt.pipeline.ingest.rules import Counts
 
 _MARK: Final = "kafka-dt-demo"
 """A file that says whose folder it is."""

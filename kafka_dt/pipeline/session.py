@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import kafka_dt_protocol
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 import kafka_dt
-import protocol
 from kafka_dt.pipeline.errors import SparkNotStarted
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _ship(spark: SparkSession, scratch: Path) -> None:
         return
     archive = scratch / "kafka_dt.zip"
     with ZipFile(archive, "w", ZIP_DEFLATED) as files:
-        for package in (kafka_dt, protocol):
+        for package in (kafka_dt, kafka_dt_protocol):
             _add(files, package)
     spark.sparkContext.addPyFile(str(archive))
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.security.acl_store import AclError, AclStoreUnavailable, InvalidAcl
-from kafka_dt.security.scram_changes import (
+from kafka_dt.identity.acls.store import AclError, AclStoreUnavailable, InvalidAcl
+from kafka_dt.identity.credentials.scram_changes import (
     ChangedTwice,
     NoSuchCredential,
     ScramUserError,

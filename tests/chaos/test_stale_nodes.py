@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.client import DelegationToken, StorageNotReached, TokenClientError
-from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Create, Delete
 from kafka_dt.zookeeper.errors import ZooKeeperError
-from kafka_dt.zookeeper.operations import Create, Delete
-from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import client_of, settings
 from tests.support.ensemble import Ensemble, Member
 from tests.support.nodes import Node, children, local_port, node_properties

@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import DelegationToken
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.support.nodes import WORKERS, Node, local_port, node_properties
 from tests.support.process import hanging
 from tests.support.raw import DESCRIBE

@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from protocol import RemoteProtocolError
-from protocol.answer_stream import AnswerStream, Forward
-from protocol.request_stream import RequestStart, RequestStream
+from kafka_dt_protocol import RemoteProtocolError
+from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
+from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
+
 from tests.fuzz.frames import VECTORS
 from tests.fuzz.pieces import chunks
 

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from kio.schema.errors import ErrorCode
-
-from protocol import (
+from kafka_dt_protocol import (
     APIS,
     ApiKey,
     ConnectionClosed,
@@ -25,6 +23,8 @@ from protocol import (
     frame,
     refusal,
 )
+from kio.schema.errors import ErrorCode
+
 from tests.fuzz.pieces import chunks
 
 MECHANISMS: Final = ("SCRAM-SHA-256", "PLAIN")

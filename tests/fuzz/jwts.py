@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
+
 from kafka_dt.config import OAuthBearerSettings
-from kafka_dt.security.bearer import MAX_TIMESTAMP_MS, BearerTokens
-from kafka_dt.security.jwks import JwksUnreadable, parse
-from protocol.sasl import BearerAccepted, BearerRejected
+from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens
+from kafka_dt.identity.oauth.jwks import JwksUnreadable, parse
 from tests.support.issuer import Issuer
 
 NOW_S: Final = 1_700_000_000

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from protocol.sasl import (
+from kafka_dt_protocol.sasl import (
     BearerAccepted,
     BearerRejected,
     Challenge,
@@ -28,6 +28,7 @@ from protocol.sasl import (
     derive_credential,
     plain_message,
 )
+
 from tests.fuzz.pieces import join, split
 from tests.unit.protocol.sasl.test_gssapi import Pretended
 

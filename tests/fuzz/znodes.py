@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_dt.tokens import SecretKey
-from kafka_dt.zookeeper.acl_znodes import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.own_znodes import NodeZnode, SaltSecretZnode
-from kafka_dt.zookeeper.sealing import open_sealed
-from kafka_dt.zookeeper.znodes import ClusterIdZnode, ConfigChangeZnode, TokenChangeZnode, TokenZnode, UserZnode
+from kafka_dt.zookeeper.sealing.sealed import open_sealed
+from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
+from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode, ConfigChangeZnode, TokenChangeZnode, TokenZnode, UserZnode
+from kafka_dt.zookeeper.znodes.own import NodeZnode, SaltSecretZnode
 
 KEY: Final = SecretKey("the secret key of the fuzzer")
 VECTORS: Final = Path(__file__).parents[1] / "vectors" / "sealed" / "vectors.json"

@@ -26,8 +26,8 @@ from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt.tokens import Keyring, SecretKey, Token
-from kafka_dt.zookeeper.sealing import open_sealed
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.sealing.sealed import open_sealed
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
 from tests.support.broker import SECRET_KEY, USERS
 from tests.support.nodes import ADMIN, Node, node_properties

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafka_dt.cli import keys_retire, main
+from kafka_dt.cli import main
+from kafka_dt.cli.keys import retire as keys_retire
 from kafka_dt.tokens import Keyring, Principal, SecretKey, TokenCache, TokenLimits, TokenManager
-from kafka_dt.zookeeper.operations import Create
-from kafka_dt.zookeeper.purge import ChangePurger, PurgeLimits
-from kafka_dt.zookeeper.znodes import TokenChangeZnode
+from kafka_dt.zookeeper.connection.operations import Create
+from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
 from tests.support.sealable import DAY_MS, OLD_KEY
 from tests.support.sealed_cluster import recent, sealed_cluster

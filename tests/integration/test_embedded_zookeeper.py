@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_dt.zookeeper import java
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded import java
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import DataDirInUse, JavaNotFound, PortTaken, StartFailed
 from tests.support.zookeeper import child_zookeeper
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PARENT = """
 import sys, threading
 from pathlib import Path
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 server = EmbeddedZooKeeper(Path(sys.argv[1]))
 starter = threading.Thread(target=server.start)
 starter.start()
@@ -153,7 +153,7 @@ def test_a_port_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_data_directory_in_use_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_dt.zookeeper.embedded.LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("kafka_dt.zookeeper.embedded.server.LOCK_TIMEOUT_S", 0.1)
     with child_zookeeper(tmp_path), pytest.raises(DataDirInUse, match="--data-dir"):
         EmbeddedZooKeeper(tmp_path).start()
 

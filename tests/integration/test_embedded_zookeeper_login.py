@@ -14,9 +14,9 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import DataDirOpen, LoginNeeded
-from kafka_dt.zookeeper.settings import LoginScheme, ZooKeeperLogin
 from tests.support.zookeeper import child_zookeeper
 
 PASSWORD = "a-password-of-the-embedded-zookeeper"

@@ -15,19 +15,19 @@ from click.testing import CliRunner, Result
 
 from kafka_dt.bulk.census import Census, census
 from kafka_dt.cli import main
-from kafka_dt.cli.key_files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.keys_retire import CLOCK_SLACK_MS, Nameless, Retirement
+from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
+from kafka_dt.cli.keys.retire import CLOCK_SLACK_MS, Nameless, Retirement
 from kafka_dt.config import from_properties
 from kafka_dt.tokens import Keyring, SecretKey
-from kafka_dt.zookeeper.node_registry import NodeRegistry
-from kafka_dt.zookeeper.own_znodes import NodeState
-from kafka_dt.zookeeper.token_codec import TokenCodec
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
+from kafka_dt.zookeeper.stores.nodes import NodeRegistry
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
+from kafka_dt.zookeeper.znodes.own import NodeState
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
 from tests.support.token_store_contract import new_token
 
 if TYPE_CHECKING:
-    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 OLD, NOW = SecretKey("o" * 40), SecretKey("n" * 40)
 HOUR = 3_600_000

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from protocol import ApiKey
-from protocol.encoding import encode_varint
+from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.wire.encoding import encode_varint
+
 from tests.support.nodes import Node, node_properties
 from tests.support.raw import LoginRefused, RawConnection
 

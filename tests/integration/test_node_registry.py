@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.zookeeper.errors import InvalidZnode
-from kafka_dt.zookeeper.node_registry import NodeRegistry, live_brokers, live_nodes
-from kafka_dt.zookeeper.own_znodes import NodeState, NodeZnode
-from kafka_dt.zookeeper.salt_secret import read_or_create_salt_secret
+from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers, live_nodes
+from kafka_dt.zookeeper.stores.salt_secret import read_or_create_salt_secret
+from kafka_dt.zookeeper.znodes.own import NodeState, NodeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
 from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
-    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 STATE = NodeState("host", 1, 0, 1001, "aa", ("aa",), True, "0.1")
 CHANGED = replace(STATE, current_key="bb", keys=("bb", "aa"))

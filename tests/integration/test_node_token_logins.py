@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_dt.client import DelegationToken
-from kafka_dt.security.acls import AclOperation, ResourceType
+from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from tests.support.acl_client import Acl, Filter, create_acls, delete_acls
 from tests.support.nodes import Node
 from tests.support.raw import CREATE, DESCRIBE, EXPIRE, RENEW, LoginRefused, RawConnection, ms

@@ -20,16 +20,16 @@ from kazoo.exceptions import NoNodeError
 
 from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClientError
-from kafka_dt.zookeeper import history
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Create, SetData
+from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnode, NoNode
-from kafka_dt.zookeeper.history import HistoryGuard, accept
-from kafka_dt.zookeeper.operations import Create, SetData
-from kafka_dt.zookeeper.own_znodes import History, HistoryZnode, WitnessZnode
-from kafka_dt.zookeeper.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.witness import KEPT_MS, WitnessMemory
-from kafka_dt.zookeeper.znodes import TokenChangeZnode
+from kafka_dt.zookeeper.proofs import history
+from kafka_dt.zookeeper.proofs.history import HistoryGuard, accept
+from kafka_dt.zookeeper.proofs.witness import KEPT_MS, WitnessMemory
+from kafka_dt.zookeeper.stores.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
+from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, WitnessZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
 from tests.support.ensemble import Ensemble
 from tests.support.nodes import Node, node_properties

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
 from tests.support import kip395
 from tests.support.tcp_gate import TcpGate

@@ -11,9 +11,9 @@ import pytest
 
 from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenExpired, TokenNotFound
 from kafka_dt.tokens import Keyring
-from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import NoNode
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, settings
 from tests.support.broker import SECRET_KEY
 from tests.support.nodes import SHA_256, SHA_512, Node

@@ -11,11 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kafka_dt.security.acl_cache import AclCache
-from kafka_dt.security.acl_filters import AclBindingFilter
-from kafka_dt.security.acl_manager import AclManager
-from kafka_dt.security.acl_store import AclConflict, AclStoreUnavailable, InvalidAcl
-from kafka_dt.security.acls import (
+from kafka_dt.identity.acls.binding import (
     RESOURCE_TYPES,
     AclBinding,
     AclOperation,
@@ -23,11 +19,15 @@ from kafka_dt.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from kafka_dt.zookeeper.acl_store import UNREADABLE, ZooKeeperAclStore
-from kafka_dt.zookeeper.acl_znodes import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.operations import Create
-from kafka_dt.zookeeper.purge import PurgeLimits
+from kafka_dt.identity.acls.cache import AclCache
+from kafka_dt.identity.acls.filters import AclBindingFilter
+from kafka_dt.identity.acls.manager import AclManager
+from kafka_dt.identity.acls.store import AclConflict, AclStoreUnavailable, InvalidAcl
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Create
+from kafka_dt.zookeeper.stores.acls import UNREADABLE, ZooKeeperAclStore
+from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 from tests.support.authorization import acl
 
@@ -128,7 +128,7 @@ async def test_the_paths_are_those_that_a_broker_makes(zookeeper_connect: str) -
 async def test_nodes_that_change_one_pattern_at_once_lose_nothing(
     zookeeper_connect: str, pattern_type: PatternType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_dt.security.acl_manager.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("kafka_dt.identity.acls.manager.RETRY_SECONDS", 0.01)
     rules = [rule(pattern_type, f"user-{number}") for number in range(30)]
     async with node_of(zookeeper_connect) as one, node_of(zookeeper_connect) as other:
 

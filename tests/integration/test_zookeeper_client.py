@@ -13,8 +13,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt import tls
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData, Stat
+from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSettings
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     CannotConnect,
@@ -25,8 +26,7 @@ from kafka_dt.zookeeper.errors import (
     NoNode,
     VersionMismatch,
 )
-from kafka_dt.zookeeper.operations import Create, Delete, SetData, Stat
-from kafka_dt.zookeeper.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSettings
+from kafka_dt.zookeeper.stores.cluster_id import read_or_create_cluster_id
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
 from tests.support.tls_material import authority, leaf
 from tests.support.zookeeper import child_zookeeper
@@ -223,7 +223,7 @@ async def test_no_secret_reaches_a_log(zookeeper_connect: str, caplog: pytest.Lo
     assert "s3cret" not in caplog.text
     assert "t0ken" not in caplog.text
     assert "s3cret" not in repr(LOGIN)
-    assert logging.getLogger("kafka_dt.zookeeper.session.kazoo").level == logging.ERROR
+    assert logging.getLogger("kafka_dt.zookeeper.connection.session.kazoo").level == logging.ERROR
 
 
 async def test_a_sasl_login_opens_what_a_broker_has_closed(tmp_path: Path) -> None:

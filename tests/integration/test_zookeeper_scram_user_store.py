@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 
-from kafka_dt.security.scram_changes import NoSuchCredential
+from kafka_dt.identity.credentials.scram_changes import NoSuchCredential
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import SetData, Znode
 from kafka_dt.zookeeper.errors import NoNode
-from kafka_dt.zookeeper.operations import SetData, Znode
-from kafka_dt.zookeeper.scram_user_store import ATTEMPTS, ZooKeeperScramUserStore
-from kafka_dt.zookeeper.scram_users import ScramUsers
-from protocol.sasl import ScramCredential, ScramMechanism, derive_credential
+from kafka_dt.zookeeper.stores.scram_changes import ATTEMPTS, ZooKeeperScramUserStore
+from kafka_dt.zookeeper.stores.scram_users import ScramUsers
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512

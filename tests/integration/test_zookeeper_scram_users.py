@@ -7,11 +7,12 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kafka_dt.zookeeper.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.purge import PurgeLimits
-from kafka_dt.zookeeper.scram_users import ScramUsers
-from kafka_dt.zookeeper.znodes import ConfigChangeZnode, UserZnode
-from protocol.sasl.scram import ScramMechanism, derive_credential
+from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential
+
+from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
+from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 ONE = derive_credential(ScramMechanism.SHA_256, "one", b"salt", 4096)
 OTHER = derive_credential(ScramMechanism.SHA_512, "other", b"pepper", 8192)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.tokens.errors import StoreUnavailable
+from kafka_dt.zookeeper.connection.handler import Answer
+from kafka_dt.zookeeper.connection.operations import Stat
 from kafka_dt.zookeeper.errors import ConnectionLost
-from kafka_dt.zookeeper.handler import Answer
-from kafka_dt.zookeeper.operations import Stat
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, settings
 from tests.support.process import hanging
 from tests.support.tcp_gate import TcpGate
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from kafka_dt.zookeeper.client import ZooKeeperClient
-    from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
     from tests.integration.zookeeper_nodes import Node
 
 SHORT_SESSION_MS = 1000

@@ -14,11 +14,11 @@ import pytest
 from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTooLarge
 from kafka_dt.tokens.principal import Principal
+from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.errors import NoNode
-from kafka_dt.zookeeper.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.purge import PurgeLimits
-from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
 from tests.support.token_codecs import codec_of
 from tests.support.token_store_contract import TokenStoreContract, new_token
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from kafka_dt.zookeeper.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 CHANGES = "/delegation_token/token_changes"
 

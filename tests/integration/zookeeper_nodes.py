@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
+from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from tests.support.token_codecs import codec_of
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from kafka_dt.tokens.store import StoredToken
     from kafka_dt.tokens.token import Token
-    from kafka_dt.zookeeper.purge import PurgeLimits
-    from kafka_dt.zookeeper.token_codec import TokenCodec
+    from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
+    from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
 
 SESSION_TIMEOUT_MS = 4000
 """With the ticks of the test servers it is as short as the server allows, or near."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_dt.security.acls import AclOperation, AclPermissionType, PatternType, ResourceType
+from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.interop.conftest import Authority
 from tests.interop.test_broker_oracle_acls import create, granted, logged_in, removed_afterwards
 from tests.support.acl_client import Acl, Filter, create_acls, delete_acls, describe_acls, filter_of

@@ -19,7 +19,7 @@ from kio.schema.describe_delegation_token.v3.request import DescribeDelegationTo
 from kio.schema.metadata.v12.request import MetadataRequestTopic
 from kio.schema.types import TopicName
 
-from kafka_dt.security.acls import AclOperation, AclPermissionType, PatternType, ResourceType
+from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.interop.conftest import Authority
 from tests.support.acl_client import (
     Acl,

@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.x509.name import _ASN1Type as Asn1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
-from kafka_dt.security.distinguished_names import name_text
-from kafka_dt.security.principal_rules import InvalidRule, PrincipalRules
+from kafka_dt.identity.certificates.distinguished_names import name_text
+from kafka_dt.identity.certificates.principal_rules import InvalidRule, PrincipalRules
 from tests.support.java_tools import KafkaTools
 
 SOURCE = Path(__file__).parents[1] / "support" / "PrincipalOracle.java"

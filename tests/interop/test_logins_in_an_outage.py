@@ -13,7 +13,7 @@ import confluent_kafka.admin
 import pytest
 
 from kafka_dt.client import DelegationToken
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.interop.conftest import unavailable
 from tests.support.client_config import TokenLogin, token
 from tests.support.java_tools import KafkaTools

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_dt.security.acls import AclOperation, AclPermissionType, PatternType, ResourceType
-from protocol.responses import element_type
+from kafka_dt_protocol.api.responses import element_type
+
+from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.support.raw import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, RawConnection, request_type
 
 NEWEST = 3

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
-from kafka_dt.pipeline.schema import DATE, INSTANTS, LINE_SCHEMA, day, instant
+from kafka_dt.pipeline.table.schema import DATE, INSTANTS, LINE_SCHEMA, day, instant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

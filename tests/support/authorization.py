@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_dt.security.acl_cache import AclCache
-from kafka_dt.security.acl_store import AclConflict, AclListener, AclStoreUnavailable, Entries, StoredAcls
-from kafka_dt.security.acls import (
+from kafka_dt.identity.acls.authorizer import Authorizer
+from kafka_dt.identity.acls.binding import (
     AccessControlEntry,
     AclBinding,
     AclOperation,
@@ -18,9 +17,10 @@ from kafka_dt.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.identity.acls.cache import AclCache
+from kafka_dt.identity.acls.store import AclConflict, AclListener, AclStoreUnavailable, Entries, StoredAcls
 from kafka_dt.tokens import Principal
-from kafka_dt.zookeeper.acl_znodes import can_be_resource
+from kafka_dt.zookeeper.znodes.acls import can_be_resource
 
 ADMIN = Principal.user("admin")
 """The super user of `authorizer`."""

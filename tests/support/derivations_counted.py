@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_dt.tokens import SecretKey
-from kafka_dt.zookeeper.sealing import ITERATIONS
+from kafka_dt.zookeeper.sealing.sealed import ITERATIONS
 
 
 def derivations_counted(monkeypatch: pytest.MonkeyPatch) -> list[SecretKey]:

@@ -41,8 +41,8 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
+from kafka_dt.zookeeper.embedded.java import find_java, server_class_path
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
-from kafka_dt.zookeeper.java import find_java, server_class_path
 from tests.support.java import QUICK_START
 from tests.support.ports import free_ports
 from tests.support.process import ChildProcess

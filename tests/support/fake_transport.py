@@ -17,18 +17,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
+from kafka_dt_protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
+
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
-from kafka_dt.security.login import Identity, Login, Refused
-from kafka_dt.server.connection import ClientConnection
-from kafka_dt.server.connection_services import ConnectionServices
-from kafka_dt.server.deadlines import LoginDeadlines
-from kafka_dt.server.failed_logins import FailedLogins
+from kafka_dt.identity.login.login import Identity, Login, Refused
+from kafka_dt.server.connections.connection import ClientConnection
+from kafka_dt.server.connections.request_memory import RequestMemory
+from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.server.handlers import Handler
-from kafka_dt.server.request_memory import RequestMemory
-from kafka_dt.server.sessions import Sessions
+from kafka_dt.server.listeners.deadlines import LoginDeadlines
+from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
-from protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
 
 NOW = 1_700_000_000_000
 FAILED_LOGIN_DELAY_MS = 50

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_dt.cli.pipeline import pipeline
-from kafka_dt.pipeline.storage import Storage
+from kafka_dt.cli.pipeline.commands import pipeline
+from kafka_dt.pipeline.table.storage import Storage
 from tests.support.ingests import MUTATIONS
 
 _WRITING: Final = "writing"

@@ -4,7 +4,7 @@
         broker.wait_for(r"started", timeout_s=60)
 
 What a process has written is read back from its log file, so a failure can show it. The child never outlives this
-process, SIGKILL included (`kafka_dt/zookeeper/leash.py` holds it).
+process, SIGKILL included (`kafka_dt/zookeeper/embedded/leash.py` holds it).
 
 Limits: the methods block; asyncio code calls them in a thread.
 """
@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from kafka_dt.zookeeper import leash
+from kafka_dt.zookeeper.embedded import leash
 from tests.support.waiting import eventually
 
 POLL_S = 0.02

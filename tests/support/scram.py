@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from protocol.sasl import (
+from kafka_dt_protocol.sasl import (
     Challenge,
     CredentialRequest,
     Outcome,
@@ -18,7 +18,7 @@ from protocol.sasl import (
     derive_credential,
     derive_keys,
 )
-from protocol.sasl.scram import client_proof
+from kafka_dt_protocol.sasl.scram import client_proof
 
 _VECTORS = Path(__file__).parents[1] / "vectors" / "scram"
 

@@ -13,15 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
-from protocol.decoding import decode
-from protocol.errors import RemoteProtocolError
-from protocol.frames import FrameSplitter, frame
-from protocol.headers import RequestHeader, encode_response, parse_request_header
-from protocol.registry import APIS, ApiKey, api_versions_response
-from protocol.responses import build
-from protocol.sasl import (
+from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
+from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.errors import RemoteProtocolError
+from kafka_dt_protocol.sasl import (
     Challenge,
     CredentialRequest,
     Failure,
@@ -31,7 +26,11 @@ from protocol.sasl import (
     ScramServer,
     derive_credential,
 )
-from protocol.times import to_duration
+from kafka_dt_protocol.wire.decoding import decode
+from kafka_dt_protocol.wire.frames import FrameSplitter, frame
+from kafka_dt_protocol.wire.headers import RequestHeader, encode_response, parse_request_header
+from kafka_dt_protocol.wire.times import to_duration
+from kio.schema.errors import ErrorCode
 
 CLOSE = None
 """An answer: none, the connection is closed."""

@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 
 from kafka_dt.tokens import Keyring, Principal, SecretKey, Token
-from kafka_dt.zookeeper.sealing import seal
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.sealing.sealed import seal
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
 OLD_KEY, NEW_KEY, FOREIGN_KEY = (
     SecretKey(f"{name} secret key of at least 32 characters") for name in ("one", "two", "foreign")

@@ -9,8 +9,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 from kafka_dt.tokens import Keyring, SecretKey
-from kafka_dt.zookeeper.derivations import Derivations
-from kafka_dt.zookeeper.token_codec import TokenCodec
+from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 
 CURRENT, OLDER, FOREIGN = (SecretKey(f"the {name} secret key of the token codec's tests") for name in "abc")
 """Shared, because an id takes some milliseconds."""

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from kazoo.client import KazooClient
 
 from kafka_dt.tokens import SecretKey, Token
-from kafka_dt.zookeeper.sealing import is_sealed, seal
-from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
+from kafka_dt.zookeeper.sealing.sealed import is_sealed, seal
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 
 BATCH = 200
 

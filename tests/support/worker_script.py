@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from kafka_dt.server.heartbeats import beat_once
-from kafka_dt.server.workers import READY
+from kafka_dt.processes.heartbeats import beat_once
+from kafka_dt.processes.supervisor import READY
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kafka_dt.zookeeper.connection.operations import Create, Delete, Operation, SetData, Stat, Znode
 from kafka_dt.zookeeper.errors import (
     ConnectionLost,
     MultiFailed,
@@ -19,7 +20,6 @@ from kafka_dt.zookeeper.errors import (
     VersionMismatch,
     ZooKeeperError,
 )
-from kafka_dt.zookeeper.operations import Create, Delete, Operation, SetData, Stat, Znode
 
 TOKENS = "/delegation_token/tokens/"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_dt.zookeeper.embedded import EmbeddedZooKeeper
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
 from tests.support.java import QUICK_START
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kafka_dt.zookeeper.settings import ZooKeeperLogin
+    from kafka_dt.zookeeper.connection.settings import ZooKeeperLogin
 
 ADDRESS_VARIABLE = "KAFKA_DT_TEST_ZOOKEEPER"
 TICK_TIME_MS = 500

@@ -12,8 +12,8 @@ import pytest
 from kafka_dt.config import SecretKeyFiles, from_properties
 from kafka_dt.membership import Membership
 from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable
-from kafka_dt.zookeeper.client import ZooKeeperClient
-from kafka_dt.zookeeper.token_store import ZooKeeperTokenStore
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
 OLD, NEW, OTHER = (SecretKey(letter * 40) for letter in "onx")
 

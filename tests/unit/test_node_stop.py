@@ -9,10 +9,10 @@ import pytest
 
 from kafka_dt.app import Node
 from kafka_dt.config import from_properties
-from kafka_dt.security.revocation_board import Board, board_bytes
-from kafka_dt.server.turns import NodeTurn
+from kafka_dt.identity.revocation.board import Board, board_bytes
+from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.tokens import CreationCounts
-from kafka_dt.zookeeper.derivations import Derivations
+from kafka_dt.zookeeper.sealing.derivations import Derivations
 from tests.support.admission import connection_counts
 
 

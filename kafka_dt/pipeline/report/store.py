@@ -17,9 +17,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.parquet import write_parquet
 from kafka_dt.pipeline.report.errors import OutputTaken
-from kafka_dt.pipeline.storage import Storage
+from kafka_dt.pipeline.table.parquet import write_parquet
+from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

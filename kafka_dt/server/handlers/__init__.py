@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kafka_dt_protocol import ApiKey, RequestHeader
+
 from kafka_dt.config import Endpoint, SecurityProtocol
-from kafka_dt.security.authorizer import Caller
-from kafka_dt.server.connection_audit import ConnectionAudit
+from kafka_dt.identity.acls.authorizer import Caller
+from kafka_dt.server.audited.connection import ConnectionAudit
 from kafka_dt.tokens import Principal, Token
-from protocol import ApiKey, RequestHeader
 
 
 def _forget(_: Token | str) -> None:

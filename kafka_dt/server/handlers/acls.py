@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kafka_dt_protocol import ApiKey, MalformedMessage, build, element_type, refusal, response_type
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.security.acl_filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
-from kafka_dt.security.acl_manager import AclManager, DeletedAcl
-from kafka_dt.security.acl_store import AclError, InvalidAcl
-from kafka_dt.security.acls import (
+from kafka_dt.identity.acls.authorizer import Authorizer
+from kafka_dt.identity.acls.binding import (
     AccessControlEntry,
     AclBinding,
     AclOperation,
@@ -28,11 +27,12 @@ from kafka_dt.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from kafka_dt.security.authorizer import Authorizer
+from kafka_dt.identity.acls.filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
+from kafka_dt.identity.acls.manager import AclManager, DeletedAcl
+from kafka_dt.identity.acls.store import AclError, InvalidAcl
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import InvalidPrincipal, Principal
-from protocol import ApiKey, MalformedMessage, build, element_type, refusal, response_type
 
 _DISABLED: Final = "There are no ACLs: authorizer.class.name is not set"
 _PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type")

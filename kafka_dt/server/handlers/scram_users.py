@@ -15,16 +15,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from kafka_dt_protocol import ApiKey, build, element_type, refused_alterations, response_type
+from kafka_dt_protocol.sasl import ScramMechanism
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.security.acls import AclOperation
-from kafka_dt.security.authorizer import Authorizer
-from kafka_dt.security.scram_changes import Deletion, Outcome, ScramUserError, ScramUserManager, Upsertion
+from kafka_dt.identity.acls.authorizer import Authorizer
+from kafka_dt.identity.acls.binding import AclOperation
+from kafka_dt.identity.credentials.scram_changes import Deletion, Outcome, ScramUserError, ScramUserManager, Upsertion
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import StoreUnavailable
-from protocol import ApiKey, build, element_type, refused_alterations, response_type
-from protocol.sasl import ScramMechanism
 
 _LOG = logging.getLogger(__name__)
 

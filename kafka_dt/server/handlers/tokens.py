@@ -15,11 +15,13 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
+from kafka_dt_protocol.wire.times import from_duration, to_timestamp
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import SecurityProtocol
+from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.log import of_peer
-from kafka_dt.security.authorizer import Authorizer
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.server.handlers.described import DescribedTokens, token_details
@@ -36,8 +38,6 @@ from kafka_dt.tokens import (
     TooManyCreates,
     is_long,
 )
-from protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
-from protocol.times import from_duration, to_timestamp
 
 _LOG = logging.getLogger(__name__)
 

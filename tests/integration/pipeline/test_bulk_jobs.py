@@ -15,14 +15,14 @@ from kazoo.client import KazooClient
 from kafka_dt.bulk.decisions import Outcome
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.config import ConfigError
-from kafka_dt.pipeline.bulk_job import BulkJob, JobKind, PartitionResult
-from kafka_dt.pipeline.bulk_jobs import ATTEMPTS, BulkJobs
-from kafka_dt.pipeline.bulk_outcome import BulkOutcome, run_bulk
-from kafka_dt.pipeline.cluster_access import ClusterAccess
+from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
+from kafka_dt.pipeline.bulk.executors import executors_ring, slots
+from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk.jobs import ATTEMPTS, BulkJobs
+from kafka_dt.pipeline.bulk.outcome import BulkOutcome, run_bulk
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
-from kafka_dt.pipeline.executors import executors_ring, slots
-from kafka_dt.zookeeper.sealing import is_sealed, open_sealed
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.support.sealable import NEW_KEY, OLD_KEY
 from tests.support.sealed_cluster import OLD, SealedCluster, recent, sealed_cluster
 

@@ -15,16 +15,16 @@ import pyarrow.parquet
 import pytest
 
 from kafka_dt.audit import AuditEvent
-from kafka_dt.pipeline import ingest_staging
-from kafka_dt.pipeline.compaction import Compaction
 from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse, TableNotShared
-from kafka_dt.pipeline.ingest import Ingest
-from kafka_dt.pipeline.ingest_rules import Counts, Rules
-from kafka_dt.pipeline.ingest_sources import FileSource
-from kafka_dt.pipeline.journal import STAGING, Journal
-from kafka_dt.pipeline.parquet import write_parquet
-from kafka_dt.pipeline.schema import EVENT_SCHEMA
-from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.ingest import staging as ingest_staging
+from kafka_dt.pipeline.ingest.ingest import Ingest
+from kafka_dt.pipeline.ingest.rules import Counts, Rules
+from kafka_dt.pipeline.ingest.sources import FileSource
+from kafka_dt.pipeline.table.compaction import Compaction
+from kafka_dt.pipeline.table.journal import STAGING, Journal
+from kafka_dt.pipeline.table.parquet import write_parquet
+from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
+from kafka_dt.pipeline.table.table import Table
 from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
 from tests.support.ingests import Crash, Ingests, crashing_at
 
@@ -295,7 +295,7 @@ def test_a_reader_beside_a_running_ingest_sees_whole_batches(ingests: Ingests) -
 
 
 def test_only_one_ingest_writes_to_a_table(ingests: Ingests, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_dt.pipeline.storage.LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr("kafka_dt.pipeline.table.storage.LOCK_WAIT_S", 0.0)
     ingests.add(events(1))
     lock = ingests.table.storage(ingests.spark).lock()
     with pytest.raises(TableInUse, match=r"another ingest writes to .*table; stop it first"):

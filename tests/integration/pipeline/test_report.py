@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kafka_dt.cli.pipeline_report import report
+from kafka_dt.cli.pipeline.report import report
 from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
 from kafka_dt.pipeline.report.collecting import rows_of
-from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.table.table import Table
 from tests.support import stories_of_theft as stories
 
 if TYPE_CHECKING:

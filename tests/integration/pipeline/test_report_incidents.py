@@ -20,7 +20,7 @@ from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.generator import Scenario, Truth, generate
 from kafka_dt.pipeline.report.analysis import Settings
 from kafka_dt.pipeline.report.reporting import report
-from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.table.table import Table
 from tests.support.audit_story import write_table
 
 if TYPE_CHECKING:

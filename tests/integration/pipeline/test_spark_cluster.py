@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from kafka_dt.audit.encoding import encode
 from kafka_dt.cli import main
-from kafka_dt.zookeeper.sealing import open_sealed
+from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from tests.support import tokens_job
 from tests.support.audit_lines import events, stored_ids, write_file
 from tests.support.java import Java

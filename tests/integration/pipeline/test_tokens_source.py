@@ -12,10 +12,10 @@ import pytest
 from kazoo.security import make_digest_acl
 from pyspark.errors import PySparkException
 
-from kafka_dt.pipeline.token_rows import TOKENS_SCHEMA
-from kafka_dt.pipeline.tokens_source import read_tokens, register
+from kafka_dt.pipeline.tokens_source.source import read_tokens, register
+from kafka_dt.pipeline.tokens_source.token_rows import TOKENS_SCHEMA
 from kafka_dt.tokens import Token
-from kafka_dt.zookeeper.znodes import TokenZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.support.documents import blocks
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
 from tests.support.sealed_cluster import FOREIGN, NEW, OLD, SealedCluster, recent, sealed_cluster

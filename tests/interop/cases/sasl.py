@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from protocol.registry import APIS, ApiKey
-from protocol.responses import build, element_type
-from protocol.times import to_duration
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.responses import build, element_type
+from kafka_dt_protocol.wire.times import to_duration
+
 from tests.interop.cases.frames import CLOSED, PLAIN_ALICE
 from tests.support.conversation import Case, Stage, unrecorded
 from tests.support.raw import (

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from protocol.sasl import ScramMechanism, derive_keys
-from protocol.sasl.scram import client_proof
+from kafka_dt_protocol.sasl import ScramMechanism, derive_keys
+from kafka_dt_protocol.sasl.scram import client_proof
+
 from tests.interop.cases.sasl import chosen
 from tests.support.conversation import Case, MadeToken, Stage, create, expire, renew, unrecorded
 from tests.support.wire import Wire

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final
 
-from kafka_dt.zookeeper.sanitizer import sanitize
-from protocol.sasl import ScramMechanism, derive_credential
+from kafka_dt_protocol.sasl import ScramMechanism, derive_credential
+
+from kafka_dt.zookeeper.znodes.sanitizer import sanitize
 from tests.interop.cases.sasl import chosen
 from tests.interop.cases.scram import (
     AT_FIRST,

@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol
 import pytest
 
 from kafka_dt.client import DelegationToken
-from kafka_dt.security.acls import PatternType, ResourceType
+from kafka_dt.identity.acls.binding import PatternType, ResourceType
 from kafka_dt.tls import client_context
 from tests.interop.conftest import unavailable
 from tests.support.broker import USERS

@@ -10,7 +10,7 @@ import aiokafka.errors
 import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
-from kafka_dt.security.acls import ResourceType
+from kafka_dt.identity.acls.binding import ResourceType
 from tests.interop.gateway.conftest import GatewayMaker
 from tests.interop.test_scram_users import alter, described
 from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login

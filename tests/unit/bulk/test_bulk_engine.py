@@ -14,7 +14,7 @@ from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Outcome, Remov
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
 from kafka_dt.bulk.pace import WHOLE, Portion
 from kafka_dt.bulk.summary import Summary
-from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ConnectionLost
 from tests.support.znodes_in_memory import ZnodesInMemory
 

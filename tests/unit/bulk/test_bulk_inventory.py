@@ -11,7 +11,7 @@ import pytest
 from kafka_dt.bulk.engine import BulkLimits
 from kafka_dt.bulk.inventory import NO_KEY_GIVEN, Row, inventory
 from kafka_dt.tokens import SecretKey
-from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ConnectionLost
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY, RING, plain, sealed, token
 from tests.support.znodes_in_memory import ZnodesInMemory

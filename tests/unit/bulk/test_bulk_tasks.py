@@ -12,7 +12,7 @@ from kafka_dt.bulk.expiry import NOT_READABLE, STILL_LIVE, Expire, ExpireOfKey
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
 from kafka_dt.tokens import SecretKey
-from kafka_dt.zookeeper.sealing import is_sealed, open_sealed
+from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed
 from tests.support.derivations_counted import derivations_counted
 from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
 

@@ -18,11 +18,11 @@ from kafka_dt.bulk.writes import (
     handed_over_changes,
     news_of_changes,
 )
-from kafka_dt.zookeeper.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Delete, Operation, SetData
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, VersionMismatch
-from kafka_dt.zookeeper.operations import Delete, Operation, SetData
-from kafka_dt.zookeeper.purge import ChangePurger
-from kafka_dt.zookeeper.znodes import TokenChangeZnode, TokenZnode
+from kafka_dt.zookeeper.stores.change_purge import ChangePurger
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.support.znodes_in_memory import ZnodesInMemory
 
 NAMES = ["a", "b", "c"]

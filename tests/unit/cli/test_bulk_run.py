@@ -19,7 +19,7 @@ from kafka_dt.bulk.decisions import Outcome, Result
 from kafka_dt.cli import bulk_run, main
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.node_options import Output
-from kafka_dt.cli.token_expire_all import expire_all
+from kafka_dt.cli.token.expire_all import expire_all
 
 KEY_SETTING = "delegation.token.secret.key"
 RESULTS = [

@@ -60,7 +60,7 @@ def test_an_unknown_command_exits_with_2() -> None:
 
 def test_the_token_commands_need_nothing_of_the_server() -> None:
     program = (
-        "import sys; from kafka_dt.cli import main; import kafka_dt.cli.token;"
+        "import sys; from kafka_dt.cli import main; import kafka_dt.cli.token.commands;"
         "print(*(m for m in sys.modules if m.split('.')[0] in {'kazoo', 'uvloop'}"
         " or m.startswith(('kafka_dt.server', 'kafka_dt.zookeeper', 'kafka_dt.app'))))"
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt.config import ConfigError, SecretKeyFiles, SecretKeys, from_properties
-from kafka_dt.config.option import Secret, resolve_secret
+from kafka_dt.config.options.option import Secret, resolve_secret
 from kafka_dt.config.secret_keys import join_keys, split_keys
 
 CURRENT = "delegation.token.secret.key"

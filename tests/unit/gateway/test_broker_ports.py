@@ -16,10 +16,10 @@ from kafka_dt.config import Endpoint, Listener, SecurityProtocol
 from kafka_dt.gateway import ports as module
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
-from kafka_dt.server.deadlines import LoginConnection
-from kafka_dt.server.lifetimes import Lifetimes
-from kafka_dt.server.listener import OpenListener
-from kafka_dt.server.open_port import bind
+from kafka_dt.server.connections.lifetimes import Lifetimes
+from kafka_dt.server.listeners.deadlines import LoginConnection
+from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.open_port import bind
 from tests.support.admission import admission
 
 HOST = "127.0.0.1"

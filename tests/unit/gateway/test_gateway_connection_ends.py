@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 import uvloop
+from kafka_dt_protocol import ApiKey
 
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
 from kafka_dt.gateway import connection as gateway_connection
 from kafka_dt.gateway.upstream import Exchange
-from kafka_dt.security.login import Identity, LoggedIn
-from kafka_dt.server.lifetimes import Lifetimes
-from kafka_dt.server.listener import OpenListener
-from kafka_dt.server.open_port import bind
+from kafka_dt.identity.login.login import Identity, LoggedIn
+from kafka_dt.server.connections.lifetimes import Lifetimes
+from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.open_port import bind
 from kafka_dt.tokens import Principal
-from protocol import ApiKey
 from tests.support.admission import admission
 from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.fake_transport import NOW, FakeLogin, listener, turns

@@ -1,6 +1,5 @@
 import pytest
-
-from protocol.errors import (
+from kafka_dt_protocol.errors import (
     InvalidFrameLength,
     LocalProtocolError,
     MalformedMessage,

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from kafka_dt_protocol import (
+    ApiKey,
+    Limits,
+    RequestHeader,
+    RequestReceived,
+    ServerConnection,
+    build,
+    encode_request,
+    frame,
+)
+from kafka_dt_protocol.api.registry import APIS
+from kafka_dt_protocol.connection import LONG_WRITE_BYTES
+from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray
 from kio.schema.errors import ErrorCode
-
-from protocol import ApiKey, Limits, RequestHeader, RequestReceived, ServerConnection, build, encode_request, frame
-from protocol.connection import LONG_WRITE_BYTES
-from protocol.encoding import Encoded, EncodedArray
-from protocol.registry import APIS
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 LIMITS = Limits(before_login_bytes=1024, after_login_bytes=1024)

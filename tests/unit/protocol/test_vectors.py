@@ -11,22 +11,21 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.static.protocol import Entity
-
-from protocol.decoding import decode
-from protocol.encoding import encode
-from protocol.errors import MalformedMessage
-from protocol.frames import FrameSplitter, frame
-from protocol.headers import (
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.errors import MalformedMessage
+from kafka_dt_protocol.wire.decoding import decode
+from kafka_dt_protocol.wire.encoding import encode
+from kafka_dt_protocol.wire.frames import FrameSplitter, frame
+from kafka_dt_protocol.wire.headers import (
     RequestHeader,
     decode_response,
     encode_request,
     encode_response,
     parse_request_header,
 )
-from protocol.layout import entity_layout
-from protocol.registry import APIS, ApiKey
-from protocol.times import from_duration, from_timestamp
+from kafka_dt_protocol.wire.layout import entity_layout
+from kafka_dt_protocol.wire.times import from_duration, from_timestamp
+from kio.static.protocol import Entity
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "messages"
 LIMIT = 100_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.security.acl_store import AclError, AclStoreUnavailable, InvalidAcl
+from kafka_dt.identity.acls.store import AclError, AclStoreUnavailable, InvalidAcl
 from kafka_dt.server.errors import CODES, error_code
 from kafka_dt.tokens import (
     Principal,

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from protocol.errors import LocalProtocolError
-from protocol.sasl import Challenge, Failure, GssapiServer, GssRefused, Success
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl import Challenge, Failure, GssapiServer, GssRefused, Success
 
 OFFER = Challenge(b"wrapped:\x01\x00\x00\x00")
 CHOICE = b"wrapped:\x01\x00\x00\x00"

@@ -5,9 +5,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from protocol.errors import LocalProtocolError
-from protocol.sasl import (
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl import (
     BearerAccepted,
     BearerRejected,
     Challenge,

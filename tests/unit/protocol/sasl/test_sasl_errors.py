@@ -1,9 +1,8 @@
 """The errors of SASL clients: one tree, with fields, fit for a log."""
 
 import pytest
-
-from protocol.errors import RemoteProtocolError
-from protocol.sasl import (
+from kafka_dt_protocol.errors import RemoteProtocolError
+from kafka_dt_protocol.sasl import (
     MalformedScramMessage,
     SaslError,
     ScramError,
@@ -12,7 +11,7 @@ from protocol.sasl import (
     ServerSignatureMismatch,
     UnacceptableIterations,
 )
-from protocol.sasl.text import encode_text, printable
+from kafka_dt_protocol.sasl.text import encode_text, printable
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""The public names of protocol.sasl."""
+"""The public names of kafka_dt_protocol.sasl."""
 
-import protocol.sasl
+import kafka_dt_protocol.sasl
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(protocol.sasl.__all__) == [
+    assert sorted(kafka_dt_protocol.sasl.__all__) == [
         "BearerAccepted",
         "BearerRejected",
         "BearerVerdict",
@@ -48,4 +48,4 @@ def test_the_public_names_are_these() -> None:
         "keys_of",
         "plain_message",
     ]
-    assert all(hasattr(protocol.sasl, name) for name in protocol.sasl.__all__)
+    assert all(hasattr(kafka_dt_protocol.sasl, name) for name in kafka_dt_protocol.sasl.__all__)

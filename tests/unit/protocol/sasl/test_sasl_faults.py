@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from protocol.sasl import (
+from kafka_dt_protocol.sasl import (
     BearerAccepted,
     BearerRejected,
     DigestServer,
@@ -19,6 +18,7 @@ from protocol.sasl import (
     ScramServer,
     plain_message,
 )
+
 from tests.unit.protocol.sasl.test_gssapi import Pretended, offered
 from tests.unit.protocol.sasl.test_oauthbearer import FIRST
 

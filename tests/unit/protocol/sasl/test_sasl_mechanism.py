@@ -3,8 +3,7 @@
 import dataclasses
 
 import pytest
-
-from protocol.sasl import NO_EXTENSIONS, Challenge, CredentialRequest, Failure, Success
+from kafka_dt_protocol.sasl import NO_EXTENSIONS, Challenge, CredentialRequest, Failure, Success
 
 
 def test_an_outcome_says_no_more_than_it_was_given() -> None:

@@ -3,9 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from protocol.errors import LocalProtocolError
-from protocol.sasl import (
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl import (
     CredentialRequest,
     Failure,
     Outcome,

@@ -3,9 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl import (
+    Challenge,
+    Failure,
+    ScramClient,
+    ScramCredential,
+    ScramMechanism,
+    ScramServer,
+    Success,
+)
 
-from protocol.errors import LocalProtocolError
-from protocol.sasl import Challenge, Failure, ScramClient, ScramCredential, ScramMechanism, ScramServer, Success
 from tests.support.scram import CLIENT_NONCE, MECHANISMS, SERVER_NONCE, challenged, conversation, credential, prove
 
 FIRST = f"n,,n=alice,r={CLIENT_NONCE}".encode()

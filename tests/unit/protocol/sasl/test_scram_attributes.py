@@ -5,9 +5,8 @@ import base64
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from protocol.sasl import NO_EXTENSIONS, MalformedScramMessage
-from protocol.sasl.scram_attributes import (
+from kafka_dt_protocol.sasl import NO_EXTENSIONS, MalformedScramMessage
+from kafka_dt_protocol.sasl.scram_attributes import (
     MAX_MESSAGE_BYTES,
     decode,
     encode_base64,

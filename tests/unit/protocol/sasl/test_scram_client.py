@@ -5,9 +5,8 @@ import functools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from protocol.errors import LocalProtocolError
-from protocol.sasl import (
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl import (
     MAX_ITERATIONS,
     MalformedScramMessage,
     ScramClient,
@@ -21,7 +20,8 @@ from protocol.sasl import (
     UnacceptableIterations,
     derive_keys,
 )
-from protocol.sasl.scram_client import DeriveKeys
+from kafka_dt_protocol.sasl.scram_client import DeriveKeys
+
 from tests.support.scram import (
     CLIENT_NONCE,
     MECHANISMS,

@@ -6,10 +6,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from protocol.sasl import MalformedScramMessage, ScramError, ServerRejected
-from protocol.sasl.scram_attributes import MAX_MESSAGE_BYTES
-from protocol.sasl.scram_messages import (
+from kafka_dt_protocol.sasl import MalformedScramMessage, ScramError, ServerRejected
+from kafka_dt_protocol.sasl.scram_attributes import MAX_MESSAGE_BYTES
+from kafka_dt_protocol.sasl.scram_messages import (
     client_final_start,
     parse_client_final,
     parse_client_first,

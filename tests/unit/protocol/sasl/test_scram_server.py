@@ -3,9 +3,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from protocol.errors import LocalProtocolError
-from protocol.sasl import (
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl import (
     Challenge,
     CredentialRequest,
     Failure,
@@ -15,6 +14,7 @@ from protocol.sasl import (
     ServerMechanism,
     Success,
 )
+
 from tests.support.scram import (
     CLIENT_NONCE,
     MECHANISMS,

@@ -1,0 +1,106 @@
+"""Waits for live nodes to have the keys they should have, and names those that do not; says what to do about them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.cli.keys.files import KeysError
+from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
+from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode
+from kafka_dt.zookeeper.stores.nodes import live_nodes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.znodes.own import NodeState
+
+POLL_S: Final = 0.1
+MAX_NAMED: Final = 5
+"""How many nodes an error names."""
+
+Wanted = Callable[["NodeState"], bool]
+
+
+async def workers_with_tokens(client: ZooKeeperClient) -> list[NodeState]:
+    """Return every live worker but those without a secret key, which refuse everything about tokens."""
+    return [state for state in await live_nodes(client) if state.current_key is not None]
+
+
+async def any_node(client: ZooKeeperClient, *, seals: bool) -> bool:
+    """Tell whether a live node writes tokens sealed, or plain; one that cannot be read says nothing."""
+    try:
+        return any(state.seals is seals for state in await workers_with_tokens(client))
+    except InvalidZnode:
+        return False
+
+
+async def require_workers(client: ZooKeeperClient) -> None:
+    """See that there are nodes to wait for: without any, this is rather another ZooKeeper than theirs.
+
+    Raises:
+        KeysError: there are none.
+        ZooKeeperError: ZooKeeper cannot be asked.
+    """
+    if not await workers_with_tokens(client):
+        raise KeysError(
+            "no node with a secret key is live in this ZooKeeper: see that zookeeper.connect is as the nodes have it, "
+            "with its chroot, or say --no-nodes if none runs"
+        )
+
+
+async def wait_for_workers(
+    client: ZooKeeperClient, wanted: Wanted, timeout_s: float, *, lacking: str, advice: str
+) -> int:
+    """Wait until all live workers are as they should be; returns how many there are.
+
+    Args:
+        client: the connection.
+        wanted: what holds for a worker then.
+        timeout_s: how long to wait.
+        lacking: what is so by the others, for the error: "the key is not accepted by".
+        advice: what the operator does then.
+
+    Raises:
+        KeysError: some of them are not so in time.
+        ZooKeeperError: ZooKeeper cannot be asked.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    others: Sequence[NodeState] = ()
+    while True:
+        try:
+            workers = await workers_with_tokens(client)
+        except ConnectionLost:
+            if time.monotonic() > deadline_s:
+                raise
+        else:
+            others = [state for state in workers if not wanted(state)]
+            if not others:
+                return len(workers)
+        if time.monotonic() > deadline_s:
+            raise KeysError(f"after {timeout_s:g} s {lacking} {named(others)}: {advice}")
+        await asyncio.sleep(POLL_S)
+
+
+def see_to(file: Path, again: str) -> str:
+    """Say what the operator does about nodes that do not have what is in a file, and what running it again does."""
+    return (
+        f"see that its machine has what is in {file}, and run the command again{again}. A node whose settings do not "
+        f"name such files never learns of it: restart it with {CURRENT} and {PREVIOUS} as file:"
+    )
+
+
+def named(states: Sequence[NodeState]) -> str:
+    """Name workers, the first few if there are many."""
+    names = [str(state) for state in states[:MAX_NAMED]]
+    if len(states) > MAX_NAMED:
+        names.append(f"{len(states) - MAX_NAMED} more")
+    return ", ".join(names)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many there are of something: "1 token", "2 tokens"."""
+    return f"{number:,} {noun}{'s'[: number != 1]}"

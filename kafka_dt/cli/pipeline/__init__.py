@@ -1,0 +1,1 @@
+"""`kafka-dt pipeline`: the commands on Spark. Read `commands.py` first."""

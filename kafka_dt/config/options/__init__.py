@@ -1,0 +1,1 @@
+"""The option table: a row for each setting. Read `option.py` first."""

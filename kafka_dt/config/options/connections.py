@@ -1,0 +1,121 @@
+"""The part of the option table that bounds what the connections of a node may take: their number, time and memory.
+
+It stands upon the options of processes only because the table is one class.
+
+Source: Kafka's SocketServerConfigs; KIP-612 (`max.connection.creation.rate`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_dt.config.options.option import INT_MAX, Kind, Section, Source, option
+from kafka_dt.config.options.processes import ProcessOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions(ProcessOptions):
+    """What a connection, an address and all of them may take."""
+
+    login_timeout_ms: int = option(
+        "kafka.dt.login.timeout.ms",
+        Kind.LONG,
+        30000,
+        "How long a login may take from the moment at which the connection was accepted: TLS handshake and SASL "
+        "together, also while the node waits for ZooKeeper. A connection without a completed login is closed then. "
+        "A re-authentication has the same time, from its handshake.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=1,
+    )
+    request_buffer_bytes: int = option(
+        "kafka.dt.request.buffer.bytes",
+        Kind.LONG,
+        256 * 1024 * 1024,
+        "How many bytes of requests that have not arrived whole a node holds, in equal shares for its workers. At the "
+        "limit, long requests wait until others end, and the oldest connection with a short request is closed. One "
+        "request of a node at a time may exceed the limit. Answers that clients do not read have a limit of the same "
+        "size.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="bytes",
+        minimum=1024 * 1024,
+    )
+    queued_max_request_bytes: int = option(
+        "queued.max.request.bytes",
+        Kind.LONG,
+        -1,
+        "Kafka's name for `kafka.dt.request.buffer.bytes`. A positive number here replaces that setting. At least "
+        "`socket.request.max.bytes`; 0 or less is not set.",
+        section=Section.LIMITS,
+        unit="bytes",
+    )
+    request_receive_timeout_ms: int = option(
+        "kafka.dt.request.receive.timeout.ms",
+        Kind.LONG,
+        30000,
+        "How long one request may take to arrive, from its first byte to its last; then the connection is closed. A "
+        "gateway passes on what it forwards as it arrives, however long that takes.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=1,
+    )
+    connections_max_idle_ms: int = option(
+        "connections.max.idle.ms",
+        Kind.LONG,
+        600000,
+        "A connection on which nothing was received for this long is closed; a negative value keeps it.",
+        section=Section.LIMITS,
+        unit="milliseconds",
+    )
+    connections_max_age_ms: int = option(
+        "kafka.dt.connections.max.age.ms",
+        Kind.LONG,
+        -1,
+        "At this age, with a random difference of up to a tenth, a node closes a connection as soon as no request is "
+        "under way, or 10 s later after an answer. Clients connect again, to the node that a load balancer or a name "
+        "gives them. -1 keeps connections.",
+        section=Section.LIMITS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=-1,
+    )
+    max_connections: int = option(
+        "max.connections",
+        Kind.INT,
+        INT_MAX,
+        "How many connections a node may have, on all listeners together; one more is closed at once. Set for one "
+        "listener it limits that listener as well.",
+        section=Section.LIMITS,
+        minimum=1,
+        per_listener=True,
+    )
+    max_connections_per_ip: int = option(
+        "max.connections.per.ip",
+        Kind.INT,
+        INT_MAX,
+        "How many connections may come from one IP address; one more is closed at once.",
+        section=Section.LIMITS,
+        minimum=0,
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = option(
+        "max.connections.per.ip.overrides",
+        Kind.LIST,
+        (),
+        "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
+        "Names are looked up at the start.",
+        section=Section.LIMITS,
+    )
+    max_connection_creation_rate: int = option(
+        "max.connection.creation.rate",
+        Kind.INT,
+        INT_MAX,
+        "How many connections a second a node accepts (KIP-612), in equal shares for its workers; further ones wait "
+        "in the kernel's queue. Set for one listener it limits that listener as well.",
+        section=Section.LIMITS,
+        unit="connections a second",
+        minimum=1,
+        per_listener=True,
+    )

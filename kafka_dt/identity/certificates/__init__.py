@@ -1,0 +1,1 @@
+"""Principals of client certificates. Read `client_principal.py` first."""

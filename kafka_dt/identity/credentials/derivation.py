@@ -1,0 +1,185 @@
+"""SCRAM credentials of tokens, made when first needed and kept in a bounded cache; and decoys for unknown names.
+
+A broker derives the credentials of every token when it starts, two PBKDF2 each; here a token costs one PBKDF2 when it
+first logs in with a mechanism, off the event loop. Whoever logs in at the same time waits for the same derivation.
+A token that may be of several secret keys costs one for each of them. A name that is no token's costs none: strangers
+may try any. Nor can they make a node derive without end with ids that they know: what has begun is kept, and what has
+not is dropped with the connection that it is for (`newest_first.py`).
+
+Salts are derived from the name, for tokens and for names that nobody has alike. A stranger who tries an id sees the
+same salt each time, on every worker and node, whether the id is a token's or not.
+
+Source: KIP-48 (password = base64 of the HMAC, 4096 iterations); Kafka's ScramFormatter; DESIGN.md, "No oracle".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import string
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Final
+
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
+
+from kafka_dt.identity.credentials.newest_first import NewestFirst
+from kafka_dt.tokens import DelegationToken
+
+ITERATIONS: Final = 4096
+SALT_BITS: Final = 130
+"""As many as `ScramFormatter.secureRandomString` of Kafka draws."""
+MAX_DERIVED: Final = 50_000
+"""How many credentials are kept; about 400 bytes each."""
+AT_ONCE: Final = 2
+"""How many are derived at the same time: a node has a worker for each core, and logins want some of it as well."""
+MOST_WAITING: Final = 1_000
+"""How many derivations wait for their turn, a second or two of work."""
+
+_Key = tuple[ScramMechanism, str, bytes]
+"""Mechanism, token id and HMAC."""
+
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_PAIRS: Final = [f"{first}{second}".encode() for first in _DIGITS for second in _DIGITS]
+"""Two digits of base 36 by their value."""
+_MOST_DIGITS: Final = 26
+"""What `SALT_BITS` need in base 36."""
+_PLACE_BYTES: Final = 8
+"""The first bytes of a digest decide on the iterations, the last ones are the salt."""
+
+
+class Salts:
+    """Salts that depend on a name and on a secret of the cluster, so that strangers cannot compute them.
+
+    Args:
+        secret: the same on every worker and node.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._unprovable = {mechanism: self._keys_of_nobody(mechanism) for mechanism in ScramMechanism}
+
+    def salt(self, mechanism: ScramMechanism, name: str) -> bytes:
+        """Give the salt of a name, in the form of those that Kafka's tools give to users: 130 bits as base 36 text."""
+        return _salt(self._derive(b"salt", mechanism, name))
+
+    def token(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
+        """Give a decoy that looks like the credential of the token with an id, if there is one or not."""
+        return self._decoy(mechanism, self._derive(b"salt", mechanism, name), ITERATIONS)
+
+    def no_token(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
+        """Give a decoy for a client that calls a token what cannot be one.
+
+        Its salt is another than that of `user`: a user's own salt is as well, and where both were equal the name would
+        be no user's.
+        """
+        return self._decoy(mechanism, self._derive(b"salt of no token", mechanism, name), ITERATIONS)
+
+    def user(self, mechanism: ScramMechanism, name: str, counts: Sequence[int]) -> ScramCredential:
+        """Give a decoy that looks like a user's credential.
+
+        Args:
+            mechanism: of the login.
+            name: the name.
+            counts: the iterations of every user, in ascending order. The name decides which of them it is, so that a
+                count is as frequent among decoys as it is among users, and one more user changes hardly any decoy.
+        """
+        digest = self._derive(b"salt", mechanism, name)
+        place = int.from_bytes(digest[:_PLACE_BYTES]) * len(counts) >> 8 * _PLACE_BYTES
+        return self._decoy(mechanism, digest, counts[place] if counts else ITERATIONS)
+
+    def _decoy(self, mechanism: ScramMechanism, digest: bytes, iterations: int) -> ScramCredential:
+        stored_key, server_key = self._unprovable[mechanism]
+        return ScramCredential(_salt(digest), stored_key, server_key, iterations)
+
+    def _keys_of_nobody(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
+        """Give keys for all decoys: no proof fits the stored key, and the server key is never sent."""
+        stored_key, server_key = (self._derive(purpose, mechanism, "") for purpose in (b"stored", b"server"))
+        return stored_key[: mechanism.hash_bytes], server_key[: mechanism.hash_bytes]
+
+    def _derive(self, purpose: bytes, mechanism: ScramMechanism, name: str) -> bytes:
+        text = b"\0".join((purpose, mechanism.encode(), name.encode("utf-8", "surrogatepass")))
+        return hmac.digest(self._secret, text, "sha512")
+
+
+def _salt(digest: bytes) -> bytes:
+    """Make a salt of the last bits of a digest; it takes the same time for all."""
+    number = int.from_bytes(digest) % 2**SALT_BITS
+    digits = []
+    for _ in range(_MOST_DIGITS // 2):
+        number, pair = divmod(number, len(_PAIRS))
+        digits.append(_PAIRS[pair])
+    digits.reverse()
+    return b"".join(digits).lstrip(b"0") or b"0"
+
+
+class TokenCredentials:
+    """The SCRAM credentials of tokens.
+
+    Args:
+        salts: where salts come from.
+        executor: threads that PBKDF2 runs on; it releases the interpreter's lock.
+        max_derived: how many credentials are kept, those used longest ago go first.
+        derive: PBKDF2 and what follows; an argument for tests.
+    """
+
+    def __init__(
+        self,
+        salts: Salts,
+        executor: Executor,
+        *,
+        max_derived: int = MAX_DERIVED,
+        derive: Callable[[ScramMechanism, str, bytes, int], ScramCredential] = derive_credential,
+    ) -> None:
+        self._salts = salts
+        self._max_derived = max_derived
+        self._derive = derive
+        self._derived: OrderedDict[_Key, ScramCredential] = OrderedDict()
+        self._queue: NewestFirst[_Key, ScramCredential] = NewestFirst(
+            executor, self._keep, at_once=AT_ONCE, most_waiting=MOST_WAITING
+        )
+
+    def find(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential | None:
+        """Give the credential of a token if it has been derived already."""
+        found = self._find(mechanism, token.token.token_id, token.hmac)
+        if found is None or not token.alternatives:
+            return found
+        others = [self._find(mechanism, token.token.token_id, hmac) for hmac in token.alternatives]
+        return None if None in others else replace(found, alternatives=tuple(filter(None, others)))
+
+    async def derive(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential:
+        """Give the credential of a token, deriving it off the event loop unless that is under way already.
+
+        Raises:
+            TooMuchWaits: so many others were asked for that this one was dropped.
+        """
+        first = await self._derived_once(mechanism, token.token.token_id, token.hmac)
+        if not token.alternatives:
+            return first
+        derivations = (self._derived_once(mechanism, token.token.token_id, hmac) for hmac in token.alternatives)
+        return replace(first, alternatives=tuple(await asyncio.gather(*derivations)))
+
+    def _find(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential | None:
+        # With the HMAC: a token with the same id under another secret key is another token.
+        key = (mechanism, token_id, hmac)
+        found = self._derived.get(key)
+        if found is not None:
+            self._derived.move_to_end(key)
+        return found
+
+    async def _derived_once(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential:
+        if found := self._find(mechanism, token_id, hmac):
+            return found
+        password = base64.b64encode(hmac).decode("ascii")
+        salt = self._salts.salt(mechanism, token_id)
+        return await self._queue.run(
+            (mechanism, token_id, hmac), lambda: self._derive(mechanism, password, salt, ITERATIONS)
+        )
+
+    def _keep(self, key: _Key, derived: ScramCredential) -> None:
+        self._derived[key] = derived
+        if len(self._derived) > self._max_derived:
+            self._derived.popitem(last=False)

@@ -1,0 +1,164 @@
+"""Finding what a SCRAM login is checked against: a user's credential, or a token's.
+
+A login begins with what its challenge says (`begin`): the salt and the iterations, which a name decides without a
+look at the tokens. Whether there is such a token, and what its credential is, is found out while the client computes:
+`find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` may ask the store
+and derive a credential. An unknown name gets a decoy. So up to its last step the conversation is the same for an
+unknown name as for a known one, and so is the work before the challenge: the time that it takes tells nothing.
+
+A token login is one with `tokenauth=true`, or, for the clients that cannot send it, one whose user name is a live token
+id and no SCRAM user (`kafka.dt.token.auth.without.extension`). Both are treated alike in every respect.
+
+Source: KIP-48, KIP-84; Kafka's ScramServerCallbackHandler; DESIGN.md, "Tokens for clients that cannot send tokenauth".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
+
+from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
+from kafka_dt.identity.credentials.digest_md5 import DigestSubjects
+from kafka_dt.identity.login.tokens import LoginTokens, Nobody
+from kafka_dt.tokens import DelegationToken, Principal, has_token_id_form
+
+
+class ScramUsers(Protocol):
+    """The SCRAM users of the cluster, as far as logins ask for them."""
+
+    def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        """Give the credential of a user; None if there is no such user or none for that mechanism."""
+
+    def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
+        """Give the count of iterations of every user with a mechanism, in ascending order."""
+
+
+class Claim(Enum):
+    """What the client says its user name is."""
+
+    TOKEN = auto()
+    """A token id: it sent `tokenauth=true`."""
+    USER = auto()
+    """A user: it sent `tokenauth` with another value."""
+    UNSAID = auto()
+    """It did not send `tokenauth`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Somebody who claims a name, and what the claim is checked against."""
+
+    credential: ScramCredential
+    principal: Principal | None
+    """Whom a correct proof makes them; None with a decoy, for which there is no correct proof."""
+    token: DelegationToken | None = None
+    """The token of a token login, with the HMACs whose passwords are in the credential, in the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is known of a SCRAM login when its challenge is due."""
+
+    challenged: ScramCredential | ScramParameters
+    """What the challenge is made of; a credential if it is also what the proof is checked against."""
+    subject: Subject | None
+    """Who claims the name; None if it may be a token, which is to be found until the proof is there."""
+    may_be_token: bool
+    """Whether the login may be one by token, as far as the name and the claim tell."""
+
+
+class ScramSubjects:
+    """Finds the subject of a SCRAM login.
+
+    Args:
+        users: the SCRAM users.
+        tokens: the tokens.
+        credentials: the credentials of tokens.
+        salts: where decoys come from.
+        without_extension: whether a user name may be a token id although the client did not say so.
+    """
+
+    def __init__(
+        self,
+        users: ScramUsers,
+        tokens: LoginTokens,
+        credentials: TokenCredentials,
+        salts: Salts,
+        *,
+        without_extension: bool,
+    ) -> None:
+        self._users = users
+        self._tokens = tokens
+        self._credentials = credentials
+        self._salts = salts
+        self._without_extension = without_extension
+
+    def begin(self, mechanism: ScramMechanism, name: str, claim: Claim) -> Beginning:
+        """Give what the challenge says.
+
+        Every name costs the same: what a user's own credential makes superfluous is made for it as well.
+
+        Args:
+            mechanism: of the login.
+            name: user name or token id.
+            claim: what the client says the name is.
+        """
+        user = self._users.credential(name, mechanism)
+        decoy = self._decoy(mechanism, name, claim)
+        principal = Principal.user(name)
+        may_be_token = self._takes_tokens(claim) and has_token_id_form(name)
+        if user is not None and claim is not Claim.TOKEN:
+            return Beginning(user, Subject(user, principal), may_be_token)
+        if may_be_token:
+            return Beginning(ScramParameters(decoy.salt, decoy.iterations), None, may_be_token)
+        return Beginning(decoy, Subject(decoy, None), may_be_token)
+
+    def find(self, mechanism: ScramMechanism, name: str) -> Subject | None:
+        """Give the subject of a login that may be by token if memory has all it takes; None if `lookup` is needed."""
+        token = self._tokens.find(name)
+        if token is None:
+            return None
+        if isinstance(token, Nobody):
+            return self._no_token(mechanism, name)
+        credential = self._credentials.find(mechanism, token)
+        return None if credential is None else Subject(credential, token.token.owner, token)
+
+    async def lookup(self, mechanism: ScramMechanism, name: str) -> Subject:
+        """Give the subject of a login that `find` could not answer.
+
+        Raises:
+            StoreUnavailable: the store has to be asked and cannot be.
+            TooMuchWaits: the token's credential cannot be derived now.
+        """
+        token = await self._tokens.lookup(name)
+        if isinstance(token, Nobody):
+            return self._no_token(mechanism, name)
+        credential = await self._credentials.derive(mechanism, token)
+        return Subject(credential, token.token.owner, token)
+
+    def _takes_tokens(self, claim: Claim) -> bool:
+        return claim is Claim.TOKEN or (claim is Claim.UNSAID and self._without_extension)
+
+    def _no_token(self, mechanism: ScramMechanism, name: str) -> Subject:
+        return Subject(self._salts.token(mechanism, name), None)
+
+    def _decoy(self, mechanism: ScramMechanism, name: str, claim: Claim) -> ScramCredential:
+        """Give what looks like a token's if the name could be one's id, else like a user's."""
+        if has_token_id_form(name):
+            return self._salts.token(mechanism, name)
+        if claim is Claim.TOKEN:
+            return self._salts.no_token(mechanism, name)
+        return self._salts.user(mechanism, name, self._users.iterations(mechanism))
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """All that finds what logins are checked against."""
+
+    tokens: LoginTokens
+    scram: ScramSubjects
+    digest: DigestSubjects

@@ -1,0 +1,129 @@
+"""The tokens as logins see them: alive or nobody's, and not revoked since, as far as this node can know.
+
+`find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` asks the store. While
+the store has been silent for too long nothing can be said of any token, which is logged once.
+
+Source: KIP-48; DESIGN.md, "A token is usable on every node the moment create answers" and "Revocation is bounded".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from kafka_dt.audit import RefusalReason
+from kafka_dt.identity.login.token_outage import TokenOutage
+from kafka_dt.identity.revocation.revocations import Revocations
+from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
+
+
+class Nobody(Enum):
+    """What is found where no live token has the id."""
+
+    NOBODY = auto()
+
+
+NOBODY = Nobody.NOBODY
+
+
+class LoginTokens:
+    """Finds the token that a login is by.
+
+    Args:
+        tokens: the tokens.
+        revocations: whether this worker has heard of every revocation on its node.
+        now_ms: the clock, milliseconds since the epoch.
+    """
+
+    def __init__(self, tokens: TokenManager, revocations: Revocations, now_ms: Callable[[], int]) -> None:
+        self._tokens = tokens
+        self._revocations = revocations
+        self._now_ms = now_ms
+        self._outage = TokenOutage()
+
+    def find(self, name: str) -> DelegationToken | Nobody | None:
+        """Give the live token with that id if memory can say; None if `lookup` is needed."""
+        if not has_token_id_form(name):
+            return NOBODY
+        try:
+            token = self._tokens.find(name)
+        except StoreUnavailable:
+            return None  # it may be back, and about to tell the news
+        self._note_end()
+        return None if token is None else self._alive(token)
+
+    async def lookup(self, name: str) -> DelegationToken | Nobody:
+        """Give the live token with that id, if `find` could not say.
+
+        Raises:
+            StoreUnavailable: the store has to be asked and cannot be.
+        """
+        try:
+            token = await self._tokens.lookup(name)
+        except StoreUnavailable as error:
+            self._outage.refused(error, all_tokens=not self._remembers(name))
+            raise
+        self._note_end()
+        return NOBODY if token is None else self._alive(token)
+
+    def can_ask(self) -> bool:
+        """Whether the store can be asked; if not, an id that is not known here may be a token's all the same."""
+        return self._tokens.can_ask()
+
+    def still_alive(self, token: DelegationToken, proved: int) -> Token | None:
+        """Give a token as it is when a login by it completes; None if it ended during the login, or its key has gone.
+
+        Args:
+            token: as it was found when the login began.
+            proved: which of its HMACs the client has.
+        """
+        try:
+            found = self._tokens.find(token.token.token_id)
+        except StoreUnavailable:
+            return None
+        if found is None or found.token.is_expired(self._now_ms()) or not found.has_hmac(token.hmacs[proved]):
+            return None
+        return found.token
+
+    def known(self, name: str) -> Token | None:
+        """Give the token with that id as far as memory knows it, expired or not."""
+        try:
+            found = self._tokens.find(name)
+        except StoreUnavailable:
+            return None
+        return None if found is None else found.token
+
+    def why_not(self, name: str) -> RefusalReason:
+        """Say why nobody can log in with that id now."""
+        if not has_token_id_form(name):
+            return RefusalReason.UNKNOWN_TOKEN
+        try:
+            found = self._tokens.find(name)
+        except StoreUnavailable:
+            return RefusalReason.UNAVAILABLE
+        if found is not None and found.token.is_expired(self._now_ms()):
+            return RefusalReason.EXPIRED_TOKEN
+        return RefusalReason.UNKNOWN_TOKEN
+
+    def revocations_heard(self, token_id: str) -> bool:
+        """Whether `still_alive` can be believed; if not, `hear_revocations` comes first."""
+        return self._revocations.heard_about(token_id)
+
+    async def hear_revocations(self) -> bool:
+        """Hear of every revocation on this node; False if that cannot be had now."""
+        return await self._revocations.hear()
+
+    def _alive(self, token: DelegationToken) -> DelegationToken | Nobody:
+        return NOBODY if token.token.is_expired(self._now_ms()) else token
+
+    def _remembers(self, name: str) -> bool:
+        """Whether memory can say anything of tokens, as it can until it is too old."""
+        try:
+            self._tokens.find(name)
+        except StoreUnavailable:
+            return False
+        return True
+
+    def _note_end(self) -> None:
+        if self._outage.lasts and self.can_ask():
+            self._outage.ended()

@@ -1,0 +1,1 @@
+"""Bearer tokens of OAUTHBEARER: their signatures and claims. Read `bearer.py` first."""

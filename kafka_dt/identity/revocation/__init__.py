@@ -1,0 +1,1 @@
+"""Revoked tokens: every worker of a node refuses them at once. Read `revocations.py` first."""

@@ -1,0 +1,7 @@
+"""Logging: one line an event, to standard error. Read `lines.py` first."""
+
+from __future__ import annotations
+
+from kafka_dt.log.lines import Words, of_peer, set_up_logging
+
+__all__ = ["Words", "of_peer", "set_up_logging"]

@@ -1,0 +1,149 @@
+"""How the driver and the executors of a job reach a ZooKeeper, and open what is sealed there.
+
+    access = ClusterAccess.of_options({"zookeeper.connect": "zk1:2181", "delegation.token.secret.key": "file:/..."})
+    async with access.connected() as client: ...       # on the driver and on executors
+    keyring = access.keyring()                         # on executors
+
+The keys and meanings are those of a node's `server.properties`. A secret is a reference, `file:/path` or `env:NAME`,
+which each process follows for itself: what travels through Spark (plans, tasks, event logs, its web page) never holds
+one, and a secret that is given itself is refused. The driver needs what ZooKeeper asks for; the secret keys of
+tokens are needed on executors only.
+
+Source: DESIGN.md, "Configuration is a Kafka broker's"; kafka_dt.config.
+"""
+
+from __future__ import annotations
+
+import difflib
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.config import ConfigError, SecretKeyFiles, from_properties, options
+from kafka_dt.config.options.option import Section
+from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
+from kafka_dt.tokens import Keyring
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+
+    from kafka_dt.config import Option
+
+ALIASES: Final = {"secret.key": CURRENT, "secret.keys.previous": PREVIOUS}
+"""Shorter names for options of a data source."""
+REFERENCES: Final = ("file:", "env:")
+_CONNECT: Final = "zookeeper.connect"
+
+
+class PlainSecret(ConfigError):
+    """A secret was given itself, where it would be seen."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            key,
+            "is a secret, which Spark would show in its plans and logs: put it into a file that driver and executors "
+            "can read and write file:/path/to/it, or env:NAME for a variable of their environments",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """Settings that may travel."""
+
+    properties: Mapping[str, str]
+    """Those of ZooKeeper and of the secret keys, by their full names; no secret is among the values."""
+
+    @classmethod
+    def of_options(cls, given: Mapping[str, str]) -> ClusterAccess:
+        """Take options of which none may mean nothing.
+
+        Raises:
+            ConfigError: naming the option that cannot be used.
+        """
+        properties: dict[str, str] = {}
+        for key, text in given.items():
+            name = ALIASES.get(key, key)
+            if name not in _TRAVELLING:
+                raise ConfigError(key, f"there is no such option{_suggestion(key)}")
+            if name in properties:
+                raise ConfigError(key, f"is given twice, also as {name}; keep one of them")
+            properties[name] = text
+        return cls._checked(properties)
+
+    @classmethod
+    def of_properties(cls, properties: Mapping[str, str]) -> ClusterAccess:
+        """Take what is needed out of the `server.properties` of a node.
+
+        Raises:
+            ConfigError: naming the setting that cannot be used.
+        """
+        return cls._checked({key: text for key, text in properties.items() if key in _TRAVELLING})
+
+    @classmethod
+    def _checked(cls, properties: Mapping[str, str]) -> ClusterAccess:
+        for key, text in properties.items():
+            if _TRAVELLING[key].secret and text and not text.startswith(REFERENCES):
+                raise PlainSecret(key)
+        if not properties.get(_CONNECT):
+            raise ConfigError(_CONNECT, "is needed, for example zk1:2181,zk2:2181/kafka")
+        return cls(dict(properties))
+
+    @property
+    def zookeeper(self) -> str:
+        """Where ZooKeeper is."""
+        return self.properties[_CONNECT]
+
+    @property
+    def has_key(self) -> bool:
+        """Whether it says where the secret key is."""
+        return any(self.properties.get(key) for key in _spellings(CURRENT))
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[ZooKeeperClient]:
+        """Give a client that is connected as a node would be, but makes no chroot.
+
+        Raises:
+            ConfigError: the settings cannot be used here.
+            NoChroot: the one of the settings does not exist.
+            ZooKeeperError: ZooKeeper cannot be reached.
+        """
+        # Without the secret keys, which nobody needs to be able to read for this.
+        mine = {key: text for key, text in self.properties.items() if _TRAVELLING[key].section is Section.ZOOKEEPER}
+        settings = zookeeper_settings(from_properties(mine).settings)
+        client = ZooKeeperClient(replace(settings, makes_chroot=False))
+        await client.start()
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    def keyring(self) -> Keyring | None:
+        """Make the ring of the keys that this process finds; None if there is no key.
+
+        Raises:
+            ConfigError: a file or a variable cannot be used here.
+        """
+        keys = SecretKeyFiles(from_properties(self.properties).settings).keys
+        return None if keys is None else Keyring(keys.current, previous=keys.previous)
+
+
+def _travelling() -> Iterable[tuple[str, Option]]:
+    for _, option in options():
+        if option.section is Section.ZOOKEEPER or option.key in (CURRENT, PREVIOUS):
+            for spelling in (option.key, *option.aliases):
+                yield spelling, option
+
+
+_TRAVELLING: Final[Mapping[str, Option]] = dict(_travelling())
+
+
+def _spellings(key: str) -> Iterable[str]:
+    option = _TRAVELLING[key]
+    return (option.key, *option.aliases)
+
+
+def _suggestion(key: str) -> str:
+    close = difflib.get_close_matches(key, [*_TRAVELLING, *ALIASES], n=1)
+    return f"; did you mean {close[0]}?" if close else ""

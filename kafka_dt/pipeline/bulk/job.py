@@ -1,0 +1,80 @@
+"""What is done with the tokens of a partition, and what became of them, as both travel between driver and executors.
+
+A job holds where the secret keys are and not the keys. A result holds no more than a summary and what is left to do.
+
+Source: kafka_dt.bulk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from kafka_dt.bulk.filters import TokenFilter
+from kafka_dt.bulk.summary import Summary
+from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
+
+CHANGES_A_SECOND: Final = 5_000
+"""Of all partitions together where nobody says another rate: a ZooKeeper that serves a cluster goes on doing so."""
+
+
+class JobKind(StrEnum):
+    """What is done with every token."""
+
+    SEAL = "seal"
+    """Seal it with the current key."""
+    UNSEAL = "unseal"
+    """Write it plain."""
+    ROTATE = "rotate"
+    """If it is sealed with an older key, seal it with the current one."""
+    VERIFY = "verify"
+    """Check it."""
+    EXPIRE = "expire"
+    """Delete it, if it is meant."""
+
+    @property
+    def announces(self) -> bool:
+        """Whether nodes and brokers are told of its changes."""
+        return self in {JobKind.UNSEAL, JobKind.EXPIRE}
+
+    @property
+    def seals(self) -> bool:
+        """Whether it writes what only the current key opens."""
+        return self in {JobKind.SEAL, JobKind.ROTATE}
+
+
+@dataclass(frozen=True, slots=True)
+class BulkJob:
+    """What is done with the tokens of a cluster; it travels."""
+
+    kind: JobKind
+    access: ClusterAccess
+    selected: TokenFilter = field(default_factory=TokenFilter)
+    """Which tokens end."""
+    dry_run: bool = False
+    """Whether it is only found out what would be done."""
+    at_once: int = 1
+    """How many partitions are worked on at the same time."""
+    changes_a_second: float | None = None
+    """Of all partitions together; None = as many as ZooKeeper takes."""
+    key_ids: tuple[str, ...] | None = None
+    """The ring that every executor must have; None = whatever it finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """What became of the tokens of a partition."""
+
+    summary: Summary = field(default_factory=Summary)
+    by_owner: Counter[str] = field(default_factory=Counter)
+    """How many tokens of each owner ended."""
+    not_readable: int = 0
+    """Tokens that were left because nobody can say whether they are meant."""
+    changes: tuple[str, ...] = ()
+    """Change znodes that somebody has to purge."""
+    left: bytes = b""
+    """The names of the tokens that were not done, packed; empty if all were."""
+    error: str = ""
+    """Why they were not."""

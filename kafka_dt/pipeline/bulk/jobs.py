@@ -1,0 +1,183 @@
+"""Work on every token of a ZooKeeper, distributed over Spark's executors.
+
+    jobs = BulkJobs(spark, job)
+    async with job.access.connected() as client:
+        names = await jobs.prepare(client)
+        await jobs.run(client, heard=heard, stop=stop)
+
+All of it is one call in `bulk_outcome.py`.
+
+The driver lists the names once and hands them out, a few thousand at a time, to a fixed number of lanes (see
+`bulk_shares.py`); each lane has one partition worked on after the other, as a Spark job of one task. So never more
+partitions are under way than a rate is shared out to, however many executors come and go, progress is known after every
+partition, and a run can be stopped between them. What is held is the names (see `token_names.py`) and one summary.
+
+Each change is guarded by the version that was read, so a partition that is tried again, or a run that begins again
+after it was killed, finds done what is done. A partition that fails on ZooKeeper is tried again with what is left of
+it; one whose executor dies is tried again by Spark, as a whole, and what it had changed counts as unchanged or gone
+then.
+
+Change znodes that partitions leave are handed over to the driver, which purges them when everybody has had time to read
+them; while nobody is told of changes (seal, rotate, verify) there are none.
+
+Source: kafka_dt.bulk.engine; Spark, "Job Scheduling".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.bulk.writes import DELETIONS_A_SECOND, WRITES_A_SECOND, handed_over_changes
+from kafka_dt.pipeline.bulk.executors import cancel_jobs, translated
+from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
+from kafka_dt.pipeline.bulk.partition import work_on
+from kafka_dt.pipeline.bulk.shares import share_out
+from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
+from kafka_dt.pipeline.tokens_source.token_names import listed_names, packs
+from kafka_dt.zookeeper.stores.nodes import live_brokers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from kafka_dt.pipeline.bulk.job import BulkJob
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+
+    Heard = Callable[[PartitionResult], None]
+
+ATTEMPTS: Final = 3
+
+
+class BulkJobs:
+    """One run over all tokens.
+
+    Args:
+        spark: the session.
+        job: what is done; `at_once` says how many partitions are worked on at the same time.
+        now_ms: the wall clock, in milliseconds since 1970.
+
+    Raises:
+        DuplicatedTasks: the session is not fit for it.
+    """
+
+    def __init__(self, spark: SparkSession, job: BulkJob, *, now_ms: Callable[[], int]) -> None:
+        self._context: SparkContext = spark.sparkContext
+        if self._context.getConf().get("spark.speculation", "false").lower() == "true":
+            raise DuplicatedTasks
+        self._job = job
+        self._now_ms = now_ms
+        self._group = f"kafka-dt-{job.kind.value}-{uuid.uuid4()}"
+        self._packs: deque[bytes] = deque()
+        self._failure: BulkJobFailed | None = None
+
+    async def prepare(self, client: ZooKeeperClient, *, tokens_a_partition: int | None = None) -> int:
+        """List the tokens; returns how many there are.
+
+        Args:
+            client: a started client.
+            tokens_a_partition: how many are worked on together; None = as suits the rate.
+
+        Raises:
+            ZooKeeperError: they cannot be listed.
+        """
+        names = await listed_names(client)
+        shares = share_out(
+            len(names),
+            at_once=self._job.at_once,
+            changes_a_second=await self._rate(client),
+            tokens_a_partition=tokens_a_partition,
+        )
+        self._packs = deque(packs(names, shares.tokens_a_partition))
+        self._job = replace(self._job, at_once=shares.lanes)
+        return len(names)
+
+    async def run(self, client: ZooKeeperClient, *, heard: Heard, stop: asyncio.Event) -> None:
+        """Work on the tokens that were listed.
+
+        Args:
+            client: the one that listed them.
+            heard: hears what became of each partition, in the loop.
+            stop: set it to end after the partitions that are under way.
+
+        Raises:
+            BulkJobFailed: a partition failed again and again; what was done has been heard.
+            ZooKeeperError: ZooKeeper cannot be asked.
+        """
+        at_once = self._job.at_once
+        threads = ThreadPoolExecutor(at_once, thread_name_prefix="bulk-partition")
+        try:
+            async with self._changes_taken_over(client) as take_over:
+
+                def hear(result: PartitionResult) -> None:
+                    heard(result)
+                    take_over(result.changes)
+
+                async with asyncio.TaskGroup() as lanes:
+                    for _ in range(at_once):
+                        lanes.create_task(self._lane(threads, hear, stop))
+        finally:
+            cancel_jobs(self._context, self._group)
+            threads.shutdown(wait=False, cancel_futures=True)
+        if self._failure is not None:
+            raise self._failure
+
+    @asynccontextmanager
+    async def _changes_taken_over(self, client: ZooKeeperClient) -> AsyncIterator[Callable[[Sequence[str]], None]]:
+        """Give who takes charge of the change znodes that partitions leave."""
+        if not self._job.kind.announces or self._job.dry_run or not self._packs:
+            yield lambda _paths: None
+            return
+        async with handed_over_changes(client, self._now_ms) as purger:
+
+            def take_over(paths: Sequence[str]) -> None:
+                for path in paths:
+                    purger.add(path)
+
+            yield take_over
+
+    async def _lane(self, threads: ThreadPoolExecutor, hear: Heard, stop: asyncio.Event) -> None:
+        # After a failure the other lanes end their partitions, so that what they do is heard.
+        while self._packs and not stop.is_set() and self._failure is None:
+            try:
+                await self._partition(self._packs.popleft(), threads, hear, stop)
+            except BulkJobFailed as failed:
+                self._failure = failed
+
+    async def _partition(self, packed: bytes, threads: ThreadPoolExecutor, hear: Heard, stop: asyncio.Event) -> None:
+        error = ""
+        for _ in range(ATTEMPTS):
+            result = await asyncio.get_running_loop().run_in_executor(threads, self._work, packed)
+            hear(result)
+            if not result.left or stop.is_set():
+                return
+            packed, error = result.left, result.error
+        raise BulkJobFailed(error)
+
+    def _work(self, packed: bytes) -> PartitionResult:
+        """Have one partition worked on; in a thread, which is one of Spark's, too."""
+        title = f"kafka-dt {self._job.kind.value}: a partition of the tokens"
+        with translated("Spark could not work on a partition"):
+            self._context.setJobGroup(self._group, title, interruptOnCancel=True)
+            (result,) = self._context.parallelize([packed], 1).map(partial(work_on, self._job)).collect()
+        assert isinstance(result, PartitionResult)  # noqa: S101 - what work_on returns
+        return result
+
+    async def _rate(self, client: ZooKeeperClient) -> float:
+        """Return how many changes a second are made at most."""
+        if self._job.dry_run or self._job.kind is JobKind.VERIFY:
+            return inf
+        rate = self._job.changes_a_second or inf
+        if self._job.kind.announces and await live_brokers(client):
+            rate = min(rate, DELETIONS_A_SECOND if self._job.kind is JobKind.EXPIRE else WRITES_A_SECOND)
+        return rate

@@ -1,0 +1,198 @@
+"""Where the ingest reads lines: the files that nodes write, or the topic that they write to.
+
+    source = FileSource("/var/log/kafka-dt/audit")
+    source = TopicSource("kafka-dt-audit", "broker:9092", Path("client.properties"))
+    source.lines(spark)    # a stream with the columns of `ingest_lines`
+
+A topic is read with Kafka's own client properties, such as those that `kafka-dt token create --output properties`
+prints: a delegation token is a login like others. They become options of the source, which Spark shows in no plan, log
+or event log; the file is read again when it changes, so that a token can be replaced while the ingest runs.
+
+Limits: the topic's name alone is what its checkpoint is known by; two topics of one name, of two clusters, want two
+tables. Files are known by their paths: what is written into a file after it was read is not.
+
+Source: Spark, "Structured Streaming + Kafka Integration Guide"; Structured Streaming, "Input sources".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import javaproperties
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.files import Stamp, stamp
+from kafka_dt.pipeline.errors import NoSource
+from kafka_dt.pipeline.ingest.lines import LINE
+from kafka_dt.pipeline.table.storage import Storage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH_BYTES: Final = 512 * 1024 * 1024
+BATCH_RECORDS: Final = 1_000_000
+GROUP_PREFIX: Final = "kafka-dt-ingest"
+"""What the names of the consumer groups begin with: Spark makes them, for each run."""
+
+_REDACTED_OPTIONS: Final = "(?i)url|jaas|password|secret|token|key"
+_NOT_OURS: Final = frozenset(
+    {
+        "auto.offset.reset",
+        "bootstrap.servers",
+        "enable.auto.commit",
+        "group.id",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+"""Client properties that Spark sets itself."""
+
+
+class Source(Protocol):
+    """Where lines come from."""
+
+    def checkpoint(self, spark: SparkSession) -> str:
+        """Name its checkpoint in the table."""
+
+    def lines(self, spark: SparkSession) -> DataFrame:
+        """Give the stream of its lines.
+
+        Raises:
+            NoSource: there is nothing to read.
+        """
+
+    def has_changed(self) -> bool:
+        """Say whether `lines` would give another stream than the last time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """The closed files `*.jsonl` in a directory and those below it."""
+
+    path: str
+    """Of the directory, or its URI."""
+    batch_bytes: int = BATCH_BYTES
+    """About how much of them is one batch."""
+
+    def checkpoint(self, spark: SparkSession) -> str:
+        """Name their checkpoint, after where they are."""
+        return f"files-{_short_hash(self._storage(spark).root)}"
+
+    def lines(self, spark: SparkSession) -> DataFrame:
+        """Give the stream of their lines."""
+        storage = self._storage(spark)
+        if not storage.exists():
+            raise NoSource(self.path, "there is no such directory")
+        files = (
+            spark.readStream.format("text")
+            .option("lineSep", "\n")
+            .option("pathGlobFilter", "*.jsonl")
+            .option("recursiveFileLookup", "true")
+            .option("maxBytesPerTrigger", self.batch_bytes)
+            # What is late is for the table to say; by default files are forgotten that are a week older than others.
+            .option("maxFileAge", "36500d")
+            .load(storage.root)
+        )
+        return files.select(
+            F.col("value").alias(LINE),
+            F.col("_metadata.file_path").alias("source"),
+            F.lit(None).cast("int").alias("source_partition"),
+            F.lit(None).cast("bigint").alias("source_offset"),
+        )
+
+    def has_changed(self) -> bool:
+        """Say False: new files are part of the stream."""
+        return False
+
+    def _storage(self, spark: SparkSession) -> Storage:
+        try:
+            return Storage(spark, self.path)
+        except Py4JJavaError as error:
+            raise NoSource(self.path, str(error.java_exception.getMessage())) from error
+
+
+class TopicSource:
+    """A topic, from its beginning.
+
+    Args:
+        topic: its name.
+        bootstrap_servers: `host:port,...`; None = as the properties say.
+        command_config: a file of Kafka's client properties; None = no login.
+        batch_records: at most how many records are one batch.
+        skips_lost: whether records that were deleted before they were read are passed over; else that is an error.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        bootstrap_servers: str | None,
+        command_config: Path | None = None,
+        *,
+        batch_records: int = BATCH_RECORDS,
+        skips_lost: bool = False,
+    ) -> None:
+        self._topic = topic
+        self._bootstrap_servers = bootstrap_servers
+        self._command_config = command_config
+        self._batch_records = batch_records
+        self._skips_lost = skips_lost
+        self._seen: Stamp = None
+
+    def checkpoint(self, spark: SparkSession) -> str:  # noqa: ARG002 - what files are known by needs it
+        """Name its checkpoint, after its name."""
+        return f"topic-{_short_hash(self._topic)}"
+
+    def lines(self, spark: SparkSession) -> DataFrame:
+        """Give the stream of its records' values."""
+        properties = self._properties()
+        servers = self._bootstrap_servers or properties.get("bootstrap.servers")
+        if not servers:
+            raise NoSource(f"topic {self._topic}", "no bootstrap server is named")
+        options = {f"kafka.{key}": value for key, value in properties.items() if key not in _NOT_OURS}
+        spark.conf.set("spark.sql.redaction.options.regex", _REDACTED_OPTIONS)
+        records = (
+            spark.readStream.format("kafka")
+            .options(**options)
+            .option("kafka.bootstrap.servers", servers)
+            .option("subscribe", self._topic)
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", self._batch_records)
+            .option("groupIdPrefix", GROUP_PREFIX)
+            .option("failOnDataLoss", str(not self._skips_lost).lower())
+            .load()
+        )
+        return records.select(
+            F.col("value").alias(LINE),
+            F.col("topic").alias("source"),
+            F.col("partition").alias("source_partition"),
+            F.col("offset").alias("source_offset"),
+        )
+
+    def has_changed(self) -> bool:
+        """Say whether the file of properties is another one than was read."""
+        return self._command_config is not None and stamp(self._command_config) not in {self._seen, None}
+
+    def _properties(self) -> dict[str, str]:
+        path = self._command_config
+        if path is None:
+            return {}
+        self._seen = stamp(path)
+        try:
+            properties: dict[str, str] = javaproperties.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            # Neither the line nor the codec's bytes: they may be a password.
+            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
+            raise NoSource(f"topic {self._topic}", f"{path} cannot be read: {reason}") from None
+        return properties
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

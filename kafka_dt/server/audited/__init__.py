@@ -1,0 +1,1 @@
+"""Audit events of connections and requests. Read `requests.py` first."""

@@ -1,0 +1,1 @@
+"""Open ports: which connections a node accepts, and when. Read `listener.py` first."""

@@ -1,0 +1,82 @@
+"""What an encrypted listener has beyond a plain one: its certificates, kept up to date, and whom clients' ones make.
+
+`ListenerEncryption` is made once for each listener, before any port opens, so that a setting that cannot be used ends
+the start; `protocol` then wraps each connection, and `refresh` is called now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Any
+
+from kafka_dt.audit.recorder import Recorder
+from kafka_dt.config import ConfigError, Listener, ListenerTls
+from kafka_dt.identity.certificates.client_principal import CertificatePrincipals
+from kafka_dt.identity.certificates.principal_rules import InvalidRule, PrincipalRules
+from kafka_dt.log import Words, of_peer
+from kafka_dt.server.addresses import address_text, client_host
+from kafka_dt.server.audited.connection import certificate_not_accepted
+from kafka_dt.server.connections.tls import TlsConnection, TlsServices
+from kafka_dt.server.listeners.deadlines import LoginConnection
+from kafka_dt.tls import ReloadingContext, TlsError
+
+_LOG = logging.getLogger(__name__)
+
+
+class ListenerEncryption:
+    """The TLS of one listener.
+
+    Args:
+        listener: one with `tls`.
+        recorder: makes audit events of clients whose certificates are not accepted; None for no events.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+    """
+
+    def __init__(self, listener: Listener, recorder: Recorder | None = None) -> None:
+        assert listener.tls is not None  # noqa: S101 - as documented
+        self._tls: ListenerTls = listener.tls
+        self._name = listener.name
+        try:
+            self._context = ReloadingContext(self._tls.settings)
+        except TlsError as error:
+            raise ConfigError(self._tls.key(error.key), error.reason) from error
+        self.principals = CertificatePrincipals(_rules(self._tls))
+        self._services = TlsServices(
+            context=lambda: self._context.current,
+            failed=self._log_failure,
+            not_accepted=partial(certificate_not_accepted, recorder, self._name) if recorder else None,
+            server_names=bool(listener.broker_host_pattern),
+        )
+
+    def protocol(self, inner: LoginConnection) -> TlsConnection:
+        """Make the protocol of a new socket, for a connection inside."""
+        return TlsConnection(self._services, inner)
+
+    async def refresh(self) -> None:
+        """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
+        try:
+            if await asyncio.to_thread(self._context.refresh):
+                _LOG.info("Listener %s has read its certificates again", self._name)
+        except TlsError as error:
+            reason = Words(f"{self._tls.key(error.key)}: {error.reason}")
+            _LOG.error("Listener %s keeps the certificates it has, the new ones cannot be used: %s", self._name, reason)
+
+    def _log_failure(self, peer: Any, reason: str) -> None:
+        _LOG.info(
+            "Failed TLS handshake of %s on listener %s: %s",
+            address_text(peer),
+            self._name,
+            reason,
+            extra=of_peer(client_host(peer)),
+        )
+
+
+def _rules(tls: ListenerTls) -> PrincipalRules:
+    try:
+        return PrincipalRules.parse(tls.principal_mapping_rules)
+    except InvalidRule as error:
+        raise ConfigError(tls.key("ssl.principal.mapping.rules"), str(error)) from None

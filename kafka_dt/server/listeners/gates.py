@@ -1,0 +1,170 @@
+"""When a worker accepts no further connection for now: its ports stay open, and clients wait in the kernel's queue.
+
+    gate = RateGate(Rate(100, monotonic))
+    gate.add(port)                    # each port of a listener, or of the worker
+    gate.accepted(transport)          # after each connection; the ports are held until the next one may come
+
+A port accepts while none of its gates is closed. What a gate looks at is known when a connection has been accepted, and
+before the next one is, because uvloop accepts one in a turn.
+
+Source: KIP-612 (a broker delays further connections and refuses none); accept(2), EMFILE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kafka_dt.server.listeners.rate import Rate
+
+_LOG = logging.getLogger(__name__)
+
+RESERVED_FILES: Final = 64
+"""How many file descriptors are left for other things than clients: ZooKeeper, audit files, keys read again."""
+LOOK_SECONDS: Final = 0.1
+"""How often a worker at its limit looks for free file descriptors."""
+STAYS_OPEN_SECONDS: Final = 1.0
+"""After this long without reaching the limit again, the log says that connections are accepted again."""
+LOG_AGAIN_SECONDS: Final = 60.0
+"""How often at most the log says that the limit is reached."""
+
+
+class Port(Protocol):
+    """What a gate holds."""
+
+    def hold(self, gate: Gate) -> None:
+        """Accept nothing until `release`; clients wait."""
+
+    def release(self, gate: Gate) -> None:
+        """Accept again, unless another gate is closed."""
+
+
+class Gate:
+    """Ports that accept together, or not."""
+
+    def __init__(self) -> None:
+        self._ports: set[Port] = set()
+        self._closed = False
+
+    def add(self, port: Port) -> None:
+        """Let a port be held with the others."""
+        self._ports.add(port)
+        if self._closed:
+            port.hold(self)
+
+    def remove(self, port: Port) -> None:
+        """Forget a port."""
+        self._ports.discard(port)
+
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        """Hear of a connection that has just been accepted."""
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        self._closed = True
+        for port in self._ports:
+            port.hold(self)
+
+    def _open(self) -> None:
+        self._closed = False
+        for port in self._ports:
+            port.release(self)
+
+
+class RateGate(Gate):
+    """Holds ports while connections come faster than a rate.
+
+    Args:
+        rate: of connections.
+    """
+
+    def __init__(self, rate: Rate) -> None:
+        super().__init__()
+        self._rate = rate
+
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection."""
+        del transport  # it is one, whatever it is
+        wait_s = self._rate.count()
+        if wait_s > 0 and not self._closed:
+            self._close()
+            asyncio.get_running_loop().call_later(wait_s, self._open)
+
+
+class FileGate(Gate):
+    """Holds ports while nearly all file descriptors of the process are in use.
+
+    A port frees a descriptor when it is held and takes one when it accepts again. In one turn of the loop each port may
+    do so and accept a connection as well. So the gate closes while two descriptors for each port are still free, and
+    opens when there are three. Else every opening would give a client one of those that are reserved.
+
+    Args:
+        limit: gives the number of file descriptors that the process may have.
+    """
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        super().__init__()
+        self._limit = limit
+        self._told_at: float | None = None
+        self._told = False
+        self._telling_open: asyncio.TimerHandle | None = None
+
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        """See whether there are file descriptors for further connections."""
+        del transport  # its number says nothing about how many higher ones are free
+        if self._closed or self._has_for_each_port(2):
+            return
+        self._close()
+        if self._telling_open is not None:
+            self._telling_open.cancel()
+        self._tell_closed()
+        self._look_later()
+
+    def _has_for_each_port(self, count: int) -> bool:
+        limit = self._limit()
+        return _are_free(count * len(self._ports), below=limit - min(RESERVED_FILES, limit // 8))
+
+    def _look_later(self) -> None:
+        asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if self._has_for_each_port(3):
+            self._open()
+            self._telling_open = asyncio.get_running_loop().call_later(STAYS_OPEN_SECONDS, self._tell_open)
+        else:
+            self._tell_closed()
+            self._look_later()
+
+    def _tell_closed(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._told or (self._told_at is not None and now - self._told_at < LOG_AGAIN_SECONDS):
+            return
+        self._told, self._told_at = True, now
+        _LOG.warning(
+            "Nearly all %d file descriptors are in use (RLIMIT_NOFILE): no connection is accepted until some are free",
+            self._limit(),
+        )
+
+    def _tell_open(self) -> None:
+        if self._told:
+            self._told = False
+            _LOG.info("File descriptors are free: connections are accepted again")
+
+
+def _are_free(count: int, below: int) -> bool:
+    """Whether so many file descriptors below a number are free; the system always gives the lowest free one."""
+    found: list[int] = []
+    try:
+        while len(found) < count:
+            found.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            if found[-1] >= below:
+                return False
+    except OSError:  # none is free, at whatever number
+        return False
+    finally:
+        for each in found:
+            os.close(each)
+    return True

@@ -1,0 +1,193 @@
+"""The open ports of one worker: accepts connections, closes idle ones, drains them at the end.
+
+Workers share a port by SO_REUSEPORT; the kernel spreads the connections over them. A listener has the port of its
+endpoint, which its node holds for all workers, and may have others beside it that come and go.
+
+Source: Kafka's SocketServer.Acceptor, IdleExpiryManager (`connections.max.idle.ms`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from kafka_dt.config import Endpoint
+from kafka_dt.server.connections.connection import ClientConnection
+from kafka_dt.server.connections.lifetimes import Lifetimes
+from kafka_dt.server.listeners.admission import Admission, AdmittedConnection
+from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
+from kafka_dt.server.listeners.gates import Gate
+from kafka_dt.server.listeners.open_port import OpenPort, bind
+from kafka_dt.server.listeners.port_lock import hold_port
+from kafka_dt.server.repeated import Repeated
+
+_LOG = logging.getLogger(__name__)
+
+MAX_SWEEP_SECONDS: Final = 30.0
+"""Idle connections are looked for at least this often."""
+LOGIN_SWEEP_SECONDS: Final = 1.0
+"""Overdue logins are looked for at least this often."""
+AGE_JITTER: Final = 0.1
+"""By which part of it `kafka.dt.connections.max.age.ms` is longer or shorter for a connection."""
+LEAST_BACKLOG: Final = 1024
+"""How many connections the kernel is asked to keep waiting at least.
+
+A worker takes one between the requests that it serves, where a broker has a thread for it. A connection that finds no
+room is tried again by its kernel after a second; with a broker's 50, one login of a hundred took that second when 128
+clients came at a time."""
+
+
+class OpenListener:
+    """One listener of one worker.
+
+    Args:
+        endpoint: what to listen on; the port is known by now.
+        backlog: `socket.listen.backlog.size`; no less than `LEAST_BACKLOG` is asked for.
+        lifetimes: how long connections may live without a login and without a request.
+        admission: how many connections may be open.
+        gates: when further connections have to wait; some are shared with the other listeners of the worker.
+        jitter: a number from 0 up to 1, so that connections of the same age are not closed at the same moment.
+    """
+
+    deadlines: LoginDeadlines
+    """Closes the connections whose login takes too long; re-authentications begin here as well."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        backlog: int,
+        lifetimes: Lifetimes,
+        admission: Admission,
+        gates: Sequence[Gate] = (),
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._endpoint = endpoint
+        self._backlog = max(backlog, LEAST_BACKLOG)
+        self._admission = admission
+        self._gates = gates
+        self._max_age_s = lifetimes.max_age_s
+        self._jitter = jitter
+        self._retirements: dict[ClientConnection, asyncio.TimerHandle] = {}
+        self._connections: set[ClientConnection] = set()
+        self._ports: dict[int, OpenPort] = {}
+        self.deadlines = LoginDeadlines(lifetimes.login_s, asyncio.get_running_loop().time)
+        self._sweeps = [Repeated(min(LOGIN_SWEEP_SECONDS, lifetimes.login_s / 4), self.deadlines.sweep)]
+        if lifetimes.max_idle_s is not None:
+            every = min(MAX_SWEEP_SECONDS, max(lifetimes.max_idle_s / 2, 0.01))
+            self._sweeps.append(Repeated(every, partial(self._close_idle, lifetimes.max_idle_s)))
+        self._all_closed = asyncio.Event()
+        self._draining = False
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def opened(self, connection: ClientConnection) -> None:
+        """Note a new connection."""
+        self._connections.add(connection)
+        if self._max_age_s is not None:
+            age_s = self._max_age_s * (1 + AGE_JITTER * (2 * self._jitter() - 1))
+            self._retirements[connection] = asyncio.get_running_loop().call_later(age_s, connection.retire)
+
+    def closed(self, connection: ClientConnection) -> None:
+        """Forget a connection."""
+        self._connections.discard(connection)
+        if (retirement := self._retirements.pop(connection, None)) is not None:
+            retirement.cancel()
+        if not self._connections:
+            self._all_closed.set()
+
+    async def open(self, new_connection: Callable[[], LoginConnection]) -> None:
+        """Accept connections from now on.
+
+        Raises:
+            OSError: the port cannot be had.
+        """
+        await self._listen(bind(self._endpoint), new_connection).accepting
+        for sweep in self._sweeps:
+            sweep.start()
+
+    def open_port(self, port: int, new_connection: Callable[[], LoginConnection], *, node: str) -> None:
+        """Accept connections on one more port of the same host; clients can connect as soon as this returns.
+
+        A listener that drains opens no port any more.
+
+        Args:
+            port: which; one that is open already stays as it is.
+            new_connection: makes the connections of that port.
+            node: says whose port it is: all workers of that node can have it, those of others cannot.
+
+        Raises:
+            OSError: the port cannot be had.
+        """
+        if self._draining or port in self._ports:
+            return
+        sock = bind(Endpoint(self._endpoint.name, self._endpoint.host, port))
+        try:
+            held = hold_port(sock, node=node)
+        except OSError:
+            sock.close()
+            raise
+        self._listen(sock, new_connection, held)
+
+    def close_port(self, port: int) -> None:
+        """Accept no more on a port that `open_port` has opened; connections that have come by it stay."""
+        opened = self._ports.pop(port, None)
+        if opened is not None:
+            opened.close()
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Accept no more, let what is under way be answered, then close every connection.
+
+        Args:
+            grace_seconds: how long requests may take to be answered, and answers to be read.
+        """
+        self._draining = True
+        for port in tuple(self._ports):
+            self.close_port(port)
+        for sweep in self._sweeps:
+            sweep.stop()
+        self._all_closed.clear()
+        for connection in tuple(self._connections):
+            connection.finish()
+        if self._connections:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._all_closed.wait(), grace_seconds)
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    def _listen(
+        self, sock: socket.socket, new_connection: Callable[[], LoginConnection], held: socket.socket | None = None
+    ) -> OpenPort:
+        new_protocol = partial(AdmittedConnection, self._admission, self._accepted, self.deadlines, new_connection)
+        opened = OpenPort(sock, held, new_protocol, self._backlog, self._gates)
+        self._ports[sock.getsockname()[1]] = opened
+        return opened
+
+    def _accepted(self, transport: asyncio.BaseTransport) -> None:
+        for gate in self._gates:
+            gate.accepted(transport)
+
+    def _close_idle(self, max_idle_s: float) -> None:
+        oldest = asyncio.get_running_loop().time() - max_idle_s
+        for connection in tuple(self._connections):
+            if connection.last_received < oldest and not connection.busy:
+                _close_idle(connection)
+
+
+def _close_idle(connection: ClientConnection) -> None:
+    try:
+        if connection.closing:
+            # It was closed before and is still here: its client does not read what is left for it.
+            connection.abort()
+        else:
+            connection.close()
+    except Exception:  # noqa: BLE001 - it must not keep the others open
+        _LOG.exception("An idle connection could not be closed and is cut off")
+        connection.abort()

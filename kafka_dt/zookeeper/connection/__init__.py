@@ -1,0 +1,1 @@
+"""A client of ZooKeeper for asyncio, over kazoo. Read `client.py` first."""

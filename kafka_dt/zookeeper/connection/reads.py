@@ -1,0 +1,99 @@
+"""Reads many znodes by few requests, or one by one where ZooKeeper is older than 3.6.
+
+    reads = Reads(client)
+    znodes = await reads.read(paths, lambda path, found: found)
+
+What a server can do is found out by the first read: an older one refuses the request and hangs up.
+
+Source: org.apache.zookeeper.ZooDefs.OpCode (multiRead); Kafka 2.x came with ZooKeeper 3.4 and 3.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from kafka_dt.zookeeper.errors import RequestRefused, ZooKeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.operations import Znode
+
+_LOG = logging.getLogger(__name__)
+
+BATCH: Final = 64
+"""How many znodes are read by one request."""
+
+_T = TypeVar("_T")
+
+
+class Reads:
+    """Reads znodes, and remembers what the server can do.
+
+    Args:
+        client: the connection.
+    """
+
+    def __init__(self, client: ZooKeeperClient) -> None:
+        self._client = client
+        self._one_by_one = False
+
+    async def read(self, paths: Sequence[str], arrived: Callable[[str, Znode | ZooKeeperError], _T]) -> list[_T]:
+        """Read znodes, not of one moment.
+
+        Args:
+            paths: relative to the chroot; as many are asked for at a time.
+            arrived: hears of each as its answer arrives, in the loop: the znode, or why it cannot be read. What it
+                raises is raised here when it has heard of all that the request was about.
+
+        Returns:
+            What `arrived` has made of each.
+
+        Raises:
+            ZooKeeperError: a request failed as a whole; of its znodes nothing is known.
+        """
+        batches = [paths[begin : begin + BATCH] for begin in range(0, len(paths), BATCH)]
+        read = await asyncio.gather(*(self._read(batch, arrived) for batch in batches))
+        return [each for batch in read for each in batch]
+
+    async def _read(self, paths: Sequence[str], arrived: Callable[[str, Znode | ZooKeeperError], _T]) -> list[_T]:
+        if not self._one_by_one:
+            try:
+                made: Any = await self._client.get_many(paths, arrived=partial(_all_arrived, paths, arrived))
+            except RequestRefused as error:
+                if not self._one_by_one:
+                    _LOG.info("ZooKeeper does not read many znodes at once (%s)", error)
+                self._one_by_one = True
+            else:
+                return cast("list[_T]", made)
+        # An older server hangs up after the refusal: then these are lost, and tried again on the next connection.
+        return await asyncio.gather(*(self._read_one(path, arrived) for path in paths))
+
+    async def _read_one(self, path: str, arrived: Callable[[str, Znode | ZooKeeperError], _T]) -> _T:
+        made: Any = await self._client.get(path, arrived=lambda found, error: arrived(path, error or found))
+        return cast("_T", made)
+
+
+def _all_arrived(
+    paths: Sequence[str],
+    arrived: Callable[[str, Znode | ZooKeeperError], _T],
+    found: Sequence[Znode | ZooKeeperError] | None,
+    error: ZooKeeperError | None,
+) -> list[_T]:
+    """Tell of each znode of a request; one that is not welcome does not keep the others untold."""
+    if error is not None or found is None:
+        raise error or RequestRefused("an answer without content")
+    made: list[_T] = []
+    raised: Exception | None = None
+    for path, each in zip(paths, found, strict=True):
+        try:
+            made.append(arrived(path, each))
+        except Exception as unwelcome:  # noqa: BLE001 - whatever it is, it belongs to the caller
+            raised = raised or unwelcome
+    if raised is not None:
+        raise raised
+    return made

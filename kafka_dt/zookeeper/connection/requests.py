@@ -1,0 +1,217 @@
+"""The requests of one client: under way, waiting for a place, and what becomes of them when the connection breaks.
+
+Source: kafka.zookeeper.ZooKeeperClient (inFlightRequests).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_dt.zookeeper.connection.translation import CONNECTION_ERRORS, error_of
+from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kafka_dt.zookeeper.connection.handler import Answer, Inbox
+    from kafka_dt.zookeeper.connection.request_sizes import RequestSizes
+
+Arrived = Callable[[Any, ZooKeeperError | None], Any]
+"""Called in the loop as an answer arrives, with the value and the error, one of them None; what it returns or raises is
+the outcome of the request."""
+
+PATIENCE_S: Final = 2.0
+"""How long requests wait for the next connection when one among them broke the last one."""
+
+
+class Request:
+    """One request, from the call to the answer."""
+
+    __slots__ = ("arrived", "begin", "convert", "future", "size", "subject")
+
+    def __init__(
+        self,
+        begin: Callable[[], Answer],
+        convert: Callable[[Any], Any],
+        subject: str,
+        arrived: Arrived | None,
+        *,
+        future: asyncio.Future[Any],
+        size: int,
+    ) -> None:
+        self.begin = begin
+        self.convert = convert
+        self.subject = subject
+        self.arrived = arrived
+        self.future = future
+        self.size = size
+
+    def finish(self, answer: Answer) -> None:
+        """Tell the outcome: first `arrived`, then whoever awaits the future."""
+        value, error = None, None
+        try:
+            if answer.exception is not None:
+                error = error_of(answer.exception, self.subject)
+            else:
+                value = self.convert(answer.value)
+        except ZooKeeperError as refused:
+            error = refused
+        try:
+            if self.arrived is not None:
+                value, error = self.arrived(value, error), None
+        except Exception as outcome:  # noqa: BLE001 - whatever it is, it belongs to the caller
+            fail(self.future, outcome)
+            return
+        if error is not None:
+            fail(self.future, error)
+        elif not self.future.done():
+            self.future.set_result(value)
+
+
+class Requests:
+    """Sends requests, so many at once.
+
+    Args:
+        loop: where the outcomes are told.
+        inbox: brings answers to the loop.
+        connected: whether a request that waits may be sent: the connection is there, and admitted. kazoo would keep it
+            for the next connection otherwise, and nobody waits for it then.
+        max_in_flight: how many may be under way; more wait for their turn.
+        sizes: says which requests go alone.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        inbox: Inbox,
+        connected: Callable[[], bool],
+        max_in_flight: int,
+        sizes: RequestSizes,
+    ) -> None:
+        self._loop = loop
+        self._connected = connected
+        self._inbox = inbox
+        self._max_in_flight = max_in_flight
+        self._sizes = sizes
+        self._alone: Request | None = None
+        """The one that is under way, while no other may be."""
+        self._patience: asyncio.TimerHandle | None = None
+        """Ends the wait for the next connection."""
+        self._under_way: set[Request] = set()
+        self._waiting: deque[Request] = deque()
+
+    def send(
+        self,
+        begin: Callable[[], Answer],
+        convert: Callable[[Any], Any],
+        subject: str,
+        arrived: Arrived | None,
+        size: int = 0,
+        *,
+        at_once: bool = False,
+    ) -> asyncio.Future[Any]:
+        """Send a request as soon as there is a place.
+
+        Args:
+            begin: hands it to kazoo.
+            convert: makes our value of kazoo's.
+            subject: what it is about, for errors.
+            arrived: hears the answer first.
+            size: about how many bytes it has; 0 = few.
+            at_once: it needs no place, and does not wait for those that wait: they wait for what it finds out.
+        """
+        request = Request(begin, convert, subject, arrived, future=self._loop.create_future(), size=size)
+        if at_once or (not self._waiting and self._has_place_for(request)):
+            self._begin(request)
+        else:
+            self._waiting.append(request)
+        return request.future
+
+    def lost(self) -> None:
+        """Fail what was under way on a connection that is lost, and what waits.
+
+        What waits behind a request that broke the connection by its size is innocent: it goes on soon.
+        """
+        for request in self._under_way:
+            self._broke(request)
+        if self._patience is None:
+            self.fail_all()
+        else:
+            self._fail_under_way()
+
+    def go_on(self) -> None:
+        """Send what waits, on a new connection."""
+        self._end_patience()
+        self._begin_waiting()
+
+    def fail_all(self) -> None:
+        """Fail everything, also what kazoo may have forgotten: it never answers what was queued as a loss happened."""
+        self._fail_under_way()
+        self._fail_waiting()
+
+    def _fail_waiting(self) -> None:
+        """Fail what waits; what is under way may already be on the next connection, which is not admitted yet."""
+        self._end_patience()
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=False))
+
+    def _fail_under_way(self) -> None:
+        under_way, self._under_way = self._under_way, set()
+        self._alone = None
+        for request in under_way:
+            fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=True))
+
+    def _has_place_for(self, request: Request) -> bool:
+        if self._sizes.goes_alone(request.size):
+            return not self._under_way
+        return self._alone is None and len(self._under_way) < self._max_in_flight
+
+    def _begin_waiting(self) -> None:
+        while self._waiting and self._has_place_for(self._waiting[0]) and self._connected():
+            self._begin(self._waiting.popleft())
+
+    def _begin(self, request: Request) -> None:
+        """Hand a request to kazoo; one that it does not even take has failed, and needs no place."""
+        try:
+            answer = request.begin()
+        except Exception as refused:  # noqa: BLE001 - whatever it is, it belongs to the caller
+            fail(request.future, error_of(refused, request.subject))
+            return
+        self._under_way.add(request)
+        if self._sizes.goes_alone(request.size):
+            self._alone = request
+        answer.rawlink(partial(self._inbox.post, self._finish, request))
+
+    def _finish(self, request: Request, answer: Answer) -> None:
+        if request in self._under_way:
+            if isinstance(answer.exception, CONNECTION_ERRORS):
+                self._broke(request)
+            else:
+                self._sizes.passed(request.size)
+            self._under_way.discard(request)
+            if request is self._alone:
+                self._alone = None
+        request.finish(answer)
+        self._begin_waiting()
+
+    def _broke(self, request: Request) -> None:
+        """Take note that the connection was lost while a request was under way."""
+        self._sizes.broke(request.size, alone=request is self._alone)
+        if request is self._alone and self._patience is None:
+            self._patience = self._loop.call_later(PATIENCE_S, self._fail_waiting)
+
+    def _end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+
+def fail(future: asyncio.Future[Any], error: Exception) -> None:
+    """Tell whoever awaits a future that it failed, unless it was told something already."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # who has lost interest is not reminded by asyncio's log

@@ -1,0 +1,1 @@
+"""A real ZooKeeper server as a child process. Read `server.py` first."""

@@ -1,0 +1,1 @@
+"""Sealed znodes (KIP-395), and the codec that reads either form. Read `sealed.py` first."""

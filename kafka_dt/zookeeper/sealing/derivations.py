@@ -1,0 +1,108 @@
+"""What is derived from the secret keys, shared by the workers of a node: once for each znode instead of once a worker.
+
+    memory = Derivations.memory()                    # in the supervisor; the workers inherit it
+    derivations = Derivations.shared(memory.fileno())
+    derived = derivations.derive(key, salt)
+
+Every worker opens every sealed znode, and of what that takes four fifths are PBKDF2. So what one worker has derived,
+because it has sealed or opened a znode, the others find in memory that they share. It needs no lock: a slot ends with
+a digest of what stands before it, and who finds one half written derives by itself.
+
+The memory has no name and is on no disk. What is in it opens single znodes, and tells nothing of the secret keys. It
+holds as much as 100,000 tokens need; then the newest take the places of others.
+
+Limit: Linux (memfd_create), like the workers that share a port.
+
+Source: RFC 8018 section 5.2 (the salt is new for each znode, and so is what is derived).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from typing import IO, TYPE_CHECKING, Final
+
+from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, SALT_BYTES, derive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_dt.tokens.secret_key import SecretKey
+
+SLOTS: Final = 131_072
+_KEY_ID_BYTES: Final = 8
+_DIGEST_BYTES: Final = 8
+_NAME: Final = slice(0, SALT_BYTES + _KEY_ID_BYTES)
+_DERIVED: Final = slice(_NAME.stop, _NAME.stop + DERIVED_BYTES)
+_SLOT_BYTES: Final = _DERIVED.stop + _DIGEST_BYTES
+_EMPTY: Final = bytes(_SLOT_BYTES)
+_PLACES: Final = 8
+"""In how many slots next to each other the same may stand."""
+
+
+class Derivations:
+    """Derives as `kafka_dt.zookeeper.sealing.sealed.derive` does, from any thread.
+
+    Args:
+        memory: `SLOTS` slots, zeros at first, the same for all workers.
+    """
+
+    __slots__ = ("_memory",)
+
+    def __init__(self, memory: bytearray | mmap.mmap) -> None:
+        self._memory = memory
+
+    @staticmethod
+    def memory() -> IO[bytes]:
+        """Return new memory, as a file that child processes can inherit."""
+        file = os.fdopen(os.memfd_create("kafka-dt derivations"), "w+b")
+        file.truncate(SLOTS * _SLOT_BYTES)
+        return file
+
+    @classmethod
+    def shared(cls, descriptor: int) -> Derivations:
+        """Return the derivations in memory that is open as a file, the same for all workers."""
+        return cls(mmap.mmap(descriptor, 0))
+
+    def find(self, key: SecretKey, salt: bytes) -> bytes:
+        """Return what has been derived from a key with a salt.
+
+        Raises:
+            LookupError: nobody has derived it, or it had to make room.
+        """
+        name = _name(key, salt)
+        for place in _places(salt):
+            slot = bytes(self._memory[place])
+            if slot[_NAME] == name and slot[_DERIVED.stop :] == _digest(slot[: _DERIVED.stop]):
+                return slot[_DERIVED]
+        raise LookupError
+
+    def derive(self, key: SecretKey, salt: bytes) -> bytes:
+        """Return what is derived from a key with a salt, as it was found or made."""
+        try:
+            return self.find(key, salt)
+        except LookupError:
+            derived = derive(key, salt)
+        self._keep(_name(key, salt) + derived, _places(salt))
+        return derived
+
+    def _keep(self, content: bytes, places: Sequence[slice]) -> None:
+        free = next((place for place in places if self._memory[place] == _EMPTY), None)
+        # Where none is free, one that is as random as the content makes room.
+        self._memory[free or places[content[-1] % _PLACES]] = content + _digest(content)
+
+
+def _name(key: SecretKey, salt: bytes) -> bytes:
+    return salt + bytes.fromhex(key.id)
+
+
+def _places(salt: bytes) -> Sequence[slice]:
+    """Return the slots where what belongs to a salt may stand."""
+    first = int.from_bytes(salt[:8])
+    starts = ((first + number) % SLOTS * _SLOT_BYTES for number in range(_PLACES))
+    return [slice(start, start + _SLOT_BYTES) for start in starts]
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()

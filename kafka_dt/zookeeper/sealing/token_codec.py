@@ -1,0 +1,187 @@
+"""Tokens and the bytes of their znodes: plain as brokers write them, or sealed; read in either form, always.
+
+    codec = TokenCodec(keyring, seal=True, executor=executor, random_bytes=secrets.token_bytes)
+    data = await codec.encode(token)
+    decoded = await codec.decode(token_id, data)
+
+What is written is sealed with the current key, or plain where the switch is off. What is read says by its first bytes
+which it is. PBKDF2 runs in threads, so what is sealed needs an await; `decode_plain` does not, for whoever has told
+the two apart with `is_sealed`.
+
+The keyring may change while a thread is at work. What was opened counts by the keys of the moment in which it returns,
+and what could not be opened is tried again if the keys are others by then.
+
+A token is refused whose id is not the name of its znode: else who can write to ZooKeeper could put the bytes of one
+token in the place of another. So is one that names a secret key which is not in the ring: nobody knows its HMAC.
+
+Source: KIP-395; kafka_dt.zookeeper.sealing.sealed (the format), kafka_dt.zookeeper.znodes.kafka (the JSON).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
+from kafka_dt.zookeeper.sealing.batches import Batches
+from kafka_dt.zookeeper.sealing.derived_ahead import DerivedAhead
+from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES, Derive, derive, is_sealed, likely_first, open_sealed, seal
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from kafka_dt.tokens.keyring import Keyring
+    from kafka_dt.tokens.secret_key import SecretKey
+    from kafka_dt.tokens.token import Token
+    from kafka_dt.zookeeper.sealing.derivations import Derivations
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What the bytes of a znode say."""
+
+    token: Token
+    sealed_by: SecretKey | None
+    """The key that opened it; None if it was plain."""
+
+
+class TokenCodec:
+    """Writes and reads tokens.
+
+    Args:
+        keyring: seals with its current key and opens with all; None where tokens are disabled, then nothing is
+            written, and only plain tokens are read.
+        seal: whether to write sealed znodes (`delegation.token.metadata.encryption.enable`).
+        executor: threads for PBKDF2, as many as there are cores.
+        random_bytes: cryptographically strong, for salts.
+        derivations: what the workers of a node share; None = nothing is shared.
+        ahead: how many derivations are kept ready for what will be sealed, so that it need not wait for them.
+    """
+
+    __slots__ = ("_ahead", "_batches", "_derivations", "_derive", "_likely", "_random_bytes", "keyring", "seals")
+
+    def __init__(
+        self,
+        keyring: Keyring | None,
+        *,
+        seal: bool,
+        executor: Executor,
+        random_bytes: Callable[[int], bytes],
+        derivations: Derivations | None = None,
+        ahead: int = 0,
+    ) -> None:
+        self.keyring = keyring
+        self.seals = seal
+        self._random_bytes = random_bytes
+        self._likely: SecretKey | None = None
+        self._derivations = derivations
+        self._derive = derive if derivations is None else derivations.derive
+        self._batches = Batches(executor, os.cpu_count() or 1)
+        self._ahead = DerivedAhead(
+            ahead, lambda key, salt: self._batches.submit(partial(self._derive, key, salt)), random_bytes
+        )
+
+    async def encode(self, token: Token) -> bytes:
+        """Write a token in the form that is switched on."""
+        data = TokenZnode.encode(token)
+        if not self.seals:
+            return data
+        if self.keyring is None:
+            raise ValueError("without a secret key nothing can be sealed")
+        key = self.keyring.current
+        if ready := self._ahead.take(key):
+            salt, derived = ready
+            return seal(key, data, salt, lambda *_: derived)
+        salt = self._random_bytes(SALT_BYTES)
+        return await self._batches.submit(partial(seal, key, data, salt, self._derive))
+
+    def get_ready(self) -> None:
+        """Begin to derive ahead, if that is wanted."""
+        if self.seals and self.keyring is not None:
+            self._ahead.fill(self.keyring.current)
+
+    def close(self) -> None:
+        """Derive nothing more ahead."""
+        self._ahead.close()
+
+    async def decode(self, token_id: str, data: bytes) -> Decoded:
+        """Read a token in either form.
+
+        Args:
+            token_id: the name of its znode.
+            data: the content of its znode.
+
+        Raises:
+            UnknownKey: it needs a key that is not in the ring, or has been tampered with.
+            InvalidZnode: it is not the token that should be there, or none.
+        """
+        if not is_sealed(data):
+            return Decoded(self.decode_plain(token_id, data), None)
+        while True:
+            keys = self._keys
+            try:
+                in_order = likely_first(keys, self._likely)
+                opened = await self._batches.submit(partial(_open, in_order, token_id, data, self._derive))
+            except UnknownKey:
+                if keys == self._keys:
+                    raise
+            else:
+                self._likely = opened.sealed_by
+                self._require_key(opened.token)
+                return opened
+
+    def decode_shared(self, token_id: str, data: bytes) -> Token | None:
+        """Read a sealed token at once if another worker has derived what opens it, else None; raises as `decode`."""
+        if self._derivations is None:
+            return None
+        try:
+            in_order = likely_first(self._keys, self._likely)
+            token = _open(in_order, token_id, data, self._derivations.find).token
+        except LookupError:
+            return None
+        self._require_key(token)
+        return token
+
+    def decode_plain(self, token_id: str, data: bytes) -> Token:
+        """Read a token that is not sealed; raises as `decode`."""
+        token = named(token_id, TokenZnode.decode(data))
+        self._require_key(token)
+        return token
+
+    @property
+    def _keys(self) -> tuple[SecretKey, ...]:
+        return () if self.keyring is None else self.keyring.keys
+
+    def _require_key(self, token: Token) -> None:
+        require_key(token, lambda key_id: self.keyring is not None and self.keyring.get(key_id) is not None)
+
+
+def named(token_id: str, token: Token) -> Token:
+    """Return a token that was read from the znode of that name.
+
+    Raises:
+        InvalidZnode: the znode holds another one.
+    """
+    if token.token_id != token_id:
+        raise InvalidZnode("it names another token")
+    return token
+
+
+def require_key(token: Token, is_in_ring: Callable[[str], bool]) -> None:
+    """See that the key is there which made a token, if the token names it.
+
+    Raises:
+        UnknownKey: it is not.
+    """
+    if token.key_id is not None and not is_in_ring(token.key_id):
+        raise UnknownKey(f"the key {token.key_id} that made it is none of the secret keys", key_id=token.key_id)
+
+
+def _open(keys: Sequence[SecretKey], token_id: str, data: bytes, derive: Derive) -> Decoded:
+    """Open and read a token, in a thread."""
+    opened = open_sealed(keys, data, derive)
+    return Decoded(named(token_id, TokenZnode.decode(opened.plaintext)), opened.key)

@@ -1,0 +1,274 @@
+"""The ACLs of a cluster in ZooKeeper, as brokers keep them: `kafka_dt.identity.acls.store.AclStore` for production.
+
+A change is one `multi`: the znode of the pattern, guarded by its version, and a change znode that tells brokers and
+other nodes of it. All reports to the listener are made as answers arrive, in ZooKeeper's order.
+
+An entry that cannot be read might be a denial. So a pattern whose znode is not readable counts as denied to everybody
+until somebody repairs or deletes it, is listed like that, and is one error in the log each time it is written.
+
+Source: kafka.zk.KafkaZkClient (createAclPaths, conditionalSetAclsForResource, createAclChangeNotification),
+kafka.security.authorizer.AclAuthorizer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_dt.identity.acls.binding import (
+    ANY_HOST,
+    EVERYBODY,
+    RESOURCE_TYPES,
+    AccessControlEntry,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kafka_dt.identity.acls.store import AclConflict, AclStoreUnavailable, InvalidAcl, StoredAcls
+from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
+from kafka_dt.zookeeper.errors import (
+    InvalidZnode,
+    MultiFailed,
+    NodeExists,
+    NoNode,
+    RequestTooLarge,
+    VersionMismatch,
+    ZooKeeperError,
+)
+from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.stores.changes import ChangeFollower
+from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode, can_be_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from kafka_dt.identity.acls.store import AclListener, Entries
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.operations import Operation, Stat, Znode
+
+log = logging.getLogger(__name__)
+
+LOAD_WINDOW: Final = 128
+"""How many reads of a full load are under way at once; the client has more places, for requests of users."""
+
+UNREADABLE: Final = (AccessControlEntry(EVERYBODY, ANY_HOST, AclOperation.ALL, AclPermissionType.DENY),)
+"""What counts where nobody can tell what was meant."""
+
+
+class ZooKeeperAclStore:
+    """Implements AclStore; its module has the contract.
+
+    Args:
+        client: a started client.
+        now_ms: the wall clock, in milliseconds since 1970.
+        limits: when change znodes are removed.
+    """
+
+    def __init__(
+        self, client: ZooKeeperClient, *, now_ms: Callable[[], int], limits: PurgeLimits | None = None
+    ) -> None:
+        self._client = client
+        self._listener: AclListener = _nobody
+        self._trees: dict[PatternType, _Tree] = {}
+        for change in (LiteralAclChangeZnode, ExtendedAclChangeZnode):
+            purger = ChangePurger(client, change.PARENT, limits or PurgeLimits(), now_ms)
+            self._trees[change.PATTERN_TYPE] = _Tree(client, change, self._report, purger)
+
+    def on_change(self, listener: AclListener) -> None:
+        """Set the one listener."""
+        self._listener = listener
+
+    def can_hold(self, name: str) -> bool:
+        """Say whether a name can stand in a path."""
+        return can_be_resource(name)
+
+    async def load(self) -> None:
+        """Make the paths that a broker makes, report every stored ACL, and keep reporting."""
+        try:
+            for tree in self._trees.values():
+                await tree.start()
+        except ZooKeeperError as error:
+            raise AclStoreUnavailable(str(error)) from error
+
+    async def close(self) -> None:
+        """Stop reporting and purging; the client stays open."""
+        for tree in self._trees.values():
+            await tree.close()
+
+    async def catch_up(self) -> None:
+        """Return when every change acknowledged anywhere before this call has been reported."""
+        try:
+            await asyncio.gather(*(tree.catch_up() for tree in self._trees.values()))
+        except ZooKeeperError as error:
+            raise AclStoreUnavailable(str(error)) from error
+
+    async def read(self, pattern: ResourcePattern) -> StoredAcls:
+        """Read the entries of a pattern as they are now."""
+        try:
+            return await self._trees[pattern.pattern_type].read(pattern)
+        except ZooKeeperError as error:
+            raise AclStoreUnavailable(str(error)) from error
+
+    async def write(self, pattern: ResourcePattern, entries: Entries, version: int | None) -> None:
+        """Replace the entries of a pattern."""
+        try:
+            await self._trees[pattern.pattern_type].write(pattern, entries, version)
+        except MultiFailed as error:
+            if isinstance(error.cause, NodeExists | NoNode | VersionMismatch):
+                raise AclConflict(pattern) from error
+            raise AclStoreUnavailable(str(error)) from error
+        except RequestTooLarge as error:
+            raise InvalidAcl(f"These are too many ACLs for one resource: {error}.") from error
+        except ZooKeeperError as error:
+            raise AclStoreUnavailable(str(error)) from error
+
+    def _report(self, pattern: ResourcePattern, entries: Entries) -> None:
+        self._listener(pattern, entries)
+
+
+class _Tree:
+    """The patterns of one kind, and their changes."""
+
+    def __init__(
+        self,
+        client: ZooKeeperClient,
+        change: type[LiteralAclChangeZnode | ExtendedAclChangeZnode],
+        report: AclListener,
+        purger: ChangePurger,
+    ) -> None:
+        self._client = client
+        self._pattern_type = change.PATTERN_TYPE
+        self._change = change
+        self._listener = report
+        self._known: set[ResourcePattern] = set()
+        self._unreadable: dict[ResourcePattern, int] = {}
+        self._purger = purger
+        self._changes = ChangeFollower(
+            client, change.PARENT, change.PREFIX, refresh=self._refresh, compare=self._compare
+        )
+
+    async def start(self) -> None:
+        await self._changes.start()
+        self._purger.start()
+
+    async def close(self) -> None:
+        await self._changes.close()
+        await self._purger.close()
+
+    async def catch_up(self) -> None:
+        await self._changes.catch_up()
+
+    async def read(self, pattern: ResourcePattern) -> StoredAcls:
+        self._client.sync(AclZnode.path(pattern))
+        return await self._get(pattern)
+
+    async def write(self, pattern: ResourcePattern, entries: Entries, version: int | None) -> None:
+        announcement = Create(self._change.PREFIX, self._change.encode(pattern), sequence=True)
+
+        def arrived(results: Sequence[str | Stat | None] | None, error: ZooKeeperError | None) -> None:
+            if error is not None:
+                raise error
+            _, change_path = results or (None, None)
+            if isinstance(change_path, str):
+                self._changes.own(change_path)
+                self._purger.add(change_path)
+            self._report(pattern, entries)
+
+        await self._client.multi([_operation(pattern, entries, version), announcement], arrived=arrived)
+
+    async def _make_paths(self) -> None:
+        for resource_type in RESOURCE_TYPES:
+            await self._client.ensure_path(AclZnode.parent(self._pattern_type, resource_type))
+
+    async def _refresh(self, changes: Collection[bytes]) -> None:
+        """Read patterns again that were changed by somebody else."""
+        await asyncio.gather(*(self._refresh_one(change) for change in changes))
+
+    async def _refresh_one(self, change: bytes) -> None:
+        try:
+            pattern = self._change.decode(change)
+        except InvalidZnode as error:
+            log.warning("a change below %s is not readable, so everything is: %s", self._change.PARENT, error)
+            await self._compare()
+        else:
+            await self._get(pattern)
+
+    async def _compare(self) -> None:
+        """Read everything, and tell which of the known patterns are gone."""
+        await self._make_paths()
+        listed = [self._list(resource_type) for resource_type in RESOURCE_TYPES]
+        patterns = [pattern for patterns in await asyncio.gather(*listed) for pattern in patterns]
+        window: deque[asyncio.Future[StoredAcls]] = deque()
+        for pattern in patterns:
+            if len(window) == LOAD_WINDOW:
+                await window.popleft()
+            window.append(self._get(pattern))
+        await asyncio.gather(*window)
+        log.info("ACLs of %d %s patterns read", len(patterns), self._pattern_type.name)
+
+    def _list(self, resource_type: ResourceType) -> asyncio.Future[list[ResourcePattern]]:
+        def arrived(names: list[str] | None, error: ZooKeeperError | None) -> list[ResourcePattern]:
+            """Compare what is known with what there is, in the moment in which both are of the same time."""
+            if names is None:
+                raise error or NoNode(resource_type.text)
+            found = {ResourcePattern(resource_type, name, self._pattern_type): None for name in names}
+            for gone in [each for each in self._known if each.resource_type is resource_type and each not in found]:
+                self._report(gone, ())
+            return list(found)
+
+        future: asyncio.Future[Any] = self._client.children(
+            AclZnode.parent(self._pattern_type, resource_type), arrived=arrived
+        )
+        return future
+
+    def _get(self, pattern: ResourcePattern) -> asyncio.Future[StoredAcls]:
+        future: asyncio.Future[Any] = self._client.get(AclZnode.path(pattern), arrived=partial(self._arrived, pattern))
+        return future
+
+    def _arrived(self, pattern: ResourcePattern, znode: Znode | None, error: ZooKeeperError | None) -> StoredAcls:
+        if error is not None and not isinstance(error, NoNode):
+            raise error
+        if znode is None:
+            self._report(pattern, ())
+            return StoredAcls((), None)
+        entries = self._readable(pattern, znode)
+        self._report(pattern, entries)
+        return StoredAcls(entries, znode.stat.version)
+
+    def _readable(self, pattern: ResourcePattern, znode: Znode) -> Entries:
+        try:
+            return AclZnode.decode(znode.data)
+        except InvalidZnode as error:
+            self._tell_once(pattern, znode, error)
+            return UNREADABLE
+
+    def _tell_once(self, pattern: ResourcePattern, znode: Znode, error: InvalidZnode) -> None:
+        """Log that a pattern is not readable, once for each time it was written."""
+        if self._unreadable.get(pattern) != znode.stat.modified_zxid:
+            self._unreadable[pattern] = znode.stat.modified_zxid
+            log.error("%s denies everybody: its ACLs are not readable: %s", AclZnode.path(pattern), error)
+
+    def _report(self, pattern: ResourcePattern, entries: Entries) -> None:
+        if entries:
+            self._known.add(pattern)
+        else:
+            self._known.discard(pattern)
+        if entries is not UNREADABLE:
+            self._unreadable.pop(pattern, None)
+        self._listener(pattern, entries)
+
+
+def _operation(pattern: ResourcePattern, entries: Entries, version: int | None) -> Operation:
+    path = AclZnode.path(pattern)
+    if version is None:
+        return Create(path, AclZnode.encode(entries))
+    return SetData(path, AclZnode.encode(entries), version) if entries else Delete(path, version)
+
+
+def _nobody(pattern: ResourcePattern, entries: Entries) -> None:
+    """Hear changes before anybody has asked for them."""

@@ -1,0 +1,158 @@
+"""What a gateway tells a client that asks ApiVersions: its own APIs, and those of the cluster behind it.
+
+An API that is served here is offered in our versions, whatever the cluster has. Every other is the cluster's, in the
+cluster's versions, even if nobody here has heard of it: its bytes go through unchanged. Only where answers carry
+addresses must their layout be known, and the versions are narrowed to those that are; an API of which none is left
+is not offered. Features are the cluster's.
+
+One API is neither forwarded nor offered: an Envelope carries a request of another principal. Only brokers may send it,
+and what is in it would go past the gateway.
+
+`OfferedVersions` is what `ServerConnection.offer` takes: it encodes each version once. `OfferedByUpstream` keeps one
+for each answer of the cluster, for all connections: making an answer costs as much as a login.
+
+Source: KIP-35, KIP-511, KIP-584 (features), KIP-590 (Envelope); KAFKA-17492; Kafka's ApiVersionsResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.rewriting.node_addresses import known_versions
+from kafka_dt_protocol.wire.encoding import encode
+from kafka_dt_protocol.wire.layout import entity_layout
+
+NEVER_FORWARDED: Final = frozenset({58})
+"""Envelope (KIP-590), by key: this API is between brokers alone."""
+
+_FIRST_WITH_FEATURES: Final = 3
+_FIRST_WITH_MINIMUM_0: Final = 4
+"""Older clients fail to read a feature that is supported from 0 on (KAFKA-17492)."""
+
+_MOST_KNOWN: Final = 1_000
+"""Brokers' answers for which the bodies are kept; a few kilobytes each."""
+
+
+def offered(api_version: int, upstream: Any, local: Iterable[ApiKey]) -> Any:
+    """Make the answer to ApiVersions.
+
+    Args:
+        api_version: of the answer, 0-4.
+        upstream: the cluster's answer, the entity of any version; from 3 on it tells features.
+        local: the APIs that are served here.
+
+    Returns:
+        The response entity of that version; APIs are in the order of their keys, as a broker has them.
+
+    Raises:
+        LocalProtocolError: there is no such version.
+    """
+    response_types = APIS[ApiKey.API_VERSIONS].response
+    if api_version not in response_types:
+        raise LocalProtocolError(f"ApiVersions has no version {api_version}")
+    entity_type = response_types[api_version]
+    elements = _elements(entity_type)
+    entry = elements["api_keys"]
+    ranges = dict(_forwarded(upstream)) | {key: (APIS[key].min_version, APIS[key].max_version) for key in local}
+    return build(
+        entity_type,
+        error_code=ErrorCode.none,
+        api_keys=tuple(
+            entry(api_key=key, min_version=first, max_version=last) for key, (first, last) in sorted(ranges.items())
+        ),
+        **_features(api_version, elements, upstream),
+    )
+
+
+class OfferedVersions:
+    """The bodies of ApiVersions answers, each made when it is first asked for.
+
+    Args:
+        upstream: as `offered` takes it.
+        local: as `offered` takes it.
+    """
+
+    def __init__(self, upstream: Any, local: Iterable[ApiKey]) -> None:
+        self._upstream = upstream
+        self._local = tuple(local)
+        self._bodies: dict[int, bytes] = {}
+
+    def body(self, api_version: int) -> bytes:
+        """Give the body of the answer in one of its versions.
+
+        Raises:
+            LocalProtocolError: there is no such version.
+        """
+        body = self._bodies.get(api_version)
+        if body is None:
+            body = self._bodies[api_version] = encode(offered(api_version, self._upstream, self._local))
+        return body
+
+
+class OfferedByUpstream:
+    """What is offered before each of several upstream brokers.
+
+    Args:
+        local: as `offered` takes it.
+    """
+
+    def __init__(self, local: Iterable[ApiKey]) -> None:
+        self._local = tuple(local)
+        self._known: dict[int, tuple[Any, OfferedVersions]] = {}
+
+    def of(self, upstream: Any) -> OfferedVersions:
+        """Give what is offered before a broker.
+
+        Args:
+            upstream: its answer to ApiVersions. The same object gives the same; an equal one need not.
+        """
+        known = self._known.get(id(upstream))
+        if known is None:
+            if len(self._known) == _MOST_KNOWN:
+                self._known.clear()
+            # The answer is kept with it, so that its id is not given to another.
+            known = self._known[id(upstream)] = (upstream, OfferedVersions(upstream, self._local))
+        return known[1]
+
+
+def _forwarded(upstream: Any) -> Iterator[tuple[int, tuple[int, int]]]:
+    for api in upstream.api_keys:
+        first, last = api.min_version, api.max_version
+        known = known_versions(api.api_key)
+        if known is not None:
+            first, last = max(first, known.start), min(last, known.stop - 1)
+        if first <= last and api.api_key not in NEVER_FORWARDED:
+            yield int(api.api_key), (first, last)
+
+
+def _features(api_version: int, elements: Mapping[str, Any], upstream: Any) -> dict[str, Any]:
+    """Take the features over, in the entities of the answer's version; an answer before version 3 told none."""
+    if api_version < _FIRST_WITH_FEATURES or upstream.__version__ < _FIRST_WITH_FEATURES:
+        return {}
+    supported = upstream.supported_features
+    if api_version < _FIRST_WITH_MINIMUM_0:
+        supported = [feature for feature in supported if feature.min_version > 0]
+    return {
+        "supported_features": _copies(elements["supported_features"], supported),
+        "finalized_features_epoch": upstream.finalized_features_epoch,
+        "finalized_features": _copies(elements["finalized_features"], upstream.finalized_features),
+        "zk_migration_ready": upstream.zk_migration_ready,
+    }
+
+
+def _copies(entity_type: Any, entities: Iterable[Any]) -> tuple[Any, ...]:
+    """Make the same entities of another version, whose fields are the same."""
+    names = [field.name for field in fields(entity_type)]
+    return tuple(entity_type(**{name: getattr(entity, name) for name in names}) for entity in entities)
+
+
+def _elements(entity_type: Any) -> Mapping[str, Any]:
+    layout = entity_layout(entity_type)
+    return {field.name: field.entity for field in layout.plain + layout.tagged if field.entity is not None}

@@ -1,0 +1,99 @@
+"""SASL mechanisms as machines without I/O: PLAIN and SCRAM of both sides, the server sides of all others.
+
+Read mechanism.py first: what every server side mechanism takes and gives. plain.py, scram_server.py, oauthbearer.py,
+gssapi.py and digest_md5.py are the server sides, scram_client.py and `plain_message` the client sides; scram.py holds
+what both sides of SCRAM compute, scram_messages.py and scram_attributes.py its grammar, digest_md5_messages.py and
+digest_md5_directives.py that of DIGEST-MD5, errors.py what a client can meet.
+
+Source: RFC 2831, RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `tokenauth`, KIP-342 for
+extensions.
+"""
+
+from kafka_dt_protocol.sasl.digest_md5 import DIGEST_MD5, DigestServer
+from kafka_dt_protocol.sasl.errors import (
+    GssRefused,
+    MalformedDigestMessage,
+    MalformedScramMessage,
+    SaslError,
+    ScramError,
+    ServerNonceMismatch,
+    ServerRejected,
+    ServerSignatureMismatch,
+    UnacceptableIterations,
+)
+from kafka_dt_protocol.sasl.gssapi import GSSAPI, GssapiServer, GssContext
+from kafka_dt_protocol.sasl.mechanism import (
+    NO_EXTENSIONS,
+    Challenge,
+    CredentialRequest,
+    Failure,
+    Fault,
+    Outcome,
+    ServerMechanism,
+    Success,
+    VerdictRequest,
+)
+from kafka_dt_protocol.sasl.oauthbearer import (
+    OAUTHBEARER,
+    BearerAccepted,
+    BearerRejected,
+    BearerVerdict,
+    OAuthBearerServer,
+)
+from kafka_dt_protocol.sasl.plain import PLAIN, PlainServer, plain_message
+from kafka_dt_protocol.sasl.scram import (
+    ScramCredential,
+    ScramKeys,
+    ScramMechanism,
+    ScramParameters,
+    derive_credential,
+    derive_keys,
+    keys_of,
+)
+from kafka_dt_protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
+from kafka_dt_protocol.sasl.scram_server import TOKENAUTH, ScramServer
+
+__all__ = [
+    "DIGEST_MD5",
+    "GSSAPI",
+    "MAX_ITERATIONS",
+    "NO_EXTENSIONS",
+    "OAUTHBEARER",
+    "PLAIN",
+    "TOKENAUTH",
+    "BearerAccepted",
+    "BearerRejected",
+    "BearerVerdict",
+    "Challenge",
+    "CredentialRequest",
+    "DigestServer",
+    "Failure",
+    "Fault",
+    "GssContext",
+    "GssRefused",
+    "GssapiServer",
+    "MalformedDigestMessage",
+    "MalformedScramMessage",
+    "OAuthBearerServer",
+    "Outcome",
+    "PlainServer",
+    "SaslError",
+    "ScramClient",
+    "ScramCredential",
+    "ScramError",
+    "ScramKeys",
+    "ScramMechanism",
+    "ScramParameters",
+    "ScramServer",
+    "ServerMechanism",
+    "ServerNonceMismatch",
+    "ServerRejected",
+    "ServerSignatureMismatch",
+    "Success",
+    "UnacceptableIterations",
+    "VerdictRequest",
+    "derive_credential",
+    "derive_keys",
+    "keys_of",
+    "plain_message",
+]

@@ -1,0 +1,138 @@
+"""The server side of SASL GSSAPI, that is Kerberos, with the security layer "none".
+
+    server = GssapiServer(context)
+    server.step(context token)    -> Challenge(context token)      until the context is established
+    server.step(b"")              -> Challenge(what is offered)    straight after the client's last token if there is
+                                                                   nothing to answer it with
+    server.step(client's choice)  -> Success(None, "alice@EXAMPLE.COM")
+
+The machine knows the order of the messages and the negotiation of a security layer; the Kerberos in them is done by the
+`GssContext` that it is given. That may block (it reads a keytab and writes a replay cache), so the driver calls `step`
+where that does no harm.
+
+As in a broker the authorization id is not looked at: who has proved to be alice acts as alice, whatever else the client
+asks for. It cannot be required to be the client's name, because kafka-python and aiokafka send the service's.
+
+Source: RFC 4752 section 3.2; com.sun.security.sasl.gsskerb.GssKrb5Server; Kafka's SaslServerCallbackHandler.
+"""
+
+from enum import Enum, auto
+from typing import Final, NoReturn, Protocol
+
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.sasl.errors import GssRefused
+from kafka_dt_protocol.sasl.mechanism import Challenge, Failure, Fault, Outcome, Success
+
+GSSAPI: Final = "GSSAPI"
+"""The name of the mechanism in SaslHandshake."""
+
+_NO_SECURITY_LAYER: Final = 1
+_OFFER: Final = bytes((_NO_SECURITY_LAYER, 0, 0, 0))
+"""The layers that we have (a bit each), and 0 for the longest wrapped message, since nothing will be wrapped."""
+
+
+class GssContext(Protocol):
+    """One security context, on the side that accepts it. Each call may block, and raise GssRefused."""
+
+    @property
+    def established(self) -> bool:
+        """Whether both sides have proved who they are."""
+        ...
+
+    @property
+    def initiator(self) -> str:
+        """The client's Kerberos name, such as `alice@EXAMPLE.COM`; known once the context is established."""
+        ...
+
+    def accept(self, token: bytes) -> bytes:
+        """Take the client's next context token; gives the one to answer with, empty if there is none."""
+        ...
+
+    def wrap(self, message: bytes) -> bytes:
+        """Protect a message against changes, without hiding it."""
+        ...
+
+    def unwrap(self, message: bytes) -> bytes:
+        """Check and unpack a message that the client has wrapped."""
+        ...
+
+
+class _State(Enum):
+    ACCEPTING = auto()
+    """The context is being established."""
+    ANSWERED = auto()
+    """It is, and the client has to say nothing to our last token."""
+    OFFERED = auto()
+    """The client has to choose a security layer."""
+    ENDED = auto()
+
+
+class GssapiServer:
+    """The server side of one GSSAPI login: a `ServerMechanism` that never asks for a credential.
+
+    Args:
+        context: a new security context.
+    """
+
+    __slots__ = ("_context", "_state")
+
+    def __init__(self, context: GssContext) -> None:
+        self._context = context
+        self._state = _State.ACCEPTING
+
+    def step(self, response: bytes) -> Outcome:
+        """Take the client's next message; may block.
+
+        Args:
+            response: the message as it came
+
+        Returns:
+            Challenge, Success or Failure
+
+        Raises:
+            LocalProtocolError: the machine has ended
+        """
+        state, self._state = self._state, _State.ENDED
+        try:
+            match state:
+                case _State.ACCEPTING:
+                    return self._accept(response)
+                case _State.ANSWERED:
+                    return _malformed("a message where none was due") if response else self._offer()
+                case _State.OFFERED:
+                    return self._take_choice(response)
+                case _State.ENDED:
+                    raise LocalProtocolError("GSSAPI expects no message of the client now")
+        except GssRefused as error:
+            return Failure(str(error))
+
+    def resume(self, credential: object) -> NoReturn:  # noqa: ARG002 - of every ServerMechanism
+        """Raise LocalProtocolError: GSSAPI asks for nothing."""
+        raise LocalProtocolError("GSSAPI has not asked for a credential")
+
+    def _accept(self, token: bytes) -> Outcome:
+        answer = self._context.accept(token)
+        if not self._context.established:
+            self._state = _State.ACCEPTING
+        elif answer:
+            self._state = _State.ANSWERED
+        else:
+            return self._offer()
+        return Challenge(answer)
+
+    def _offer(self) -> Outcome:
+        self._state = _State.OFFERED
+        return Challenge(self._context.wrap(_OFFER))
+
+    def _take_choice(self, response: bytes) -> Outcome:
+        choice = self._context.unwrap(response)
+        # One byte for the layer and three for a size; the authorization id is what follows.
+        if len(choice) < len(_OFFER):
+            return _malformed("the client's choice of a security layer is too short")
+        if choice[0] != _NO_SECURITY_LAYER:
+            return _malformed("the client chose a security layer that was not offered")
+        return Success(None, self._context.initiator)
+
+
+def _malformed(detail: str) -> Failure:
+    return Failure(detail, fault=Fault.GRAMMAR)

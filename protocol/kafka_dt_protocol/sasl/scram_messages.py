@@ -1,0 +1,145 @@
+"""The four messages of SCRAM: bytes -> values, strictly by the grammar of RFC 5802 as Kafka narrows it.
+
+    client-first   n,[a=authzid],n=name,r=nonce[,extension=value]...
+    server-first   r=nonce,s=salt,i=iterations[,extension=value]...
+    client-final   c=channel-binding,r=nonce[,extension=value]...,p=proof
+    server-final   v=signature[,extension=value]...   or   e=error
+
+Kafka takes names and values in ASCII only, extension names of one or more letters, and no channel binding. Where
+its parser is laxer than the RFC the RFC wins: a mandatory extension (`m=`) ends the exchange, base64 has one form
+only (so that no bit of a message can change unseen), and no attribute comes twice.
+
+Each parser works in time linear in the message, which has up to `MAX_MESSAGE_BYTES`.
+
+Source: RFC 5802 sections 5.1 and 7; org.apache.kafka.common.security.scram.internals.ScramMessages.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_dt_protocol.sasl.errors import MalformedScramMessage, ServerRejected
+from kafka_dt_protocol.sasl.scram_attributes import (
+    MAX_MESSAGE_BYTES,
+    decode,
+    encode_base64,
+    parse_base64,
+    parse_count,
+    parse_extensions,
+    parse_nonce,
+    parse_saslname,
+    parse_value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFirst:
+    """The client says who it is."""
+
+    gs2_header: str
+    """`n,,` or `n,a=...,` as sent: what `c=` of the client-final has to repeat."""
+    authorization_id: str | None
+    """Who the client wants to act as, None if it does not say."""
+    name: str
+    """The authentication id, unescaped."""
+    nonce: str
+    """The client's part of the nonce."""
+    extensions: Mapping[str, str]
+    """In the order of the message."""
+    bare: str
+    """The message without the gs2 header, as sent: the first part of the AuthMessage."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFirst:
+    """The server says how to hash the password."""
+
+    nonce: str
+    """Both parts of the nonce."""
+    salt: bytes
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFinal:
+    """The client proves that it knows the password."""
+
+    without_proof: str
+    """The message up to the proof, as sent: the last part of the AuthMessage."""
+    proof: bytes = field(repr=False)
+
+
+def parse_client_first(message: bytes) -> ClientFirst:
+    """Parse a client-first message, or raise MalformedScramMessage."""
+    what = "client-first"
+    text = decode(what, message)
+    flag, *rest = text.split(",")
+    if flag != "n":
+        raise MalformedScramMessage(what, "no gs2 header without channel binding (n,,)")
+    if len(rest) < len(("authzid", "n", "r")):
+        raise MalformedScramMessage(what, "an attribute is missing")
+    authzid, name, nonce, *extensions = rest
+    gs2_header = f"n,{authzid},"
+    return ClientFirst(
+        gs2_header=gs2_header,
+        authorization_id=parse_saslname(what, "a", authzid) if authzid else None,
+        name=parse_saslname(what, "n", name),
+        nonce=parse_nonce(what, nonce),
+        extensions=parse_extensions(what, extensions, "nr"),
+        bare=text[len(gs2_header) :],
+    )
+
+
+def parse_server_first(message: bytes) -> ServerFirst:
+    """Parse a server-first message, or raise MalformedScramMessage or ServerRejected."""
+    what = "server-first"
+    _refuse_error(message)
+    nonce, *rest = decode(what, message).split(",")
+    if len(rest) < len(("s", "i")):
+        raise MalformedScramMessage(what, "an attribute is missing")
+    salt, iterations, *extensions = rest
+    parse_extensions(what, extensions, "rsi")
+    return ServerFirst(
+        nonce=parse_nonce(what, nonce),
+        salt=parse_base64(what, "s", parse_value(what, "s", salt)),
+        iterations=parse_count(what, parse_value(what, "i", iterations)),
+    )
+
+
+def client_final_start(gs2_header: str, nonce: str) -> str:
+    """Return how every client-final of an exchange begins: channel binding and nonce."""
+    return f"c={encode_base64(gs2_header.encode('ascii'))},r={nonce}"
+
+
+def parse_client_final(message: bytes, *starts: str) -> ClientFinal:
+    """Parse a client-final message that begins with one of `starts`, or raise MalformedScramMessage."""
+    what = "client-final"
+    text = decode(what, message)
+    without_proof, _, proof = text.rpartition(",p=")
+    if not without_proof:
+        raise MalformedScramMessage(what, "no proof at its end")
+    # One comparison in constant time for both c= and r=.
+    start = next((each for each in starts if hmac.compare_digest(without_proof[: len(each)], each)), None)
+    if start is None:
+        raise MalformedScramMessage(what, "c= or r= is not that of this exchange")
+    if len(without_proof) > len(start):
+        after, *extensions = without_proof[len(start) :].split(",")
+        if after:
+            raise MalformedScramMessage(what, "characters after the nonce")
+        parse_extensions(what, extensions, "crp")
+    return ClientFinal(without_proof, parse_base64(what, "p", proof))
+
+
+def parse_server_final(message: bytes) -> bytes:
+    """Parse a server-final message into the server's signature, or raise MalformedScramMessage or ServerRejected."""
+    what = "server-final"
+    _refuse_error(message)
+    signature, *extensions = decode(what, message).split(",")
+    parse_extensions(what, extensions, "ve")
+    return parse_base64(what, "v", parse_value(what, "v", signature))
+
+
+def _refuse_error(message: bytes) -> None:
+    """Raise what a server says in place of its message; RFC 5802 has it in server-final, some send it first."""
+    if message.startswith(b"e=") and len(message) <= MAX_MESSAGE_BYTES:
+        raise ServerRejected(message[len(b"e=") :].split(b",", 1)[0].decode(errors="replace"))

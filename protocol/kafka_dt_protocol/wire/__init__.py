@@ -1,0 +1,1 @@
+"""Bytes and values: frames, headers, and the entities of kio. Read `frames.py` first."""

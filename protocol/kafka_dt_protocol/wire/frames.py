@@ -1,0 +1,121 @@
+"""A stream of bytes <-> frames: every Kafka message travels behind its length, four bytes, big-endian.
+
+Feed what the socket gave to `FrameSplitter.receive_data`, then call `next_frame` until it returns None. A
+length is judged as soon as its four bytes are there, before any of the content, and nothing is allocated for it:
+the splitter holds exactly what has arrived and was not yet taken. The work is linear in the bytes received,
+however they are cut. How much may wait is the caller's business: `buffered` tells.
+
+Source: Kafka protocol guide, "Common Request and Response Structure"; Kafka's NetworkReceive.
+"""
+
+from struct import Struct
+from typing import Final
+
+from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError
+
+_LENGTH: Final = Struct(">i")
+_MAX_LENGTH: Final = 2**31 - 1
+
+
+def frame(payload: bytes) -> bytes:
+    """Put its length in front of a message.
+
+    Args:
+        payload: header and body of one message, or a bare SASL token; may be empty.
+
+    Raises:
+        LocalProtocolError: the payload is longer than a length can say.
+    """
+    return _length(len(payload)) + payload
+
+
+def frame_pieces(pieces: list[bytes]) -> list[bytes]:
+    """Put its length in front of a message in pieces; raises as `frame`."""
+    pieces[0] = _length(sum(map(len, pieces))) + pieces[0]
+    return pieces
+
+
+def _length(size: int) -> bytes:
+    if size > _MAX_LENGTH:
+        raise LocalProtocolError(f"a message of {size} bytes is too long for a frame")
+    return _LENGTH.pack(size)
+
+
+class FrameSplitter:
+    """Takes bytes in any chunks and gives whole frames.
+
+    Args:
+        max_bytes: the longest content of a frame that is taken.
+    """
+
+    max_bytes: int
+    """May be changed at any time; applies to the frames whose length is read from then on."""
+    given: int = 0
+    """How many frames have been given."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._whole = b""
+        self._data = bytearray()
+        self._length: int | None = None
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes have arrived that are not part of a frame already given, length bytes included."""
+        return len(self._whole) + len(self._data)
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the peer; call `next_frame` next."""
+        if self._data or self._whole:
+            self._join()
+            self._data += data
+        else:
+            # Nearly always one whole frame, which then need not go through the buffer.
+            self._whole = data
+
+    def next_frame(self) -> bytes | None:
+        """Give the content of the next frame, which may be empty, or None if it has not arrived in whole.
+
+        Raises:
+            InvalidFrameLength: the next length is negative or over `max_bytes`; the stream is of no more use.
+        """
+        if self._whole:
+            whole = self._whole
+            if (
+                len(whole) >= _LENGTH.size
+                and 0 <= _LENGTH.unpack_from(whole)[0] == len(whole) - _LENGTH.size <= self.max_bytes
+            ):
+                self._whole = b""
+                self.given += 1
+                return whole[_LENGTH.size :]
+            self._join()
+        data = self._data
+        if self._length is None:
+            if len(data) < _LENGTH.size:
+                return None
+            self._length = self._read_length()
+        end = _LENGTH.size + self._length
+        if len(data) < end:
+            return None
+        with memoryview(data) as view:
+            content = bytes(view[_LENGTH.size : end])
+        # A bytearray forgets its beginning without moving the rest.
+        del data[:end]
+        self._length = None
+        self.given += 1
+        return content
+
+    def discard(self) -> None:
+        """Forget what has arrived; the stream is of no more use."""
+        self._whole = b""
+        self._data = bytearray()
+
+    def _join(self) -> None:
+        self._data += self._whole
+        self._whole = b""
+
+    def _read_length(self) -> int:
+        length: int = _LENGTH.unpack_from(self._data)[0]
+        if not 0 <= length <= self.max_bytes:
+            raise InvalidFrameLength(length, self.max_bytes)
+        return length

@@ -1,0 +1,210 @@
+"""What stands before the body of a message: API, version, correlation id, client id.
+
+A server reads the header with `parse_request_header` before it knows the body, judges API and version by the
+registry, and decodes the body at the offset it was given. Answers are made whole by `encode_response`. A client
+uses `encode_request` and `decode_response`. All of them deal in the content of frames, without the length.
+
+Header versions follow the API's version: flexible versions have a request header 2 and a response header 1, which end
+with tagged fields; others have 1 and 0. The response to ApiVersions always has header 0, because a client
+reads it before it knows what the server speaks.
+
+Source: KIP-482, KIP-511; Kafka's RequestHeader, ResponseHeader and ApiVersionsResponse.parse.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.request_header.v1 import RequestHeader as RequestHeaderV1
+from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
+
+from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
+from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
+from kafka_dt_protocol.wire.decoding import decode, skip_tagged_fields
+from kafka_dt_protocol.wire.encoding import encode, encode_pieces
+
+MAX_RESPONSE_ELEMENTS: Final = 2_000_000
+"""Array elements of a response that a client takes: a server may describe far more tokens than a client asks for."""
+
+_KEY_AND_VERSION: Final = Struct(">hh")
+_CORRELATION_ID_AND_LENGTH: Final = Struct(">ih")
+_CORRELATION_ID: Final = Struct(">i")
+_ERROR_CODE: Final = Struct(">h")
+_FIRST_FLEXIBLE_API_VERSIONS: Final = 3
+_NO_TAGGED_FIELDS: Final = b"\0"
+_MOST_VERSIONS: Final = 1024
+"""There are some fifty; a client may ask for any."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """The header of a request, in any header version."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    """Comes back in the answer; any number, also negative."""
+    client_id: str | None
+    """What the client calls itself, for logs and quotas; proves nothing."""
+
+
+def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """Read the header of a request.
+
+    Args:
+        frame: the content of a frame.
+
+    Returns:
+        The header, and the offset of the body. ApiVersions comes with any version: one that does not exist is
+        to be answered, not refused, and without a look at the body.
+
+    Raises:
+        MalformedMessage: the frame does not hold a header.
+        UnknownApi: the API is not in the registry.
+        UnsupportedVersion: the API is, but not in this version.
+    """
+    if len(frame) < _KEY_AND_VERSION.size:
+        raise MalformedMessage("no header")
+    api_key, api_version = _KEY_AND_VERSION.unpack_from(frame)
+    flexible = _is_flexible(api_key, api_version)
+    offset = _KEY_AND_VERSION.size + _CORRELATION_ID_AND_LENGTH.size
+    if len(frame) < offset:
+        raise MalformedMessage("it ends early")
+    correlation_id, length = _CORRELATION_ID_AND_LENGTH.unpack_from(frame, _KEY_AND_VERSION.size)
+    client_id, offset = _read_client_id(frame, offset, length)
+    if flexible:
+        if frame[offset : offset + 1] == _NO_TAGGED_FIELDS:
+            offset += 1
+        else:
+            offset = skip_tagged_fields(frame, offset, max_elements=MAX_TAGGED_FIELDS)
+    return RequestHeader(api_key, api_version, correlation_id, client_id), offset
+
+
+def encode_request(header: RequestHeader, entity: Any) -> bytes:
+    """Make the content of a request's frame.
+
+    Args:
+        header: with the API and the version that the entity is of.
+        entity: the request.
+
+    Raises:
+        LocalProtocolError: the entity is not the request of that API and version, or does not fit the wire.
+    """
+    _expect_type(entity, _api(header.api_key).request, header.api_version)
+    header_type: type[Any] = RequestHeaderV2 if entity.__flexible__ else RequestHeaderV1
+    wire_header = header_type(
+        request_api_key=header.api_key,
+        request_api_version=header.api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+    )
+    return encode(wire_header) + encode(entity)
+
+
+def encode_response(api_key: int, api_version: int, correlation_id: int, entity: Any) -> bytes:
+    """Make the content of a response's frame.
+
+    Args:
+        api_key: of the request.
+        api_version: of the answer, which is the request's; 0 for an ApiVersions of an unknown version.
+        correlation_id: of the request.
+        entity: the response.
+
+    Raises:
+        LocalProtocolError: the entity is not the response of that API and version, or does not fit the wire.
+    """
+    return b"".join(encode_response_pieces(api_key, api_version, correlation_id, entity))
+
+
+def encode_response_pieces(api_key: int, api_version: int, correlation_id: int, entity: Any) -> list[bytes]:
+    """Make the content of a response's frame in pieces; arguments and errors are those of `encode_response`."""
+    _expect_type(entity, _api(api_key).response, api_version)
+    pieces = encode_pieces(entity)
+    pieces[0] = _response_header(entity, correlation_id) + pieces[0]
+    return pieces
+
+
+def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:
+    """Read a response.
+
+    Args:
+        api_key: of the request that it answers.
+        api_version: of that request.
+        frame: the content of a frame.
+
+    Returns:
+        The correlation id and the response. An ApiVersions that the server does not know in this version comes back
+        in the layout of version 0, with UNSUPPORTED_VERSION.
+
+    Raises:
+        MalformedMessage: the frame does not hold that response.
+        LocalProtocolError: no such request could have been sent.
+    """
+    response_types = _api(api_key).response
+    if api_version not in response_types:
+        raise LocalProtocolError(f"API key {api_key} has no version {api_version}")
+    response_type = response_types[api_version]
+    header, offset = decode(_response_header_type(response_type), frame)
+    if api_key == ApiKey.API_VERSIONS and _says_unsupported_version(frame, offset):
+        response_type = response_types[0]
+    entity, _ = decode(response_type, frame, offset, max_elements=MAX_RESPONSE_ELEMENTS)
+    return header.correlation_id, entity
+
+
+def _read_client_id(frame: bytes, offset: int, length: int) -> tuple[str | None, int]:
+    """Read the text; in every header version its length is a number of two bytes, which has been read."""
+    if length == -1:
+        return None, offset
+    end = offset + length
+    if length < 0 or end > len(frame):
+        raise MalformedMessage("a length beyond its end" if length >= 0 else "a negative length")
+    try:
+        return frame[offset:end].decode(), end
+    except UnicodeDecodeError:
+        raise MalformedMessage("text that is not UTF-8") from None
+
+
+@lru_cache(_MOST_VERSIONS)
+def _is_flexible(api_key: int, api_version: int) -> bool:
+    if api_key == ApiKey.API_VERSIONS:
+        return api_version >= _FIRST_FLEXIBLE_API_VERSIONS
+    api = APIS.get(api_key)
+    if api is None:
+        raise UnknownApi(api_key)
+    if not api.min_version <= api_version <= api.max_version:
+        raise UnsupportedVersion(api_key, api_version)
+    return bool(api.request[api_version].__flexible__)
+
+
+def _api(api_key: int) -> Api:
+    api = APIS.get(api_key)
+    if api is None:
+        raise LocalProtocolError(f"no API has the key {api_key}")
+    return api
+
+
+def _response_header(entity: Any, correlation_id: int) -> bytes:
+    header = _CORRELATION_ID.pack(correlation_id)
+    return header + _NO_TAGGED_FIELDS if _response_header_type(entity).__flexible__ else header
+
+
+def _response_header_type(response: Any) -> type[Any]:
+    """Take what kio says; it knows that ApiVersions is the exception."""
+    header_type: type[Any] = response.__header_schema__
+    return header_type
+
+
+def _says_unsupported_version(frame: bytes, offset: int) -> bool:
+    """Look at the error code, the first field of the body in every version."""
+    if len(frame) < offset + _ERROR_CODE.size:
+        raise MalformedMessage("it ends early")
+    code: int = _ERROR_CODE.unpack_from(frame, offset)[0]
+    return code == ErrorCode.unsupported_version
+
+
+def _expect_type(entity: Any, types: Mapping[int, type[Any]], api_version: int) -> None:
+    if type(entity) is not types.get(api_version):
+        raise LocalProtocolError(f"{type(entity).__qualname__} is not the message of version {api_version}")

@@ -1,0 +1,115 @@
+"""Kerberos logins driven with a context that only pretends, and a node where the extra is not installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+from kafka_dt_protocol.sasl import Challenge, GssRefused
+
+from kafka_dt.config import ConfigError, Endpoint, KerberosSettings, Listener, Mechanism, SecurityProtocol
+from kafka_dt.identity.kerberos.contexts import Kerberos
+from kafka_dt.identity.kerberos.names import ShortNames
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.tokens import Principal
+
+CHOICE = b"\x01\x00\x00\x00"
+SETTINGS = KerberosSettings(keytab="/etc/kafka.keytab", principal="kafka/host")
+
+
+class Pretended:
+    """A context that takes one token: the client's name."""
+
+    established = False
+    initiator = ""
+
+    def accept(self, token: bytes) -> bytes:
+        if not token:
+            raise GssRefused("no token")
+        self.established, self.initiator = True, token.decode()
+        return b""
+
+    def wrap(self, message: bytes) -> bytes:
+        return message
+
+    def unwrap(self, message: bytes) -> bytes:
+        return message
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as made:
+        yield made
+
+
+@pytest.fixture
+def login(executor: ThreadPoolExecutor) -> Login:
+    listener = Listener(
+        bind=Endpoint("SASL", "", 1),
+        advertised=Endpoint("SASL", "", 1),
+        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+        mechanisms=(Mechanism.GSSAPI,),
+        max_reauth_ms={Mechanism.GSSAPI: 5_000},
+    )
+    kerberos = Kerberos(SimpleNamespace(context=Pretended), ShortNames.parse(["DEFAULT"], "REALM"), executor)
+    unused = SimpleNamespace()
+    return Login(listener, unused, lambda: 0, str, kerberos=kerberos)  # type: ignore[arg-type]
+
+
+async def taken(login: Login, message: bytes) -> LoginOutcome:
+    outcome = login.evaluate(message)
+    assert not isinstance(outcome, Challenge | LoggedIn | Refused), "what blocks is not for the event loop"
+    return await outcome
+
+
+async def gssapi(login: Login, name: str) -> LoginOutcome:
+    login.begin("GSSAPI")
+    assert await taken(login, name.encode()) == Challenge(CHOICE)
+    return await taken(login, CHOICE)
+
+
+async def test_a_kerberos_name_logs_in_as_its_short_name(login: Login) -> None:
+    outcome = await gssapi(login, "alice/admin@REALM")
+    assert isinstance(outcome, LoggedIn)
+    assert outcome.identity.principal == Principal.user("alice")
+    assert outcome.identity.token_id is None
+    assert outcome.session_lifetime_ms == 5_000
+
+
+@pytest.mark.parametrize("name", ["alice@OTHER", "alice", "a/b/c@REALM"])
+async def test_a_name_without_a_short_name_is_refused_without_saying_why(login: Login, name: str) -> None:
+    outcome = await gssapi(login, name)
+    assert isinstance(outcome, Refused)
+    assert outcome.message == (
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism GSSAPI"
+    )
+    assert name not in outcome.detail
+
+
+async def test_a_refused_token_ends_the_login(login: Login) -> None:
+    login.begin("GSSAPI")
+    outcome = await taken(login, b"")
+    assert isinstance(outcome, Refused)
+    assert outcome.detail == "no token"
+
+
+async def test_the_principal_stays_the_same(login: Login) -> None:
+    await gssapi(login, "alice@REALM")
+    outcome = await gssapi(login, "bob@REALM")
+    assert isinstance(outcome, Refused)
+    assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert isinstance(await gssapi(login, "alice/admin@REALM"), LoggedIn)
+
+
+def test_without_the_extra_the_start_says_what_to_install(
+    executor: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    monkeypatch.delitem(sys.modules, "kafka_dt.identity.kerberos.gss", raising=False)
+    with pytest.raises(
+        ConfigError, match=r"^sasl\.enabled\.mechanisms: GSSAPI needs the extra kerberos \(in a checkout"
+    ):
+        Kerberos.from_settings("SASL", SETTINGS, executor)

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from kafka_dt.identity.revocation import revocations
+from kafka_dt.identity.revocation.board import GONE, SLOTS, Board, board_bytes
+from kafka_dt.identity.revocation.revocations import Revocations
+from kafka_dt.tokens import CachedToken, DelegationToken, Principal, StoreUnavailable, Token
+
+TOKEN = Token(
+    token_id="qe9NVyTyRGKwPVvXpmXvyQ",
+    owner=Principal.user("alice"),
+    requester=Principal.user("alice"),
+    renewers=(),
+    issue_timestamp_ms=0,
+    max_timestamp_ms=1000,
+    expiry_timestamp_ms=500,
+)
+ID = TOKEN.token_id
+OTHER = replace(TOKEN, token_id="AAAAAAAAAAAAAAAAAAAAAA")
+FIRST = 5
+"""The revision of the tokens as all know them."""
+
+
+def held(token: Token, revision: int = FIRST) -> CachedToken:
+    return CachedToken(DelegationToken(token, b"hmac"), version=0, revision=revision)
+
+
+@dataclass
+class Worker:
+    """A worker that knows both tokens."""
+
+    board: Board
+    tokens: dict[str, CachedToken] = field(
+        default_factory=lambda: {each.token_id: held(each) for each in (TOKEN, OTHER)}
+    )
+    ended: list[tuple[str, int]] = field(default_factory=list)
+    asked: int = 0
+    silent: bool = False
+    cut_off: bool = False
+
+    def __post_init__(self) -> None:
+        self.revocations = Revocations(
+            self.board, self._hear_all, self.tokens.get, lambda token_id, end_ms: self.ended.append((token_id, end_ms))
+        )
+
+    async def _hear_all(self) -> None:
+        self.asked += 1
+        if self.silent:
+            await asyncio.Event().wait()
+        if self.cut_off:
+            raise StoreUnavailable("cut off")
+
+    def learns(self, before: Token | None, after: Token | None) -> None:
+        """Hear of a change as the cache tells it, which knows it already."""
+        known = self.tokens.pop(ID, None)
+        if after is not None:
+            self.tokens[ID] = held(after, known.revision + 1 if known else FIRST)
+        self.revocations.token_changed(ID, before, after)
+
+    @property
+    def believes(self) -> bool:
+        return self.revocations.heard_about(ID)
+
+
+@pytest.fixture
+def workers() -> list[Worker]:
+    memory = bytearray(board_bytes(3))
+    return [Worker(Board(memory, number)) for number in range(3)]
+
+
+async def test_a_token_that_one_worker_saw_ending_is_in_doubt_for_the_others_until_they_have_heard_all(
+    workers: list[Worker],
+) -> None:
+    workers[1].learns(TOKEN, None)
+    assert [worker.believes for worker in workers] == [False, True, False]
+    await workers[0].revocations.hear()
+    assert [worker.believes for worker in workers] == [True, True, False]
+    assert all(worker.revocations.heard_about(OTHER.token_id) for worker in workers)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        (TOKEN, None, True),
+        (TOKEN, TOKEN.expiring_at(400), True),
+        (TOKEN, TOKEN.expiring_at(600), False),
+        (None, TOKEN, False),
+        (None, None, False),
+    ],
+    ids=["deleted", "shortened", "renewed", "created", "never there"],
+)
+def test_only_a_change_that_ends_a_token_sooner_counts(
+    workers: list[Worker], before: Token | None, after: Token | None, counts: bool
+) -> None:
+    workers[1].learns(before, after)
+    assert workers[0].believes is not counts
+
+
+@pytest.mark.parametrize(("after", "end_ms"), [(None, GONE), (TOKEN.expiring_at(400), 400)])
+def test_the_sessions_of_the_token_end_without_asking_the_store(
+    workers: list[Worker], after: Token | None, end_ms: int
+) -> None:
+    workers[1].learns(TOKEN, after)
+    workers[0].revocations.look()
+    workers[0].revocations.look()
+    assert workers[0].ended == [(ID, end_ms)]
+    assert workers[0].asked == 0
+
+
+def test_what_a_worker_has_heard_from_the_store_itself_is_not_in_doubt(workers: list[Worker]) -> None:
+    shortened = TOKEN.expiring_at(400)
+    workers[0].tokens[ID] = held(shortened, FIRST + 1)
+    workers[1].learns(TOKEN, shortened)
+    assert workers[0].believes
+    assert workers[0].ended == []
+
+
+def test_a_token_that_is_known_to_be_renewed_since_keeps_its_sessions(workers: list[Worker]) -> None:
+    workers[1].learns(TOKEN, TOKEN.expiring_at(400))
+    workers[0].tokens[ID] = held(TOKEN.expiring_at(900), FIRST + 2)
+    assert workers[0].believes
+    assert workers[0].ended == []
+
+
+def test_a_token_that_is_not_known_yet_is_in_doubt(workers: list[Worker]) -> None:
+    """It may be about to be read as it was before."""
+    del workers[0].tokens[ID]
+    workers[1].learns(TOKEN, None)
+    assert not workers[0].believes
+
+
+async def test_what_is_posted_while_the_news_are_heard_has_to_be_heard_again(workers: list[Worker]) -> None:
+    for _ in range(2):
+        workers[1].learns(TOKEN, None)
+        workers[0].silent = True
+        hearing = asyncio.ensure_future(workers[0].revocations.hear())
+        await asyncio.sleep(0)
+        workers[1].learns(TOKEN, None)
+        workers[0].revocations.look()
+        hearing.cancel()
+    workers[0].silent = False
+    original = workers[0]._hear_all
+
+    async def overtaken() -> None:
+        workers[1].learns(TOKEN, None)
+        await original()
+
+    workers[0].revocations._hear_all = overtaken
+    assert await workers[0].revocations.hear()
+    assert not workers[0].believes
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["no answer", "an error"])
+async def test_what_cannot_be_heard_is_not_taken_as_heard(
+    workers: list[Worker], monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    monkeypatch.setattr(revocations, "HEAR_SECONDS", 0.01)
+    workers[0].silent, workers[0].cut_off = silent, not silent
+    workers[1].learns(TOKEN, None)
+    assert not await workers[0].revocations.hear()
+    assert not workers[0].believes
+
+
+async def test_after_more_revocations_than_the_board_holds_every_token_is_in_doubt(workers: list[Worker]) -> None:
+    for _ in range(SLOTS + 1):
+        workers[1].learns(TOKEN, None)
+    assert not workers[0].revocations.heard_about(OTHER.token_id)
+    assert await workers[0].revocations.hear()
+    assert workers[0].revocations.heard_about(OTHER.token_id)
+    assert workers[0].believes
+
+
+def test_while_a_revocation_cannot_be_seen_wholly_every_token_is_in_doubt() -> None:
+    memory = bytearray(board_bytes(2))
+    reader, writer = Worker(Board(memory, 0)), Worker(Board(memory, 1))
+    writer.learns(TOKEN, None)
+    byte = memory.index(ID.encode())
+    memory[byte] ^= 1
+    assert not reader.revocations.heard_about(OTHER.token_id)
+    memory[byte] ^= 1
+    assert reader.revocations.heard_about(OTHER.token_id)
+    assert not reader.believes
+
+
+async def test_keeping_up_asks_only_when_a_token_is_in_doubt(workers: list[Worker]) -> None:
+    reader = workers[0]
+    await reader.revocations.keep_up()
+    assert reader.asked == 0
+    workers[1].learns(TOKEN, None)
+    await reader.revocations.keep_up()
+    assert reader.believes
+    await reader.revocations.keep_up()
+    assert reader.asked == 1

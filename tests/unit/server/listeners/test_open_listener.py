@@ -1,0 +1,459 @@
+"""One open port of one worker, on real sockets of this machine: accepting, idling, draining, binding."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, cast
+
+import pytest
+import uvloop
+
+from kafka_dt.config import Endpoint, Settings
+from kafka_dt.server.connections.connection import ClientConnection
+from kafka_dt.server.connections.lifetimes import Lifetimes
+from kafka_dt.server.listeners.deadlines import LoginConnection
+from kafka_dt.server.listeners.gates import Gate
+from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.open_port import bind
+from tests.support.admission import admission
+
+HOST = "127.0.0.1"
+TIMEOUT_S = 10
+
+
+class RecordedConnection(LoginConnection):
+    """What a listener asks of a connection, and what it did to it."""
+
+    last_received = 0.0
+    busy = False
+    closing = False
+
+    def __init__(self, listener: OpenListener) -> None:
+        self._listener = listener
+        self.transport: asyncio.Transport | None = None
+        self.done: list[str] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.last_received = asyncio.get_running_loop().time()
+        self._listener.opened(cast("ClientConnection", self))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._listener.closed(cast("ClientConnection", self))
+
+    def login_overdue(self) -> None:
+        self.done.append("overdue")
+        self.close()
+
+    def retire(self) -> None:
+        self.done.append("retire")
+        self.close()
+
+    def finish(self) -> None:
+        self.done.append("finish")
+        if not self.busy:
+            self.close()
+
+    def close(self) -> None:
+        self.done.append("close")
+        self.closing = True
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        self.done.append("abort")
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Unread(RecordedConnection):
+    """Its client does not read what is left, so that closing alone does not end it."""
+
+    def close(self) -> None:
+        self.done.append("close")
+        self.closing = True
+
+
+class World:
+    def __init__(
+        self, lifetimes: Lifetimes, kind: type[RecordedConnection], max_connections: int, gates: Sequence[Gate]
+    ) -> None:
+        with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
+            self.port = int(probe.getsockname()[1])
+        self.listener = OpenListener(
+            Endpoint("PLAINTEXT", HOST, self.port),
+            backlog=10,
+            lifetimes=lifetimes,
+            admission=admission(Settings(max_connections=max_connections)),
+            gates=gates,
+        )
+        self.connections: list[RecordedConnection] = []
+        self._kind = kind
+
+    def connection(self) -> Any:
+        made = self._kind(self.listener)
+        self.connections.append(made)
+        return made
+
+    async def client(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        count = len(self.listener)
+        streams = await asyncio.open_connection(HOST, self.port)
+        while len(self.listener) == count:  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+        return streams
+
+
+@asynccontextmanager
+async def opened(
+    max_idle_ms: int | None = None,
+    kind: type[RecordedConnection] = RecordedConnection,
+    max_connections: int = 1000,
+    login_s: float = 30,
+    *,
+    gates: Sequence[Gate] = (),
+    max_age_s: float | None = None,
+) -> AsyncIterator[World]:
+    max_idle_s = None if max_idle_ms is None else max_idle_ms / 1000
+    lifetimes = Lifetimes(login_s=login_s, max_idle_s=max_idle_s, max_age_s=max_age_s)
+    world = World(lifetimes, kind, max_connections, gates)
+    await world.listener.open(world.connection)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            yield world
+    finally:
+        await world.listener.drain(0.1)
+
+
+async def ended(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    reader, writer = streams
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_an_idle_connection_is_closed_and_one_that_speaks_is_not() -> None:
+    async with opened(max_idle_ms=200) as world:
+        idle, speaking = await world.client(), await world.client()
+        world.connections[1].last_received += 3600
+        await ended(idle)
+        assert len(world.listener) == 1
+        await world.listener.drain(1)
+        await ended(speaking)
+
+
+async def test_clients_that_come_while_the_worker_is_busy_wait_in_the_kernel() -> None:
+    async with opened() as world:
+        clients = [socket.create_connection((HOST, world.port), timeout=0.5) for _ in range(200)]
+        assert len(world.listener) == 0, "nothing was accepted meanwhile"
+        while len(world.listener) < len(clients):  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+        for client in clients:
+            client.close()
+
+
+def test_a_negative_idle_time_keeps_connections() -> None:
+    assert Lifetimes.from_settings(Settings(connections_max_idle_ms=-1)).max_idle_s is None
+    assert Lifetimes.from_settings(Settings(connections_max_idle_ms=0)).max_idle_s == 0
+
+
+async def test_a_connection_that_is_silent_or_slow_before_its_login_hears_that_it_is_overdue_once() -> None:
+    async with opened(login_s=0.05) as world:
+        reader, writer = await world.client()
+        while not world.connections[0].done:
+            writer.write(b"x")  # a byte now and then gives no more time
+            await asyncio.sleep(0.005)
+        assert await reader.read() == b""
+        assert world.connections[0].done == ["overdue", "close"]
+        writer.close()
+
+
+async def test_a_connection_that_has_gone_is_not_waited_for() -> None:
+    async with opened(login_s=3600) as world:
+        client = await world.client()
+        assert len(world.listener.deadlines) == 1
+        world.connections[0].close()
+        await ended(client)
+        while world.listener.deadlines:  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+
+
+async def test_a_connection_with_a_request_under_way_is_not_idle() -> None:
+    async with opened(max_idle_ms=20) as world:
+        busy = await world.client()
+        world.connections[0].busy = True
+        await ended_after_a_sweep(world)
+        assert world.connections[0].done == []
+        world.connections[0].busy = False
+        await ended(busy)
+
+
+async def ended_after_a_sweep(world: World) -> None:
+    """Wait until another connection has been found idle."""
+    await ended(await world.client())
+
+
+async def test_an_idle_client_that_does_not_read_what_is_left_for_it_is_cut_off() -> None:
+    async with opened(max_idle_ms=20, kind=Unread) as world:
+        reader, writer = await world.client()
+        assert await reader.read() == b""
+        assert world.connections[0].done == ["close", "abort"]
+        writer.close()
+        await writer.wait_closed()
+
+
+class Unclosable(RecordedConnection):
+    """Something in it is broken."""
+
+    def close(self) -> None:
+        raise RuntimeError("it does not close")
+
+
+async def test_a_connection_that_cannot_be_closed_does_not_end_the_looking_for_idle_ones(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with opened(max_idle_ms=20, kind=Unclosable) as world:
+        await ended(await world.client())
+        world._kind = RecordedConnection
+        await ended(await world.client())
+        assert world.connections[0].done == ["abort"]
+        assert "it does not close" in caplog.text
+
+
+async def test_a_connection_too_many_is_closed_at_once_and_there_is_room_when_another_has_gone() -> None:
+    async with opened(max_connections=2) as world:
+        first, second = await world.client(), await world.client()
+        await ended(await asyncio.open_connection(HOST, world.port))
+        assert len(world.listener) == len(world.connections) == 2
+        world.connections[0].close()
+        await ended(first)
+        third = await world.client()
+        await world.listener.drain(1)
+        await ended(second)
+        await ended(third)
+
+
+async def test_connections_are_retired_at_their_age_and_those_that_have_gone_are_forgotten() -> None:
+    async with opened(max_age_s=0.1) as world:
+        started = asyncio.get_running_loop().time()
+        gone, *others = [await world.client() for _ in range(4)]
+        world.connections[0].close()
+        await ended(gone)
+        for client in others:
+            await ended(client)
+        assert asyncio.get_running_loop().time() - started >= 0.09
+        assert [connection.done for connection in world.connections] == [["close"], *3 * [["retire", "close"]]]
+        assert not world.listener._retirements
+
+
+class ByHand(Gate):
+    """A gate that the test closes and opens."""
+
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        assert transport.get_extra_info("peername")
+
+    def close(self) -> None:
+        self._close()
+
+    def open(self) -> None:
+        self._open()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_clients_wait_while_a_gate_is_closed_and_are_served_when_all_are_open(run: Callable[..., None]) -> None:
+    run(hold_and_release())
+
+
+async def hold_and_release() -> None:
+    one, two = ByHand(), ByHand()
+    async with opened(gates=[one, two]) as world:
+        before = await world.client()
+        one.close()
+        two.close()
+        await asyncio.sleep(0)
+        waiting = [await asyncio.open_connection(HOST, world.port) for _ in range(3)]
+        port = free_port()
+        open_marked(world, port, b"1")
+        waiting.append(await asyncio.open_connection(HOST, port))
+        one.open()
+        await asyncio.sleep(0.05)  # nothing is to happen
+        assert len(world.listener) == 1
+        two.open()
+        one.close()
+        one.open()
+        while len(world.listener) < 5:  # noqa: ASYNC110 - a listener sends no events
+            await asyncio.sleep(0.001)
+        await world.listener.drain(1)
+        for client in (before, *waiting):
+            client[1].close()
+
+
+async def test_draining_closes_the_port_and_the_idle_and_waits_for_the_busy() -> None:
+    async with opened() as world:
+        idle, busy = await world.client(), await world.client()
+        world.connections[1].busy = True
+        draining = asyncio.create_task(world.listener.drain(TIMEOUT_S))
+        await ended(idle)
+        assert not draining.done()
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, world.port)
+        world.connections[1].close()
+        await draining
+        await ended(busy)
+
+
+async def test_draining_cuts_off_what_takes_longer_than_its_grace() -> None:
+    async with opened() as world:
+        busy = await world.client()
+        world.connections[0].busy = True
+        await world.listener.drain(0.01)
+        await ended(busy)
+        assert world.connections[0].done == ["finish", "abort"]
+
+
+class Marked(RecordedConnection):
+    """Says which port it has come by."""
+
+    def __init__(self, listener: OpenListener, mark: bytes) -> None:
+        super().__init__(listener)
+        self._mark = mark
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        cast("asyncio.Transport", transport).write(self._mark)
+
+
+def free_port() -> int:
+    with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def open_marked(world: World, port: int, mark: bytes, node: str = "1") -> None:
+    world.listener.open_port(port, lambda: Marked(world.listener, mark), node=node)
+
+
+async def test_a_listener_takes_connections_on_several_ports_and_closes_one_alone() -> None:
+    async with opened() as world:
+        one, two = free_port(), free_port()
+        open_marked(world, one, b"1")
+        open_marked(world, two, b"2")
+        by_one, by_two = await asyncio.open_connection(HOST, one), await asyncio.open_connection(HOST, two)
+        assert await by_one[0].readexactly(1) == b"1"
+        assert await by_two[0].readexactly(1) == b"2"
+        assert len(world.listener) == 2
+        world.listener.close_port(one)
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, one)
+        assert len(world.listener) == 2
+        await world.listener.drain(1)
+        await ended(by_one)
+        await ended(by_two)
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, two)
+
+
+async def test_a_port_can_be_connected_to_as_soon_as_it_has_been_opened() -> None:
+    async with opened() as world:
+        port = free_port()
+        open_marked(world, port, b"1")
+        with socket.create_connection((HOST, port), timeout=TIMEOUT_S) as client:
+            client.setblocking(False)
+            assert await asyncio.get_running_loop().sock_recv(client, 1) == b"1"
+
+
+async def test_a_port_that_is_closed_before_the_loop_got_to_it_is_closed() -> None:
+    async with opened() as world:
+        port = free_port()
+        open_marked(world, port, b"1")
+        world.listener.close_port(port)
+        world.listener.close_port(port)
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, port)
+        open_marked(world, port, b"2")
+        open_marked(world, port, b"not this one")
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert await reader.readexactly(1) == b"2"
+        writer.close()
+
+
+async def test_a_listener_that_drains_opens_no_port() -> None:
+    async with opened() as world:
+        port = free_port()
+        await world.listener.drain(0)
+        open_marked(world, port, b"1")
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
+            await asyncio.open_connection(HOST, port)
+
+
+async def test_the_limit_of_connections_counts_all_ports() -> None:
+    async with opened(max_connections=1) as world:
+        port = free_port()
+        open_marked(world, port, b"1")
+        first = await world.client()
+        await ended(await asyncio.open_connection(HOST, port))
+        await world.listener.drain(1)
+        await ended(first)
+
+
+async def test_workers_of_a_node_share_its_ports_and_those_of_another_node_do_not() -> None:
+    async with opened() as world, opened() as sibling, opened() as stranger:
+        port = free_port()
+        open_marked(world, port, b"1", node="ours")
+        with sharing(sibling):
+            open_marked(sibling, port, b"2", node="ours")
+        with pytest.raises(OSError, match="another node"):
+            open_marked(stranger, port, b"3", node="theirs")
+        world.listener.close_port(port)
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert await reader.readexactly(1) == b"2"
+        writer.close()
+        sibling.listener.close_port(port)
+        open_marked(stranger, port, b"3", node="theirs")
+
+
+@contextmanager
+def sharing(_world: World) -> Iterator[None]:
+    """Be another process of the same node."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.getpid", lambda: 1)
+        yield
+
+
+async def test_a_port_of_somebody_who_does_not_share_it_cannot_be_had_and_nothing_is_left_of_the_try() -> None:
+    async with opened() as world:
+        with bind(Endpoint("A", HOST, 0), shared=False) as other:
+            other.listen()
+            port = int(other.getsockname()[1])
+            with pytest.raises(OSError, match="in use"):
+                open_marked(world, port, b"1")
+        open_marked(world, port, b"1")
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert await reader.readexactly(1) == b"1"
+        writer.close()
+
+
+def test_a_shared_port_can_be_bound_again_and_an_unshared_one_cannot() -> None:
+    with bind(Endpoint("A", HOST, 0)) as first:
+        endpoint = Endpoint("A", HOST, int(first.getsockname()[1]))
+        with bind(endpoint):
+            pass
+        first.listen()
+        with pytest.raises(OSError, match="in use"):
+            bind(endpoint, shared=False)
+
+
+def test_an_empty_host_is_every_address_of_both_families() -> None:
+    with bind(Endpoint("A", "", 0)) as every:
+        every.listen()
+        port = int(every.getsockname()[1])
+        socket.create_connection((HOST, port), timeout=TIMEOUT_S).close()
+        if every.family is socket.AF_INET6:
+            socket.create_connection(("::1", port), timeout=TIMEOUT_S).close()
+
+
+def test_an_address_of_somebody_else_cannot_be_bound() -> None:
+    with pytest.raises(OSError, match="assign"):
+        bind(Endpoint("A", "192.0.2.1", 0))

@@ -1,0 +1,184 @@
+"""Tokens and the bytes of their znodes: either form is read always, and only where it belongs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_dt.tokens import Keyring, Principal, Token
+from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
+from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.sealed import is_sealed, seal
+from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
+from tests.support.derivations_counted import derivations_counted
+from tests.support.token_codecs import CURRENT, FOREIGN, OLDER, HeldExecutor, codec_of
+
+ALICE = Principal.user("alice")
+TOKEN = Token("a-token", ALICE, ALICE, (), 1_700_000_000_000, 1_700_604_800_000, 1_700_086_400_000, CURRENT.id)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+PRINCIPALS = st.builds(Principal, TEXT.filter(lambda text: ":" not in text), TEXT)
+TIMESTAMPS = st.integers(-(2**63), 2**63 - 1)
+KEY_IDS = st.sampled_from([None, CURRENT.id])
+TOKENS = st.builds(
+    Token, TEXT, PRINCIPALS, PRINCIPALS, st.lists(PRINCIPALS).map(tuple), TIMESTAMPS, TIMESTAMPS, TIMESTAMPS, KEY_IDS
+)
+
+
+@pytest.mark.parametrize("seals", [True, False])
+async def test_the_switch_says_how_a_token_is_written_and_either_form_is_read(*, seals: bool) -> None:
+    data = await codec_of(seal=seals).encode(TOKEN)
+    assert is_sealed(data) is seals
+    for reader in (codec_of(seal=True), codec_of(seal=False)):
+        decoded = await reader.decode(TOKEN.token_id, data)
+        assert decoded.token == TOKEN
+        assert decoded.sealed_by is (CURRENT if seals else None)
+
+
+async def test_a_plain_token_is_what_a_broker_writes() -> None:
+    assert await codec_of(seal=False).encode(TOKEN) == TokenZnode.encode(TOKEN)
+
+
+async def test_every_write_has_a_salt_of_its_own() -> None:
+    codec = codec_of(seal=True)
+    written = await asyncio.gather(*(codec.encode(TOKEN) for _ in range(20)))
+    assert len({data[:24] for data in written}) == 20
+
+
+@settings(max_examples=20)
+@given(token=TOKENS)
+def test_every_token_comes_back(token: Token) -> None:
+    async def there_and_back() -> Token:
+        codec = codec_of(seal=True)
+        return (await codec.decode(token.token_id, await codec.encode(token))).token
+
+    assert asyncio.run(there_and_back()) == token
+
+
+async def test_what_older_keys_have_sealed_is_read() -> None:
+    data = await codec_of(Keyring(OLDER), seal=True).encode(replace(TOKEN, key_id=OLDER.id))
+    decoded = await codec_of(Keyring(CURRENT, previous=[OLDER])).decode(TOKEN.token_id, data)
+    assert decoded.sealed_by is OLDER
+
+
+async def test_the_key_that_opened_the_last_znode_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = await codec_of(Keyring(OLDER), seal=True).encode(replace(TOKEN, key_id=None))
+    codec = codec_of(Keyring(CURRENT, previous=[OLDER]))
+    derivations = derivations_counted(monkeypatch)
+    for costs in ([CURRENT, OLDER], [OLDER]):
+        derivations.clear()
+        assert (await codec.decode(TOKEN.token_id, old)).sealed_by is OLDER
+        assert derivations == costs
+
+
+async def test_what_is_written_is_sealed_with_the_current_key() -> None:
+    keyring = Keyring(OLDER)
+    codec = codec_of(keyring, seal=True)
+    keyring.replace(CURRENT, [OLDER])
+    decoded = await codec.decode(TOKEN.token_id, await codec.encode(TOKEN))
+    assert decoded.sealed_by is CURRENT
+
+
+@pytest.mark.parametrize("seals", [True, False])
+async def test_a_token_in_the_place_of_another_is_refused(*, seals: bool) -> None:
+    codec = codec_of(seal=seals)
+    data = await codec.encode(TOKEN)
+    with pytest.raises(InvalidZnode, match="it names another token"):
+        await codec.decode("another-token", data)
+
+
+@pytest.mark.parametrize("seals", [True, False])
+async def test_a_token_of_a_key_that_is_not_in_the_ring_is_refused(*, seals: bool) -> None:
+    codec = codec_of(seal=seals)
+    data = await codec.encode(replace(TOKEN, key_id=FOREIGN.id))
+    with pytest.raises(UnknownKey, match=f"^the key {FOREIGN.id} that made it is none of the secret keys$"):
+        await codec.decode(TOKEN.token_id, data)
+
+
+async def test_a_token_without_key_id_is_of_any_key() -> None:
+    codec = codec_of(seal=True)
+    brokers = replace(TOKEN, key_id=None)
+    assert (await codec.decode(TOKEN.token_id, await codec.encode(brokers))).token == brokers
+
+
+@pytest.mark.parametrize("plaintext", [b"", b"{", b"[]", b'{"version":4}', b"\xff"])
+async def test_what_is_sealed_and_no_token_is_refused(plaintext: bytes) -> None:
+    with pytest.raises(InvalidZnode):
+        await codec_of().decode(TOKEN.token_id, seal(CURRENT, plaintext, bytes(16)))
+
+
+async def _opening(codec: TokenCodec, executor: HeldExecutor, data: bytes) -> asyncio.Task[Token]:
+    """An opening that a thread has begun."""
+
+    async def decode() -> Token:
+        return (await codec.decode(TOKEN.token_id, data)).token
+
+    task = asyncio.create_task(decode())
+    await executor.given()
+    return task
+
+
+async def test_what_could_not_be_opened_is_tried_again_with_keys_that_came_meanwhile() -> None:
+    data = await codec_of(Keyring(OLDER), seal=True).encode(TOKEN)
+    keyring, executor = Keyring(CURRENT), HeldExecutor()
+    task = await _opening(codec_of(keyring, executor=executor), executor, data)
+    keyring.replace(CURRENT, [OLDER])
+    executor.release()
+    await executor.given()
+    executor.release()
+    assert await task == TOKEN
+
+
+async def test_what_was_opened_counts_by_the_keys_of_now() -> None:
+    data = await codec_of(seal=True).encode(TOKEN)
+    keyring, executor = Keyring(CURRENT), HeldExecutor()
+    task = await _opening(codec_of(keyring, executor=executor), executor, data)
+    keyring.replace(OLDER)
+    executor.release()
+    with pytest.raises(UnknownKey):
+        await task
+
+
+@pytest.fixture
+def shared() -> Iterator[Derivations]:
+    with Derivations.memory() as memory:
+        yield Derivations.shared(memory.fileno())
+
+
+async def test_what_another_worker_has_sealed_or_opened_is_read_at_once(shared: Derivations) -> None:
+    data = await codec_of(seal=True, derivations=shared).encode(TOKEN)
+    here = codec_of(executor=HeldExecutor(), derivations=shared)
+    assert here.decode_shared(TOKEN.token_id, data) == TOKEN
+    foreign = await codec_of(seal=True).encode(TOKEN)
+    assert here.decode_shared(TOKEN.token_id, foreign) is None
+    await codec_of(derivations=shared).decode(TOKEN.token_id, foreign)
+    assert here.decode_shared(TOKEN.token_id, foreign) == TOKEN
+    assert codec_of().decode_shared(TOKEN.token_id, data) is None
+
+
+async def test_what_is_read_at_once_is_checked_like_everything(shared: Derivations) -> None:
+    codec = codec_of(seal=True, derivations=shared)
+    data = await codec.encode(TOKEN)
+    with pytest.raises(InvalidZnode, match="names another"):
+        codec.decode_shared("another-token", data)
+    spoilt = data[:-8] + (b"A" if data[-8:-7] != b"A" else b"B") + data[-7:]
+    with pytest.raises(UnknownKey, match="its MAC fits none of the secret keys"):
+        codec.decode_shared(TOKEN.token_id, spoilt)
+    with pytest.raises(UnknownKey, match="that made it"):
+        codec.decode_shared(TOKEN.token_id, await codec.encode(replace(TOKEN, key_id=FOREIGN.id)))
+
+
+async def test_without_a_secret_key_plain_tokens_of_nobodys_key_are_read_and_nothing_is_sealed() -> None:
+    executor = HeldExecutor()
+    codec = TokenCodec(None, seal=True, executor=executor, random_bytes=bytes)
+    brokers = replace(TOKEN, key_id=None)
+    assert (await codec.decode(TOKEN.token_id, TokenZnode.encode(brokers))).token == brokers
+    with pytest.raises(UnknownKey):
+        await codec.decode(TOKEN.token_id, TokenZnode.encode(TOKEN))
+    with pytest.raises(ValueError, match="nothing can be sealed"):
+        await codec.encode(TOKEN)
