@@ -286,7 +286,7 @@ class Node:
         self._gateway = _gateway(settings, self._listeners)
         self._sessions = Sessions(self._token, now_ms, end_on_expiry=self._gateway is not None)
         self._cache.on_change(self._sessions.token_changed)
-        self._revocations = Revocations(board, self._tokens.catch_up, self._cache.held, self._sessions.end_by)
+        self._revocations = Revocations(board, self._tokens.prove, self._cache.held, self._sessions.end_by)
         self._cache.on_change(self._revocations.token_changed)
         self._limits = ConnectionLimits.of(settings, self._listeners)
         self._counts = counts

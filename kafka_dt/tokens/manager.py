@@ -311,6 +311,15 @@ class TokenManager:
         if self.enabled:
             await self._catch_up.join()
 
+    async def prove(self) -> None:
+        """Do as `catch_up`, also where a server that is cut off from the others would say that nothing is new.
+
+        Raises:
+            StoreUnavailable: the store cannot be asked.
+        """
+        if self.enabled:
+            await self._store.prove()
+
     async def remove_expired(self, on_removed: Callable[[Token], None] | None = None) -> int:
         """Delete every token that has expired by our clock and by the store's; other nodes may do the same meanwhile.
 

@@ -145,6 +145,15 @@ class TokenStore(Protocol):
             StoreUnavailable: not connected, or cut off before it was done.
         """
 
+    async def prove(self) -> None:
+        """Do as `catch_up`, also where a server that is cut off from the others would say that nothing is new.
+
+        That costs the store a write. `staleness_ms` counts from this call when it returns, or from a later moment.
+
+        Raises:
+            StoreUnavailable: not connected, or cut off before it was done.
+        """
+
     async def time_ms(self) -> int:
         """Return the time by the clock of the store, of a write that it makes now: milliseconds since 1970 in UTC.
 

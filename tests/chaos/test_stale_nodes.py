@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.client import DelegationToken, StorageNotReached, TokenClientError
+from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, Delete
-from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.proofs.history import HistoryGuard
+from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
-from tests.integration.zookeeper_nodes import client_of, settings
+from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
 from tests.support.ensemble import Ensemble, Member
 from tests.support.nodes import Node, children, local_port, node_properties
 from tests.support.process import hanging
@@ -30,6 +33,8 @@ from tests.support.waiting import eventually
 SYNC_LIMIT = 16
 """In ticks: for eight seconds a member that is cut off does not know it, and answers its clients."""
 SESSION_TIMEOUT_MS = 10_000
+SHORT_SESSION_MS = 3_000
+"""A request that is not answered for two thirds of it ends the connection."""
 MAX_STALENESS_MS = 2_000
 WITHIN_S = 30.0
 TOKENS = 5
@@ -208,6 +213,27 @@ async def test_sessions_on_the_other_worker_end_though_zookeeper_has_hung_since_
                 ended = await asyncio.to_thread(sessions[other].closed, SESSION_TIMEOUT_MS / 2000)
                 assert ended
                 assert not await logs_in(node, token)
+
+
+async def test_a_worker_uses_no_connection_to_an_isolated_leader(healed: Ensemble) -> None:
+    """It answers all that needs no quorum, and lacks what the worker may have heard from another member."""
+    leader = await asyncio.to_thread(healed.leader)
+    guard = HistoryGuard(WitnessMemory(), "worker", outdated=lambda: None, now_ms=now_ms)
+    async with client_of(settings(leader.connect, SHORT_SESSION_MS)) as client:
+        await guard.admit(client)
+        healed.partition(leader)
+        assert await client.exists("/") is not None
+        with pytest.raises(ConnectionLost):
+            await guard.admit(client)
+
+
+async def test_an_isolated_leader_cannot_prove_that_a_token_was_not_revoked(healed: Ensemble, tmp_path: Path) -> None:
+    leader = await asyncio.to_thread(healed.leader)
+    async with node_of(settings(f"{leader.connect}/{tmp_path.name}", SHORT_SESSION_MS)) as node:
+        await node.store.prove()
+        healed.partition(leader)
+        with pytest.raises(StoreUnavailable):
+            await node.store.prove()
 
 
 @contextlib.contextmanager

@@ -97,6 +97,9 @@ class MemoryTokenStore:
         self.deliver()
         self.stale_ms = 0
 
+    async def prove(self) -> None:
+        await self.catch_up()
+
     async def time_ms(self) -> int:
         await self._travel()
         return self.database.now_ms()

@@ -31,8 +31,8 @@ class Revocations:
 
     Args:
         board: shared by the workers.
-        hear_all: returns when every change acknowledged before the call is known here; raises StoreUnavailable if that
-            cannot be had.
+        hear_all: returns when it is proved that every change acknowledged before the call is known here; raises
+            StoreUnavailable if that cannot be had.
         held: gives a token as this worker knows it, None if it does not.
         end_sessions: called with the id and the end of a token that another worker has seen ending, and this one not
             yet; a deleted one has ended already.

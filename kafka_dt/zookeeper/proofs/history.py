@@ -24,6 +24,9 @@ epoch of them, which is above all numbers that were seen before.
 Limits: a worker without a file knows nothing of the time before its start. Changes are lost unnoticed if no worker has
 written its witness since: a second for tokens, a minute for users and ACLs.
 
+Before anything else a quorum agrees on a write, on each connection. A leader that is cut off from the others lacks
+writes as well, and would have this worker forget what it knows, until the witness is looked for.
+
 Source: org.apache.zookeeper.server.ZooKeeperServer (lastZxidSeen); "ZooKeeper Administrator's Guide", restore.
 """
 
@@ -102,6 +105,7 @@ class HistoryGuard:
 
     async def admit(self, client: ZooKeeperClient) -> None:
         """Return when the history is the one that is known here, or one that this worker may begin with."""
+        await _hear_a_quorum(client)
         while (verdict := await self._verdict(client)) is _Verdict.DOUBTED:
             self._doubt()
             await asyncio.sleep(POLL_S)
@@ -206,6 +210,12 @@ class HistoryGuard:
             raise
         assert isinstance(stat, Stat)  # noqa: S101 - the answer to SetData
         await self._memory.keep(witness.written(stat, accepted))
+
+
+async def _hear_a_quorum(client: ZooKeeperClient) -> None:
+    """Return when the server that we talk to knows all that a quorum knew when this began; it forgets none of it."""
+    with suppress(MultiFailed):  # a quorum agrees on a refusal as well; before the first start there is no znode
+        await client.ungated(lambda: client.barrier(PARENT))
 
 
 async def accept(client: ZooKeeperClient) -> None:

@@ -82,6 +82,7 @@ class ChangeFollower:
         self._place: tuple[int, int | None] | None = None
         self._own: set[int] = set()
         self._looks = SharedRun(self._look)
+        self._proofs_asked = self._proofs_answered = 0
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         client.add_listener(self._connection_changed)
@@ -109,6 +110,15 @@ class ChangeFollower:
         Raises:
             ZooKeeperError: it could not be found out.
         """
+        await self._looks.join()
+
+    async def prove(self) -> None:
+        """Do as `catch_up`, and have a quorum confirm it: a leader that is cut off from the others cannot.
+
+        Raises:
+            ZooKeeperError: it could not be found out.
+        """
+        self._proofs_asked += 1
         await self._looks.join()
 
     def own(self, path: str) -> None:
@@ -155,8 +165,10 @@ class ChangeFollower:
 
     def _due(self) -> Freshness | None:
         """Return what is to be proved now; None if nothing is."""
-        is_due = self._freshness is not None and self._client.connected and self._freshness.is_due()
-        return self._freshness if is_due else None
+        if self._freshness is None or not self._client.connected:
+            return None
+        is_asked = self._proofs_asked > self._proofs_answered
+        return self._freshness if is_asked or self._freshness.is_due() else None
 
     async def _look(self) -> None:
         """Report what is new until nothing is, with a watch left where the next change will be.
@@ -174,11 +186,13 @@ class ChangeFollower:
 
         Under a flood of changes something new may always be there: what was before the barrier has been reported.
         """
-        begun = freshness.now()
+        begun, asked = freshness.now(), self._proofs_asked
         barrier = self._client.barrier(self._parent)
         up_to_date = await self._is_up_to_date()
-        if await _was_agreed(barrier):
-            freshness.prove(begun)
+        if not await _was_agreed(barrier):
+            return False
+        freshness.prove(begun)
+        self._proofs_answered = asked
         return up_to_date
 
     async def _is_up_to_date(self) -> bool:

@@ -180,6 +180,13 @@ class ZooKeeperTokenStore:
         except ZooKeeperError as error:
             raise StoreUnavailable(str(error)) from error
 
+    async def prove(self) -> None:
+        """Do as `catch_up`, with a write that a quorum agrees on."""
+        try:
+            await self._changes.prove()
+        except ZooKeeperError as error:
+            raise StoreUnavailable(str(error)) from error
+
     async def time_ms(self) -> int:
         """Return the time of ZooKeeper."""
         try:
