@@ -24,14 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_dt_protocol.api.responses import element_type
-
 from benchmarks.bench import Bench
 from benchmarks.generator import password_of
 from benchmarks.perf_tools import USER, PerfTools
 from benchmarks.processes import Memory, ProcessTree
 from benchmarks.servers import BROKER, HEAP_MB, JVM, KAFKA_DEFAULTS, KAFKA_DT, Subject
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
+from kafka_dt_protocol.api.responses import element_type
 from tests.support.broker import SECRET_KEY, sasl_properties
 from tests.support.gateway import IDENTITY, PORT_BASE, UPSTREAM, service_login
 from tests.support.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster

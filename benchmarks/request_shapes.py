@@ -18,11 +18,10 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final
 
+from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from kafka_dt_protocol import APIS, ApiKey, build, element_type
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.times import to_duration
-
-from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 
 FEW: Final = 1
 MANY: Final = 500

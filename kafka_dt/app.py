@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import uvloop
-from kafka_dt_protocol import Limits
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.audit.trail import AuditTrail
@@ -107,6 +106,7 @@ from kafka_dt.zookeeper.stores.salt_secret import read_or_create_salt_secret
 from kafka_dt.zookeeper.stores.scram_changes import ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.scram_users import ScramUsers
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
+from kafka_dt_protocol import Limits
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,8 +15,6 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from kafka_dt_protocol.api.registry import load_entities
-
 from kafka_dt import app
 from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError, from_properties
@@ -31,6 +29,7 @@ from kafka_dt.server.listeners.connection_counts import ConnectionCounts
 from kafka_dt.tokens import CreationCounts, StoreUnavailable
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt_protocol.api.registry import load_entities
 
 
 async def work(brief: dict[str, Any]) -> None:

@@ -13,9 +13,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_dt_protocol.login.authentication import TRANSITIONS, VIOLATION, State
-
 from docs.generators.login_states import ACTIONS, REQUESTS
+from kafka_dt_protocol.login.authentication import TRANSITIONS, VIOLATION, State
 
 _WIDTH, _HEIGHT = 1490, 400
 _BOX_WIDTH, _LINE = 215, 17

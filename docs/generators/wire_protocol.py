@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
-
 from kafka_dt.config.settings import options
+from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
 _HEAD: Final = """\
 # Wire protocol

@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
-from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
-
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.client.known_keys import is_name, nearest_key, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
 from kafka_dt.tls import TlsError, client_context
+from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
 
 if TYPE_CHECKING:
     import ssl

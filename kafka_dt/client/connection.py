@@ -16,18 +16,16 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kafka_dt_protocol.errors import InvalidFrameLength, RemoteProtocolError
-from kafka_dt_protocol.wire.frames import frame
-
 from kafka_dt.client.errors import ConnectionLost, RequestTimedOut, UnexpectedAnswer
 from kafka_dt.client.link import Link
 from kafka_dt.client.requests import Requests
+from kafka_dt_protocol.errors import InvalidFrameLength, RemoteProtocolError
+from kafka_dt_protocol.wire.frames import frame
 
 if TYPE_CHECKING:
-    from kafka_dt_protocol.api.registry import ApiKey
-
     from kafka_dt.client.config import Address
     from kafka_dt.client.requests import Sent
+    from kafka_dt_protocol.api.registry import ApiKey
 
 MAX_ANSWER_BYTES: Final = 100 * 1024 * 1024
 """Longer answers are refused; 100,000 described tokens fit."""

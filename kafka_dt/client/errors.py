@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kafka_dt_protocol.sasl.text import printable
 from kio.schema.errors import ErrorCode
+
+from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafka_dt.client.tokens import DelegationToken
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import element_type
 from kafka_dt_protocol.wire.times import from_timestamp
-
-from kafka_dt.client.tokens import DelegationToken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

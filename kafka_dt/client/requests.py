@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import version as package_version
 from typing import Any, Final
 
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client.errors import InvalidArgument, UnexpectedAnswer, UnsupportedByServer
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.wire.headers import RequestHeader, decode_response, encode_request
-from kio.schema.errors import ErrorCode
-
-from kafka_dt.client.errors import InvalidArgument, UnexpectedAnswer, UnsupportedByServer
 
 _LARGEST_CORRELATION_ID: Final = 2**31 - 1
 _SOFTWARE: Final = {

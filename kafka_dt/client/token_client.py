@@ -19,8 +19,6 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kafka_dt_protocol.api.registry import ApiKey
-from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.config import ClientConfig
@@ -29,6 +27,8 @@ from kafka_dt.client.messages import created, described, principals
 from kafka_dt.client.renewal import Renewal
 from kafka_dt.client.session import Session
 from kafka_dt.client.tokens import DelegationToken, raw_hmac, split_principal, split_principals
+from kafka_dt_protocol.api.registry import ApiKey
+from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -26,13 +26,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafka_dt_protocol import ApiKey
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import Address, ClientConfig, ConnectionFailed, ConnectionLost, LoginFailed, TokenClientError
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.session import Session
 from kafka_dt.gateway.broker_versions import in_common, in_latest_layout
+from kafka_dt_protocol import ApiKey
 
 _LOG = logging.getLogger(__name__)
 

@@ -24,15 +24,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt_protocol.sasl import derive_keys
-from kafka_dt_protocol.sasl.text import printable
-
 from kafka_dt.client.errors import ConnectionFailed, ConnectionLost, LoginFailed, MechanismNotEnabled, NoServerReached
 from kafka_dt.config import UpstreamIdentity
 from kafka_dt.gateway.identities import OneForAll, Refused
 from kafka_dt.gateway.mapped import MappedIdentities
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Upstream
+from kafka_dt_protocol.sasl import derive_keys
+from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client.config import Address, Credentials

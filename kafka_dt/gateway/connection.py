@@ -28,11 +28,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from kafka_dt_protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
-from kafka_dt_protocol.api.offered_versions import NEVER_FORWARDED, OfferedByUpstream
-from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
-from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
-
 from kafka_dt.client import TokenClientError
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
@@ -41,6 +36,10 @@ from kafka_dt.gateway.identities import NoIdentity
 from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt_protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
+from kafka_dt_protocol.api.offered_versions import NEVER_FORWARDED, OfferedByUpstream
+from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
+from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
 
 _LOG = logging.getLogger(__name__)
 

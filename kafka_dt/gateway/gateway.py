@@ -18,8 +18,6 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
-
 from kafka_dt.config import GatewaySettings, Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
@@ -28,6 +26,7 @@ from kafka_dt.gateway.connection import LOCAL, GatewayConnection, GatewayService
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 
 
 class Gateway:

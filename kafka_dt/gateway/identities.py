@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kafka_dt_protocol.sasl.text import printable
-
 from kafka_dt.client.errors import LoginFailed
+from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client.config import Credentials

@@ -20,9 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
-from kafka_dt_protocol.sasl.text import printable
-
 from kafka_dt.client import Credentials
 from kafka_dt.config import ConfigError
 from kafka_dt.config.gateway import IDENTITY_FILE
@@ -30,6 +27,8 @@ from kafka_dt.files import stamp
 from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_file
 from kafka_dt.tokens import InvalidPrincipal, Principal
+from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
+from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path

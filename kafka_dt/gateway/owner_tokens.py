@@ -25,8 +25,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt_protocol.sasl.text import printable
-
 from kafka_dt.client import (
     ConnectionFailed,
     Credentials,
@@ -42,16 +40,16 @@ from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
 from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.tokens import ANONYMOUS
 from kafka_dt.tokens.principal import USER_TYPE
+from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from kafka_dt_protocol.sasl import ScramMechanism
 
     from kafka_dt.client import Address
     from kafka_dt.gateway.token_requests import Tokens
     from kafka_dt.gateway.upstream_settings import UpstreamSettings
     from kafka_dt.tokens import Principal
+    from kafka_dt_protocol.sasl import ScramMechanism
 
 _LOG = logging.getLogger(__name__)
 

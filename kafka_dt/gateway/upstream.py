@@ -18,20 +18,18 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
+from kafka_dt.client.connection import Connection, translated, transport_reason
+from kafka_dt.client.login import log_in, login_due_s
 from kafka_dt_protocol.sasl import derive_keys
 from kafka_dt_protocol.wire.frames import frame
 
-from kafka_dt.client.connection import Connection, translated, transport_reason
-from kafka_dt.client.login import log_in, login_due_s
-
 if TYPE_CHECKING:
-    from kafka_dt_protocol.api.registry import ApiKey
-    from kafka_dt_protocol.sasl.scram_client import DeriveKeys
-
     from kafka_dt.client.config import Address, Credentials
     from kafka_dt.client.login import Channel
     from kafka_dt.client.requests import Requests
     from kafka_dt.gateway.upstream_settings import UpstreamSettings
+    from kafka_dt_protocol.api.registry import ApiKey
+    from kafka_dt_protocol.sasl.scram_client import DeriveKeys
 
 Exchange = Callable[[int, bytes], Awaitable[bytes]]
 """Takes a correlation id and a request with it, a whole frame; sends it and returns the content of its answer."""

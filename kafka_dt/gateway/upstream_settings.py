@@ -17,13 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from kafka_dt_protocol.sasl import ScramMechanism
-
 from kafka_dt.client.config import ClientConfig
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.config import ConfigError, GatewaySettings, UpstreamIdentity
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
+from kafka_dt_protocol.sasl import ScramMechanism
 
 _LOG = logging.getLogger(__name__)
 

@@ -35,13 +35,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
-import kafka_dt_protocol
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 import kafka_dt
+import kafka_dt_protocol
 from kafka_dt.pipeline.errors import SparkNotStarted
 
 if TYPE_CHECKING:

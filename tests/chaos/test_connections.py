@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
 from kazoo.client import KazooClient
 
+from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
 from tests.support.nodes import SHA_256, Node, node_properties
 from tests.support.raw import (
     API_VERSIONS,

@@ -9,7 +9,6 @@ from typing import Final
 from kafka_dt_protocol import RemoteProtocolError
 from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
 from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
-
 from tests.fuzz.frames import VECTORS
 from tests.fuzz.pieces import chunks
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol import (
     APIS,
     ApiKey,
@@ -23,8 +25,6 @@ from kafka_dt_protocol import (
     frame,
     refusal,
 )
-from kio.schema.errors import ErrorCode
-
 from tests.fuzz.pieces import chunks
 
 MECHANISMS: Final = ("SCRAM-SHA-256", "PLAIN")

@@ -9,11 +9,10 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
-
 from kafka_dt.config import OAuthBearerSettings
 from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens
 from kafka_dt.identity.oauth.jwks import JwksUnreadable, parse
+from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
 from tests.support.issuer import Issuer
 
 NOW_S: Final = 1_700_000_000

@@ -28,7 +28,6 @@ from kafka_dt_protocol.sasl import (
     derive_credential,
     plain_message,
 )
-
 from tests.fuzz.pieces import join, split
 from tests.unit.protocol.sasl.test_gssapi import Pretended
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_dt_protocol.wire.encoding import encode_varint
 
 from kafka_dt.client import DelegationToken, TokenOwnerMismatch
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from kafka_dt.tokens import SecretKey
+from kafka_dt_protocol.wire.encoding import encode_varint
 from tests.support.acl_client import Acl, create_acls, delete_acls, filter_of
 from tests.support.audit import AuditFolder, Event
 from tests.support.broker import SECRET_KEY, USERS

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.wire.encoding import encode_varint
-
 from tests.support.nodes import Node, node_properties
 from tests.support.raw import LoginRefused, RawConnection
 

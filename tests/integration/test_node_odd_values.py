@@ -10,11 +10,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+
 from kafka_dt_protocol import APIS, ApiKey, decode_response
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from kafka_dt_protocol.wire.times import to_duration
-
 from tests.support.kio_entities import rich, sparse
 from tests.support.nodes import Node
 from tests.support.raw import CREATE, DESCRIBE, EXPIRE, RawConnection, ms

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
 
 from kafka_dt.client import DelegationToken
+from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
 from tests.support.nodes import ADMIN, REAUTH_MS, SHA_256, SHA_512, Node, local_port, node_properties
 from tests.support.raw import DESCRIBE, DESCRIBE_CLUSTER, ConnectionClosed, RawConnection
 from tests.support.waiting import eventually

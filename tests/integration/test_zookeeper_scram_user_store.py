@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 
 from kafka_dt.identity.credentials.scram_changes import NoSuchCredential
 from kafka_dt.tokens import StoreUnavailable
@@ -19,6 +18,7 @@ from kafka_dt.zookeeper.connection.operations import SetData, Znode
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.stores.scram_changes import ATTEMPTS, ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512

@@ -7,12 +7,11 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential
-
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
 from kafka_dt.zookeeper.stores.scram_users import ScramUsers
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode
+from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 
 if TYPE_CHECKING:

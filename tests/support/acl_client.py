@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_dt_protocol.api.responses import element_type
-
 from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
+from kafka_dt_protocol.api.responses import element_type
 from tests.support.raw import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, RawConnection, request_type
 
 NEWEST = 3

@@ -17,9 +17,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from kafka_dt_protocol.sasl import ScramMechanism
 from kazoo.client import KazooClient
 
+from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support import bodies
 from tests.support.bodies import PrincipalTexts
 from tests.support.broker import USERS

@@ -16,13 +16,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from kafka_dt_protocol import frame
-
 from kafka_dt.config import Endpoint, Listener
 from kafka_dt.gateway.connection import GatewayConnection, GatewayServices
 from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import frame
 from tests.support.fake_transport import Shell, turns
 
 PRODUCE: Final = 0

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from kafka_dt_protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
-
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, Login, Refused
@@ -30,6 +28,7 @@ from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
 
 NOW = 1_700_000_000_000
 FAILED_LOGIN_DELAY_MS = 50

@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from kio.index import load_entity_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import schema_name_map
 from kio.static.protocol import Entity
+
+from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 
 RICH = {
     "bool": True,

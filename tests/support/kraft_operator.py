@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kafka_dt_protocol.api.responses import element_type
-
 from kafka_dt.identity.acls.binding import AclOperation, PatternType, ResourceType
+from kafka_dt_protocol.api.responses import element_type
 from tests.support.acl_client import Acl, create_acls, describe_acls, filter_of
 from tests.support.kraft import KraftCluster
 from tests.support.raw import METADATA, RawConnection, ms, request_type

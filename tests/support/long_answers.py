@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kafka_dt_protocol import ApiKey, build, element_type, response_type
-from kafka_dt_protocol.connection import LONG_WRITE_BYTES
-from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.server.handlers import RequestContext
+from kafka_dt_protocol import ApiKey, build, element_type, response_type
+from kafka_dt_protocol.connection import LONG_WRITE_BYTES
+from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 TOKENS = 40

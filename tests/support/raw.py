@@ -21,12 +21,13 @@ import struct
 from datetime import timedelta
 from typing import Any, Self
 
+from kio.index import load_request_schema, load_response_schema
+
 from kafka_dt_protocol.api.acl_entities import load_acl_request, load_acl_response
 from kafka_dt_protocol.sasl import ScramMechanism
 from kafka_dt_protocol.sasl.scram_client import ScramClient
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
-from kio.index import load_request_schema, load_response_schema
 
 METADATA = 3
 FIND_COORDINATOR = 10

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_dt_protocol.sasl import ScramMechanism
 from kio.schema.alter_user_scram_credentials.v0.request import ScramCredentialDeletion, ScramCredentialUpsertion
 from kio.schema.describe_user_scram_credentials.v0.request import UserName
 
 from kafka_dt.identity.credentials.scram_changes import Credentials, NoSuchCredential
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt_protocol.sasl import ScramMechanism
 
 NUMBERS = {ScramMechanism.SHA_256: 1, ScramMechanism.SHA_512: 2}
 SALT = b"some salt"

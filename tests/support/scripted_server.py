@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import RemoteProtocolError
@@ -30,7 +32,6 @@ from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 from kafka_dt_protocol.wire.headers import RequestHeader, encode_response, parse_request_header
 from kafka_dt_protocol.wire.times import to_duration
-from kio.schema.errors import ErrorCode
 
 CLOSE = None
 """An answer: none, the connection is closed."""

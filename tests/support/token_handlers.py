@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from kafka_dt_protocol import ApiKey
-
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.tokens import TokenHandlers
+from kafka_dt_protocol import ApiKey
 from tests.support.token_nodes import Node
 
 

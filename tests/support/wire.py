@@ -29,7 +29,6 @@ from typing import Any, Final
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
-
 from tests.support.raw import API_VERSIONS, ConnectionClosed, RawConnection
 
 COMPARED_APIS: Final = (3, 17, 18, 36, 38, 39, 40, 41, 60)

@@ -24,10 +24,9 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Final
 
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
-
 from kafka_dt.identity.credentials.newest_first import NewestFirst
 from kafka_dt.tokens import DelegationToken
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 
 ITERATIONS: Final = 4096
 SALT_BITS: Final = 130

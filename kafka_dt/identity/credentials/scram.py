@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
-
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.digest_md5 import DigestSubjects
 from kafka_dt.identity.login.tokens import LoginTokens, Nobody
 from kafka_dt.tokens import DelegationToken, Principal, has_token_id_form
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
 
 
 class ScramUsers(Protocol):

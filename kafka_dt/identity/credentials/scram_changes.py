@@ -25,9 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, keys_of
-
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, keys_of
 
 MAX_ITERATIONS: Final = 16384
 """A broker accepts no more from a client: each login would cost it as many rounds."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import gssapi
 from gssapi.exceptions import GSSError
-from kafka_dt_protocol.sasl import GssContext, GssRefused
 
 from kafka_dt.config.kerberos import ANY_PRINCIPAL
+from kafka_dt_protocol.sasl import GssContext, GssRefused
 
 
 class KeytabUnusable(Exception):

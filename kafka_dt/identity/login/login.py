@@ -21,6 +21,16 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kafka_dt.audit import RefusalReason
+from kafka_dt.config import Listener, Mechanism
+from kafka_dt.identity.credentials.digest_md5 import DigestSubject
+from kafka_dt.identity.credentials.newest_first import TooMuchWaits
+from kafka_dt.identity.credentials.scram import Claim, Subject, Subjects
+from kafka_dt.identity.kerberos.contexts import Kerberos
+from kafka_dt.identity.kerberos.names import NoShortName
+from kafka_dt.identity.login.token_search import TokenSearch
+from kafka_dt.identity.oauth.bearer import BearerTokens, Judgement
+from kafka_dt.tokens import Principal, StoreUnavailable, Token, has_token_id_form
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     TOKENAUTH,
@@ -39,17 +49,6 @@ from kafka_dt_protocol.sasl import (
     Success,
     VerdictRequest,
 )
-
-from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Listener, Mechanism
-from kafka_dt.identity.credentials.digest_md5 import DigestSubject
-from kafka_dt.identity.credentials.newest_first import TooMuchWaits
-from kafka_dt.identity.credentials.scram import Claim, Subject, Subjects
-from kafka_dt.identity.kerberos.contexts import Kerberos
-from kafka_dt.identity.kerberos.names import NoShortName
-from kafka_dt.identity.login.token_search import TokenSearch
-from kafka_dt.identity.oauth.bearer import BearerTokens, Judgement
-from kafka_dt.tokens import Principal, StoreUnavailable, Token, has_token_id_form
 
 _SCRAM: Final[Mapping[Mechanism, ScramMechanism]] = {
     Mechanism.SCRAM_SHA_256: ScramMechanism.SHA_256,

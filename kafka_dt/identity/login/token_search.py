@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_dt_protocol.sasl import ScramMechanism
-
 from kafka_dt.identity.credentials.scram import ScramSubjects, Subject
+from kafka_dt_protocol.sasl import ScramMechanism
 
 
 class TokenSearch:

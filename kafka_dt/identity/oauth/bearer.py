@@ -23,11 +23,11 @@ from typing import Any, Final, Never
 from joserfc.errors import InvalidClaimError, JoseError, UnsupportedAlgorithmError
 from joserfc.jws import CompactSignature, JWSRegistry, extract_compact, validate_compact
 from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
-from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected, BearerVerdict
-from kafka_dt_protocol.sasl.text import printable
 
 from kafka_dt.config import OAuthBearerSettings
 from kafka_dt.identity.oauth.jwks import AmbiguousKey, Jwks, KeyNotHeld
+from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected, BearerVerdict
+from kafka_dt_protocol.sasl.text import printable
 
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512"),

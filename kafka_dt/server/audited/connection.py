@@ -22,13 +22,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from kafka_dt_protocol import LoginFault, ServerConnection
-
 from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.audit.recorder import Facts, Origin, Recorder
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.addresses import as_ipv4
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import LoginFault, ServerConnection
 
 CERTIFICATE: Final = "SSL"
 """The mechanism of a login with nothing but a certificate."""

@@ -25,8 +25,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from kafka_dt_protocol import ApiKey, RemoteProtocolError
-from kafka_dt_protocol.wire.times import from_timestamp
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import EventType, Outcome
@@ -36,6 +34,8 @@ from kafka_dt.server.audited.acls import acl_text, filter_text
 from kafka_dt.server.audited.refused_entries import RefusedEntries
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import DelegationToken, Keyring, Token
+from kafka_dt_protocol import ApiKey, RemoteProtocolError
+from kafka_dt_protocol.wire.times import from_timestamp
 
 _LOG = logging.getLogger(__name__)
 

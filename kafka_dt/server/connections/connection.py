@@ -21,18 +21,6 @@ from collections.abc import Awaitable, Coroutine
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from kafka_dt_protocol import (
-    ConnectionClosed,
-    Event,
-    MechanismChosen,
-    RemoteProtocolError,
-    RequestReceived,
-    ServerConnection,
-    State,
-    TokenReceived,
-    refusal,
-)
-from kafka_dt_protocol.sasl import Challenge
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
@@ -47,6 +35,18 @@ from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import (
+    ConnectionClosed,
+    Event,
+    MechanismChosen,
+    RemoteProtocolError,
+    RequestReceived,
+    ServerConnection,
+    State,
+    TokenReceived,
+    refusal,
+)
+from kafka_dt_protocol.sasl import Challenge
 
 _LOG = logging.getLogger(__name__)
 

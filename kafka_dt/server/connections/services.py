@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_dt_protocol import Limits
-
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener
 from kafka_dt.identity.login.login import Login
@@ -17,6 +15,7 @@ from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import Limits
 
 if TYPE_CHECKING:
     from kafka_dt.server.connections.connection import ClientConnection

@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka_dt_protocol import ApiKey, RequestHeader
-
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Caller
 from kafka_dt.server.audited.connection import ConnectionAudit
 from kafka_dt.tokens import Principal, Token
+from kafka_dt_protocol import ApiKey, RequestHeader
 
 
 def _forget(_: Token | str) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kafka_dt_protocol import ApiKey, MalformedMessage, build, element_type, refusal, response_type
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -33,6 +32,7 @@ from kafka_dt.identity.acls.store import AclError, InvalidAcl
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import InvalidPrincipal, Principal
+from kafka_dt_protocol import ApiKey, MalformedMessage, build, element_type, refusal, response_type
 
 _DISABLED: Final = "There are no ACLs: authorizer.class.name is not set"
 _PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type")

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from kafka_dt_protocol import ApiKey, build, element_type, refusal, refused_coordinators, response_type
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import CLUSTER_NAME, AclOperation, ResourceType
 from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt_protocol import ApiKey, build, element_type, refusal, refused_coordinators, response_type
 
 BROKER_ENDPOINTS: Final = 1
 """KIP-919: the endpoint type that asks for brokers rather than controllers."""

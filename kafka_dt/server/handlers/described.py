@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from kafka_dt.tokens import DelegationToken, Token, Turns
 from kafka_dt_protocol import build, element_type
 from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode
-
-from kafka_dt.tokens import DelegationToken, Token, Turns
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """How much is kept for each layout, in bytes; 190,000 tokens with a renewer."""

@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kafka_dt_protocol import ApiKey, build, element_type, refused_alterations, response_type
-from kafka_dt_protocol.sasl import ScramMechanism
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -25,6 +23,8 @@ from kafka_dt.identity.credentials.scram_changes import Deletion, Outcome, Scram
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt_protocol import ApiKey, build, element_type, refused_alterations, response_type
+from kafka_dt_protocol.sasl import ScramMechanism
 
 _LOG = logging.getLogger(__name__)
 

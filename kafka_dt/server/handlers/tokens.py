@@ -15,8 +15,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
-from kafka_dt_protocol.wire.times import from_duration, to_timestamp
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import SecurityProtocol
@@ -38,6 +36,8 @@ from kafka_dt.tokens import (
     TooManyCreates,
     is_long,
 )
+from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
+from kafka_dt_protocol.wire.times import from_duration, to_timestamp
 
 _LOG = logging.getLogger(__name__)
 

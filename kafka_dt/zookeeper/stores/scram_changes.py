@@ -21,12 +21,11 @@ from kafka_dt.zookeeper.znodes.sanitizer import sanitize
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kafka_dt_protocol.sasl.scram import ScramMechanism
-
     from kafka_dt.identity.credentials.scram_changes import Credentials
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Znode
     from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+    from kafka_dt_protocol.sasl.scram import ScramMechanism
 
 ATTEMPTS: Final = 10
 """How often a change is tried whose user somebody else changes at the same time."""

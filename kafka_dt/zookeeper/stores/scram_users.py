@@ -22,10 +22,9 @@ from kafka_dt.zookeeper.znodes.sanitizer import desanitize
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
-
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Znode
+    from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
-
 from kafka_dt.tokens.errors import InvalidPrincipal
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.token import Token
@@ -22,6 +20,7 @@ from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
 from kafka_dt.zookeeper.znodes.sanitizer import desanitize, sanitize
 from kafka_dt.zookeeper.znodes.scram_credentials import credential_from_text, credential_to_text
+from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

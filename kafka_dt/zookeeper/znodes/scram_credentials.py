@@ -8,9 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 
-from kafka_dt_protocol.sasl.scram import ScramCredential
-
 from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt_protocol.sasl.scram import ScramCredential
 
 
 def credential_to_text(credential: ScramCredential) -> str:

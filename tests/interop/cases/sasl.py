@@ -13,7 +13,6 @@ from typing import Any, Final
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build, element_type
 from kafka_dt_protocol.wire.times import to_duration
-
 from tests.interop.cases.frames import CLOSED, PLAIN_ALICE
 from tests.support.conversation import Case, Stage, unrecorded
 from tests.support.raw import (

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.api.responses import element_type
 
 from kafka_dt.client import DelegationToken
+from kafka_dt_protocol.api.responses import element_type
 from tests.interop.gateway.conftest import RELEASE
 from tests.support.client_config import TokenLogin, token
 from tests.support.gateway import Gateway

@@ -5,12 +5,11 @@ import os
 import subprocess
 import sys
 
-from kafka_dt_protocol.sasl import ScramMechanism
-from kafka_dt_protocol.sasl.scram import derive_keys
-
 from benchmarks.credentials import derive
 from benchmarks.processes import ProcessTree
 from benchmarks.tokens import EVERYBODY_ELSE, OWNERS, owners_of, password_of, token_ids
+from kafka_dt_protocol.sasl import ScramMechanism
+from kafka_dt_protocol.sasl.scram import derive_keys
 
 
 def test_ids_are_those_of_kafka_and_always_the_same() -> None:

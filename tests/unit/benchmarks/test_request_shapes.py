@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from benchmarks.request_shapes import SHAPES, Caller, Shape
 from kafka_dt_protocol import APIS
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.headers import parse_request_header
-
-from benchmarks.request_shapes import SHAPES, Caller, Shape
 
 OF_APIS = [shape for shape in SHAPES if shape.api is not None]
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.api.registry import ApiKey
-from kafka_dt_protocol.wire.times import to_timestamp
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import DelegationToken
+from kafka_dt_protocol.api.registry import ApiKey
+from kafka_dt_protocol.wire.times import to_timestamp
 from tests.support.scripted_server import ScriptedServer
 
 TOKEN = DelegationToken(

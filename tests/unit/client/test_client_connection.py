@@ -13,8 +13,6 @@ import pytest
 import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kafka_dt_protocol.api.registry import APIS, ApiKey
-from kafka_dt_protocol.wire.frames import frame
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import (
@@ -28,6 +26,8 @@ from kafka_dt.client import (
 )
 from kafka_dt.client.config import parse_addresses
 from kafka_dt.client.connection import Connection
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.wire.frames import frame
 from tests.support.scripted_server import CLOSE, ScriptedServer
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kafka_dt_protocol.errors import InvalidFrameLength
-from kafka_dt_protocol.wire.frames import frame
 
 from kafka_dt.client.link import Link
+from kafka_dt_protocol.errors import InvalidFrameLength
+from kafka_dt_protocol.wire.frames import frame
 
 
 class Transport(asyncio.Transport):

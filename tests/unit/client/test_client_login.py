@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.api.registry import ApiKey
-from kafka_dt_protocol.wire.times import to_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import (
@@ -20,6 +18,8 @@ from kafka_dt.client import (
     UnsupportedByServer,
 )
 from kafka_dt.tls import server_context
+from kafka_dt_protocol.api.registry import ApiKey
+from kafka_dt_protocol.wire.times import to_duration
 from tests.support.scripted_server import CLOSE, ScriptedServer
 from tests.support.tls_material import authority, leaf
 from tests.unit.client.conftest import TOKEN, properties

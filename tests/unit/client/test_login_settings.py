@@ -6,10 +6,10 @@ import ssl
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge, CredentialRequest, ScramMechanism, ScramServer, Success, derive_credential
 
 from kafka_dt.client import ClientConfig, ClientKind, SecurityProtocol, jaas_line, settings, spark_options
 from kafka_dt.jaas import SCRAM_LOGIN_MODULE, parse_login_module
+from kafka_dt_protocol.sasl import Challenge, CredentialRequest, ScramMechanism, ScramServer, Success, derive_credential
 from tests.unit.client.conftest import TOKEN
 
 # Nothing listens there, and none of the constructors is to find that out.

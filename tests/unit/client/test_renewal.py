@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from kafka_dt_protocol.api.registry import ApiKey
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import (
@@ -22,6 +21,7 @@ from kafka_dt.client import (
     TokenNotFound,
 )
 from kafka_dt.client.errors import refused
+from kafka_dt_protocol.api.registry import ApiKey
 from tests.support.scripted_server import ScriptedServer
 from tests.unit.client.conftest import TOKEN, expiry
 

@@ -6,9 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.api.registry import ApiKey
-from kafka_dt_protocol.api.responses import element_type, response_type
-from kafka_dt_protocol.wire.times import from_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import (
@@ -25,6 +22,9 @@ from kafka_dt.client import (
     UnsupportedByServer,
     parse_addresses,
 )
+from kafka_dt_protocol.api.registry import ApiKey
+from kafka_dt_protocol.api.responses import element_type, response_type
+from kafka_dt_protocol.wire.times import from_duration
 from tests.support.scripted_server import CLOSE, ScriptedServer
 from tests.unit.client.conftest import TOKEN, created, expiry, properties
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_dt_protocol.sasl import ScramMechanism
 
 from kafka_dt.config import UpstreamIdentity, from_properties, gateway_settings, listeners
 from kafka_dt.config.load import load
 from kafka_dt.gateway import mapped
+from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.documents import Block, blocks
 
 PAGE = "docs/how-to/gateway.md"

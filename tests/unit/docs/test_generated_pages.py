@@ -5,9 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from kafka_dt_protocol.login.authentication import TRANSITIONS, State
 
 from docs.generators import DOCS, pages
+from kafka_dt_protocol.login.authentication import TRANSITIONS, State
 
 PAGES = pages()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, build, element_type
-from kafka_dt_protocol.wire.layout import entity_layout
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.gateway.broker_versions import in_common, in_latest_layout
+from kafka_dt_protocol import APIS, ApiKey, build, element_type
+from kafka_dt_protocol.wire.layout import entity_layout
 
 LATEST = 4
 

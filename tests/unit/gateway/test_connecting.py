@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from kafka_dt_protocol.api.registry import ApiKey
 
 from kafka_dt.client import (
     Address,
@@ -31,6 +30,7 @@ from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Exchange, Upstream
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol.api.registry import ApiKey
 from tests.support.scripted_server import ScriptedServer
 
 ALICE = Principal.user("alice")

@@ -7,13 +7,13 @@ import struct
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import ApiKey, frame, refusal
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import LoginFailed
 from kafka_dt.gateway.connection import MAX_OUTSTANDING, STEPS_IN_A_ROW
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.server.handlers import RequestContext
+from kafka_dt_protocol import ApiKey, frame, refusal
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
 from tests.support.fake_transport import NOW, FakeTransport, turns
 

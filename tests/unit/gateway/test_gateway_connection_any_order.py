@@ -8,11 +8,11 @@ import struct
 from typing import Any, Final
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, encode_request, frame, refusal
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.server.handlers import RequestContext
+from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, encode_request, frame, refusal
 from tests.support.fake_gateway import JOIN_GROUP, PRODUCE, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.fake_transport import turns
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import uvloop
-from kafka_dt_protocol import ApiKey
 
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
 from kafka_dt.gateway import connection as gateway_connection
@@ -21,6 +20,7 @@ from kafka_dt.server.connections.lifetimes import Lifetimes
 from kafka_dt.server.listeners.listener import OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import ApiKey
 from tests.support.admission import admission
 from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.fake_transport import NOW, FakeLogin, listener, turns

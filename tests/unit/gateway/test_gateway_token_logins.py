@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from kafka_dt_protocol import ApiKey
 
 from kafka_dt.config import Mechanism
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.login import Identity
 from kafka_dt.server.handlers import dispatcher
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
+from kafka_dt_protocol import ApiKey
 from tests.support.authorization import ADMIN, authorizer
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
 from tests.support.fake_transport import turns

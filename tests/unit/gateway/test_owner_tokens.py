@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import pytest
-from kafka_dt_protocol.sasl import ScramMechanism
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import (
@@ -24,6 +23,7 @@ from kafka_dt.client import (
 from kafka_dt.gateway.identities import NoIdentity
 from kafka_dt.gateway.owner_tokens import DENIED_MS, FORGOTTEN_AFTER_MS, SWEEP_MS, OwnerTokens
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol.sasl import ScramMechanism
 
 ALICE = Principal.user("alice")
 BOB = Principal.user("bob")

@@ -13,11 +13,6 @@ from typing import Any
 
 import pytest
 import uvloop
-from kafka_dt_protocol.api.registry import APIS, ApiKey
-from kafka_dt_protocol.api.responses import build
-from kafka_dt_protocol.wire.frames import FrameSplitter, frame
-from kafka_dt_protocol.wire.headers import encode_response
-from kafka_dt_protocol.wire.times import to_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ConnectionLost, Credentials, LoginFailed, RequestTimedOut, UnexpectedAnswer
@@ -27,6 +22,11 @@ from kafka_dt.config import UpstreamIdentity
 from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.tls import client_context, server_context
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.wire.frames import FrameSplitter, frame
+from kafka_dt_protocol.wire.headers import encode_response
+from kafka_dt_protocol.wire.times import to_duration
 from tests.support.scripted_server import CLOSE, ScriptedServer
 from tests.support.tls_material import authority, leaf
 from tests.support.waiting import eventually

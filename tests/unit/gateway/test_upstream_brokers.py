@@ -10,13 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, element_type
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import Address, ClientConfig, Credentials, LoginFailed, SecurityProtocol
 from kafka_dt.client.config import parse_addresses
 from kafka_dt.gateway import brokers as module
 from kafka_dt.gateway.brokers import UpstreamBrokers
+from kafka_dt_protocol import APIS, ApiKey, RequestHeader, element_type
 from tests.support.scripted_server import CLOSE, ScriptedServer
 
 WITHIN_S = 5.0

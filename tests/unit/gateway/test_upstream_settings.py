@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from kafka_dt_protocol.sasl import ScramMechanism
 
 from kafka_dt.client import Address, ConnectionLost, Credentials, SecurityProtocol
 from kafka_dt.config import ConfigError, UpstreamIdentity, from_properties, gateway_settings, listeners
 from kafka_dt.gateway.upstream import Upstream, UpstreamListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.tls import server_context
+from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.scripted_server import ScriptedServer
 from tests.support.tls_material import Identity, authority, leaf
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol import (
     APIS,
     ApiKey,
@@ -33,7 +35,6 @@ from kafka_dt_protocol.api.offered_versions import OfferedVersions
 from kafka_dt_protocol.api.registry import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.connection import ANSWERS_IN_A_ROW
 from kafka_dt_protocol.wire.times import from_duration, from_timestamp, to_duration
-from kio.schema.errors import ErrorCode
 
 NOW = 1_700_000_000_000
 LIMITS = Limits(before_login_bytes=1000, after_login_bytes=2000)

@@ -1,4 +1,5 @@
 import pytest
+
 from kafka_dt_protocol.errors import (
     InvalidFrameLength,
     LocalProtocolError,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol import (
     ApiKey,
     Limits,
@@ -16,7 +18,6 @@ from kafka_dt_protocol import (
 from kafka_dt_protocol.api.registry import APIS
 from kafka_dt_protocol.connection import LONG_WRITE_BYTES
 from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray
-from kio.schema.errors import ErrorCode
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 LIMITS = Limits(before_login_bytes=1024, after_login_bytes=1024)

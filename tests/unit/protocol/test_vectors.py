@@ -11,6 +11,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.static.protocol import Entity
+
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.errors import MalformedMessage
 from kafka_dt_protocol.wire.decoding import decode
@@ -25,7 +27,6 @@ from kafka_dt_protocol.wire.headers import (
 )
 from kafka_dt_protocol.wire.layout import entity_layout
 from kafka_dt_protocol.wire.times import from_duration, from_timestamp
-from kio.static.protocol import Entity
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "messages"
 LIMIT = 100_000

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge
 from puresasl.client import SASLClient
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol.sasl import Challenge
 from tests.unit.identity.login.test_login import GENERIC, HMAC, HOUR, NOW, PASSWORD, TOKEN_ID, World, evaluated, token
 
 OLDER = bytes(64)

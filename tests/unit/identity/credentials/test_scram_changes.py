@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.sasl import ScramMechanism, derive_credential
 
 from kafka_dt.identity.credentials.scram_changes import (
     CHANGES_AT_ONCE,
@@ -19,6 +18,7 @@ from kafka_dt.identity.credentials.scram_changes import (
     Upsertion,
 )
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt_protocol.sasl import ScramMechanism, derive_credential
 from tests.support.scram_changes import SALT, MemoryScramUserStore, salted_password
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512

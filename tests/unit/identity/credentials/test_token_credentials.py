@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.tokens import DelegationToken
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 from tests.support.token_store_contract import new_token
 
 SHA_256, SHA_512 = ScramMechanism

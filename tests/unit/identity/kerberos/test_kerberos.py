@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge, GssRefused
 
 from kafka_dt.config import ConfigError, Endpoint, KerberosSettings, Listener, Mechanism, SecurityProtocol
 from kafka_dt.identity.kerberos.contexts import Kerberos
 from kafka_dt.identity.kerberos.names import ShortNames
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol.sasl import Challenge, GssRefused
 
 CHOICE = b"\x01\x00\x00\x00"
 SETTINGS = KerberosSettings(keytab="/etc/kafka.keytab", principal="kafka/host")

@@ -12,14 +12,6 @@ from functools import cache
 from types import MappingProxyType
 
 import pytest
-from kafka_dt_protocol.sasl import (
-    Challenge,
-    ScramClient,
-    ScramCredential,
-    ScramMechanism,
-    derive_credential,
-    plain_message,
-)
 
 from kafka_dt.config import Endpoint, Listener, Mechanism, OAuthBearerSettings, SecurityProtocol
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
@@ -31,6 +23,14 @@ from kafka_dt.identity.oauth.bearer import BearerTokens
 from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.identity.revocation.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
+from kafka_dt_protocol.sasl import (
+    Challenge,
+    ScramClient,
+    ScramCredential,
+    ScramMechanism,
+    derive_credential,
+    plain_message,
+)
 from tests.support.issuer import unsigned
 
 NOW = 1_700_000_000_000

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge, ScramClient
 
 from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt_protocol.sasl import Challenge, ScramClient
 from tests.unit.identity.login.test_login import BOTH, GENERIC, SCRAM, TOKEN_ID, World, evaluated, scram
 
 OLD, NEW, OTHER = bytes(64), b"\x01" * 64, b"\x02" * 64

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramMechanism
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramMechanism
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram
 
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramCredential, ScramMechanism, derive_credential
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Mechanism
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
 from kafka_dt.identity.login.login import LoggedIn, Login, Refused
+from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramCredential, ScramMechanism, derive_credential
 from tests.support.fake_transport import turns
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram, token
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kafka_dt_protocol.sasl import plain_message
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt_protocol.sasl import plain_message
 from tests.unit.identity.login.test_login import HOUR, NOW, PASSWORD, TOKEN_ID, World, evaluated, scram, token
 
 SHA_256 = Mechanism.SCRAM_SHA_256

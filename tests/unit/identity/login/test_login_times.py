@@ -16,13 +16,13 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from kafka_dt_protocol import ApiKey
-from kafka_dt_protocol.sasl import Challenge, ScramMechanism
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Mechanism, SecurityProtocol
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import DelegationToken
+from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl import Challenge, ScramMechanism
 from tests.support.fake_transport import Shell, listener
 from tests.support.timing import Took, in_turns, told_apart
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, KnownTokens, World, scram, token

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joserfc import jwt
-from kafka_dt_protocol import ApiKey
-from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Mechanism, OAuthBearerSettings, SecurityProtocol
 from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens, Judgement
 from kafka_dt.identity.oauth.jwks import Jwks
+from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
 from tests.support.fake_transport import FAILED_LOGIN_DELAY_MS, Shell, listener
 from tests.support.issuer import AUDIENCE, NAME, Issuer, segment, signing_key, unsigned
 

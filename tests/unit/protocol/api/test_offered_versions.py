@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream, OfferedVersions, offered
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build

@@ -2,11 +2,12 @@ import subprocess
 import sys
 
 import pytest
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey, api_versions_response
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import entity_layout
-from kio.schema.errors import ErrorCode
 
 RANGES = {
     3: (0, 13),

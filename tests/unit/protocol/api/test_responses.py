@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, refusal
 from kafka_dt_protocol.api.responses import build, element_type
 from kafka_dt_protocol.wire.encoding import encode
-from kio.schema.errors import ErrorCode
 
 VERSIONS = [(key, version) for key, api in APIS.items() for version in api.request]
 ILLEGAL_STATE = "Request is not valid given the current SASL state."

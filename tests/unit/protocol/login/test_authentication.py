@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+
 from kafka_dt_protocol.login.authentication import TRANSITIONS, VIOLATION, Action, Request, State, next_step
 
 EXPECTED = {

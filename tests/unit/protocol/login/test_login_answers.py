@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.login.answers import encode_api_versions, encode_handshake, encode_token_answer
 from kafka_dt_protocol.wire.headers import encode_response
-from kio.schema.errors import ErrorCode
 
 CORRELATION_IDS = st.integers(-(2**31), 2**31 - 1)
 LONGEST_DURATION_MS = timedelta.max // timedelta(milliseconds=1)

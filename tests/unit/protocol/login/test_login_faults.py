@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kafka_dt_protocol import ApiKey, ConnectionClosed, LoginFault, State
 
+from kafka_dt_protocol import ApiKey, ConnectionClosed, LoginFault, State
 from tests.unit.protocol.test_connection import Conversation
 
 

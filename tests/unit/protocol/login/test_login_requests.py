@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import MalformedMessage

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.index import load_response_schema
+
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import (
     InvalidFrameLength,
@@ -36,7 +38,6 @@ from kafka_dt_protocol.rewriting.request_stream import RequestStart
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
-from kio.index import load_response_schema
 
 PRODUCE, FETCH, METADATA, HEARTBEAT, NOBODY_KNOWS = 0, 1, 3, 12, 999
 FETCH_VERSION, METADATA_VERSION = 16, 12

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.index import load_request_schema
+
 from kafka_dt_protocol.api.registry import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.request_stream import MAX_HEAD_BYTES, RequestStart, RequestStream
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.frames import frame
-from kio.index import load_request_schema
 
 LIMIT = 2**20
 PRODUCE = 0

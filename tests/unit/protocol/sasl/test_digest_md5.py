@@ -8,6 +8,8 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from puresasl.client import SASLClient
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     Challenge,
@@ -20,7 +22,6 @@ from kafka_dt_protocol.sasl import (
 )
 from kafka_dt_protocol.sasl.digest_md5_directives import parse_directives, quoted
 from kafka_dt_protocol.sasl.digest_md5_messages import MAX_MESSAGE_BYTES, parse_response
-from puresasl.client import SASLClient
 
 NONCE = "OA6MG9tEQGm2hh"
 NAME = "qe9NVyTyRGKwPVvXpmXvyQ"

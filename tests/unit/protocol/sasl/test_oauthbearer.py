@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     BearerAccepted,

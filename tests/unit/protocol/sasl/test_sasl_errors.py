@@ -1,6 +1,7 @@
 """The errors of SASL clients: one tree, with fields, fit for a log."""
 
 import pytest
+
 from kafka_dt_protocol.errors import RemoteProtocolError
 from kafka_dt_protocol.sasl import (
     MalformedScramMessage,

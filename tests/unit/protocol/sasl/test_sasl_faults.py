@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kafka_dt_protocol.sasl import (
     BearerAccepted,
     BearerRejected,
@@ -18,7 +19,6 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     plain_message,
 )
-
 from tests.unit.protocol.sasl.test_gssapi import Pretended, offered
 from tests.unit.protocol.sasl.test_oauthbearer import FIRST
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+
 from kafka_dt_protocol.sasl import NO_EXTENSIONS, Challenge, CredentialRequest, Failure, Success
 
 

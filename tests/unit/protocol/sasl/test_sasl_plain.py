@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     CredentialRequest,

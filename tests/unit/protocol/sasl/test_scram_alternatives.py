@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     Challenge,
@@ -13,7 +14,6 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     Success,
 )
-
 from tests.support.scram import CLIENT_NONCE, MECHANISMS, SERVER_NONCE, challenged, conversation, credential, prove
 
 FIRST = f"n,,n=alice,r={CLIENT_NONCE}".encode()

@@ -5,6 +5,7 @@ import base64
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.sasl import NO_EXTENSIONS, MalformedScramMessage
 from kafka_dt_protocol.sasl.scram_attributes import (
     MAX_MESSAGE_BYTES,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Outcome, ScramMechanism, Success
 
+from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Outcome, ScramMechanism, Success
 from tests.support.scram import (
     CLIENT_NONCE,
     SERVER_NONCE,

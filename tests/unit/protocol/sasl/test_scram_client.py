@@ -5,6 +5,7 @@ import functools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     MAX_ITERATIONS,
@@ -21,7 +22,6 @@ from kafka_dt_protocol.sasl import (
     derive_keys,
 )
 from kafka_dt_protocol.sasl.scram_client import DeriveKeys
-
 from tests.support.scram import (
     CLIENT_NONCE,
     MECHANISMS,

@@ -1,6 +1,7 @@
 """A server that is told the credential after the client's proof: the challenge needs no more than the parameters."""
 
 import pytest
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     Challenge,
@@ -11,7 +12,6 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     Success,
 )
-
 from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, SERVER_NONCE, challenged, credential, prove
 
 FIRST = f"n,,n=alice,r={CLIENT_NONCE},tokenauth=true".encode()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.sasl import MalformedScramMessage, ScramError, ServerRejected
 from kafka_dt_protocol.sasl.scram_attributes import MAX_MESSAGE_BYTES
 from kafka_dt_protocol.sasl.scram_messages import (

@@ -6,6 +6,7 @@ import pytest
 import scramp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.sasl import (
     Challenge,
     CredentialRequest,
@@ -15,7 +16,6 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     Success,
 )
-
 from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, SERVER_NONCE, credential
 
 # scramp prepares names and passwords by SASLprep, which leaves printable ASCII as it is.

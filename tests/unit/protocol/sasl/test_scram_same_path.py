@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 import pytest
-from kafka_dt_protocol.sasl import Failure, Outcome, PlainServer, ScramCredential, ScramMechanism
 
+from kafka_dt_protocol.sasl import Failure, Outcome, PlainServer, ScramCredential, ScramMechanism
 from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, conversation, credential, prove
 
 EXTENSIONS = ["", ",tokenauth=true"]

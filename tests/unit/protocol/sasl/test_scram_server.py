@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     Challenge,
@@ -14,7 +15,6 @@ from kafka_dt_protocol.sasl import (
     ServerMechanism,
     Success,
 )
-
 from tests.support.scram import (
     CLIENT_NONCE,
     MECHANISMS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.wire.chunks import JOINED_BYTES, Chunks
 
 PIECES = st.lists(st.binary(min_size=1, max_size=12), max_size=12)

@@ -6,11 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_dt_protocol.api.registry import APIS
-from kafka_dt_protocol.errors import MalformedMessage
-from kafka_dt_protocol.wire.decoding import MAX_ELEMENTS, decode
-from kafka_dt_protocol.wire.encoding import encode
-from kafka_dt_protocol.wire.times import from_duration, from_timestamp
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
 from kio.schema.create_delegation_token.v1.response import CreateDelegationTokenResponse
 from kio.schema.create_delegation_token.v3.request import CreatableRenewers, CreateDelegationTokenRequest
@@ -34,6 +29,11 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.serial import entity_reader
 from kio.static.protocol import Entity
 
+from kafka_dt_protocol.api.registry import APIS
+from kafka_dt_protocol.errors import MalformedMessage
+from kafka_dt_protocol.wire.decoding import MAX_ELEMENTS, decode
+from kafka_dt_protocol.wire.encoding import encode
+from kafka_dt_protocol.wire.times import from_duration, from_timestamp
 from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
 
 OUR_TYPES = [types[version] for api in APIS.values() for types in (api.request, api.response) for version in types]

@@ -3,9 +3,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode, encode_pieces
-from kafka_dt_protocol.wire.times import NO_THROTTLE, to_duration, to_timestamp
 from kio.schema.describe_delegation_token.v3.request import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
@@ -17,6 +14,9 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
+from kafka_dt_protocol.errors import LocalProtocolError
+from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode, encode_pieces
+from kafka_dt_protocol.wire.times import NO_THROTTLE, to_duration, to_timestamp
 from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
 
 

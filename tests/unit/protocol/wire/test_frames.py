@@ -3,6 +3,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 

@@ -3,6 +3,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
 from kafka_dt_protocol.wire.decoding import MAX_ELEMENTS
@@ -15,8 +17,6 @@ from kafka_dt_protocol.wire.headers import (
     encode_response,
     parse_request_header,
 )
-from kio.schema.errors import ErrorCode
-
 from tests.support.kio_entities import rich, sparse
 
 VERSIONS = [(int(key), version) for key, api in APIS.items() for version in api.request]

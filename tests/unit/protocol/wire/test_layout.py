@@ -3,10 +3,6 @@ from typing import ClassVar
 from uuid import UUID
 
 import pytest
-from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.wire.decoding import decode
-from kafka_dt_protocol.wire.encoding import encode
-from kafka_dt_protocol.wire.layout import EntityLayout, FieldLayout, entity_layout
 from kio.schema.create_delegation_token.v3.request import CreatableRenewers, CreateDelegationTokenRequest
 from kio.schema.describe_delegation_token.v1.request import DescribeDelegationTokenRequest
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
@@ -17,6 +13,11 @@ from kio.schema.request_header.v2 import RequestHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16
 from kio.static.protocol import Entity
+
+from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
+from kafka_dt_protocol.wire.decoding import decode
+from kafka_dt_protocol.wire.encoding import encode
+from kafka_dt_protocol.wire.layout import EntityLayout, FieldLayout, entity_layout
 
 
 def fields(layout: EntityLayout) -> dict[str, FieldLayout]:

@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.wire.times import NO_THROTTLE, from_duration, from_timestamp, to_duration, to_timestamp
 
 FIRST_MS = -62135596800000

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type
-from kafka_dt_protocol.wire.times import to_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import EventType
@@ -33,6 +31,8 @@ from kafka_dt.server.audited.requests import (
 from kafka_dt.server.handlers import Handler, RequestContext, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, SecretKey
+from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type
+from kafka_dt_protocol.wire.times import to_duration
 from tests.support.audit import Event, RecordedEvents
 from tests.support.authorization import ADMIN, MemoryAclStore, acl, authorizer
 from tests.support.token_handlers import token_handlers

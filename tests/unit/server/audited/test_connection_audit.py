@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import ApiKey, build, response_type
-from kafka_dt_protocol.sasl import Challenge
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
@@ -17,6 +15,8 @@ from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, Refu
 from kafka_dt.server.audited.connection import LONGEST_MECHANISM, peer_address
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import ApiKey, build, response_type
+from kafka_dt_protocol.sasl import Challenge
 from tests.support.audit import INSTANCE, RecordedEvents
 from tests.support.fake_transport import Shell, listener, turns
 from tests.unit.identity.login.test_login import TOKEN_ID, token

@@ -6,14 +6,14 @@ import logging
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, response_type
-from kafka_dt_protocol.wire.times import to_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.certificates.client_principal import CertificateUnusable
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, response_type
+from kafka_dt_protocol.wire.times import to_duration
 from tests.support.fake_transport import Shell, listener, turns
 
 ALICE = Principal.user("alice")

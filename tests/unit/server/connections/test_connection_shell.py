@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import uvloop
-from kafka_dt_protocol import ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
-from kafka_dt_protocol.sasl import Challenge
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
@@ -23,6 +21,8 @@ from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, READ_AHEAD_B
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
+from kafka_dt_protocol.sasl import Challenge
 from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns
 
 FIND = ApiKey.FIND_COORDINATOR

@@ -11,7 +11,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka_dt_protocol import ApiKey, frame
 
 from kafka_dt.config import ConfigError, Settings
 from kafka_dt.processes.turns import NodeTurn
@@ -22,6 +21,7 @@ from kafka_dt.server.connections.request_memory import (
     RequestMemory,
     request_buffer_bytes,
 )
+from kafka_dt_protocol import ApiKey, frame
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
 from tests.support.fake_transport import Shell, turns, unused
 

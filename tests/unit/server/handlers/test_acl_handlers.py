@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, encode_response
 
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -15,6 +14,7 @@ from kafka_dt.identity.acls.manager import AclManager
 from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, encode_response
 from tests.support.authorization import ADMIN, MemoryAclStore, acl
 
 DESCRIBE, CREATE, DELETE = ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS

@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
 
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -14,6 +13,7 @@ from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
 from tests.support.authorization import acl, authorizer
 
 NOTHING_MORE = dict.fromkeys(

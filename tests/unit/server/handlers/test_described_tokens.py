@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kafka_dt_protocol import APIS, ApiKey, element_type
-from kafka_dt_protocol.wire.encoding import Encoded
-
 from kafka_dt.server.handlers.described import KEEPING_BYTES, DescribedTokens
 from kafka_dt.tokens import DelegationToken, Principal, Token, Turns
+from kafka_dt_protocol import APIS, ApiKey, element_type
+from kafka_dt_protocol.wire.encoding import Encoded
 
 ALICE = Principal.user("alice")
 RESPONSES = APIS[ApiKey.DESCRIBE_DELEGATION_TOKEN].response

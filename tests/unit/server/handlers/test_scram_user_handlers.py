@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build
-from kafka_dt_protocol.sasl import ScramMechanism
-from kafka_dt_protocol.wire.encoding import encode
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, SecurityProtocol
@@ -20,6 +17,9 @@ from kafka_dt.server.errors import SCRAM_USER_CODES
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.tokens import Principal
+from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build
+from kafka_dt_protocol.sasl import ScramMechanism
+from kafka_dt_protocol.wire.encoding import encode
 from tests.support.scram_changes import MemoryScramUserStore, deletion, names, salted_password, upsertion
 
 DESCRIBE, ALTER = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
-from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, SecurityProtocol
@@ -16,6 +14,8 @@ from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import ANONYMOUS, CreationLimits, Principal, SecretKey, TokenLimits
+from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
+from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 from tests.support.token_handlers import token_handlers
 from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, SECRET_KEY, START, Cluster, Node
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 from kafka_dt.identity.acls.binding import AccessControlEntry, AclOperation, AclPermissionType
 from kafka_dt.tokens.principal import Principal
@@ -26,6 +25,7 @@ from kafka_dt.zookeeper.znodes.kafka import (
     is_sensitive,
 )
 from kafka_dt.zookeeper.znodes.sanitizer import sanitize
+from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 ALICE = Principal("User", "alice")
 TOKEN = Token(

@@ -8,14 +8,14 @@ from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+
 from kafka_dt_protocol.rewriting.node_addresses import Advertise, carries_addresses, known_versions
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from kafka_dt_protocol.wire.times import to_timestamp
-from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
-
 from tests.support.kio_entities import rich
 
 API_KEYS = (0, 1, 3, 10, 60, 78, 79)

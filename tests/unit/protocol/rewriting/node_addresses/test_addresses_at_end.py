@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchResponse
+
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.node_addresses import AddressesAtEnd, Advertise, has_records, rewrite
 from kafka_dt_protocol.rewriting.node_addresses.at_end import MAX_TAIL_BYTES
-
 from tests.support.kio_entities import rich
 from tests.unit.protocol.rewriting.node_addresses.answers import (
     CARRIERS,

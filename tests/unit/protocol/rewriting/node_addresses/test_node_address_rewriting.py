@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.node_addresses import Advertise, rewrite
-
 from tests.unit.protocol.rewriting.node_addresses.answers import (
     CARRIERS,
     GATEWAYS,

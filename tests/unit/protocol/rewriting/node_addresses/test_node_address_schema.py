@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
+from kio.static.protocol import Entity
+
 from kafka_dt_protocol.errors import UnsupportedVersion
 from kafka_dt_protocol.rewriting.node_addresses import (
     AddressesAtEnd,
@@ -15,10 +19,6 @@ from kafka_dt_protocol.rewriting.node_addresses import (
     rewrite,
 )
 from kafka_dt_protocol.wire.layout import entity_layout
-from kio.schema.index import api_key_map, schema_name_map
-from kio.static.constants import EntityType
-from kio.static.protocol import Entity
-
 from tests.support.kio_entities import entity_id
 from tests.unit.protocol.rewriting.node_addresses.answers import answer_in, content_of, response_type, rich_answer
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses.skipping import Program, Walk, program, skip
-from kafka_dt_protocol.wire.encoding import encode
-from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
+from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
+from kafka_dt_protocol.rewriting.node_addresses.skipping import Program, Walk, program, skip
+from kafka_dt_protocol.wire.encoding import encode
+from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
 
 
