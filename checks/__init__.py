@@ -1,1 +1,4 @@
-"""Checks of `make lint` that are our own: `dependencies` asks for known vulnerabilities of locked packages."""
+"""Our own checks of `make lint`.
+
+`dependencies` asks for known vulnerabilities of locked packages; `prose` finds phrases that readers must decode.
+"""
