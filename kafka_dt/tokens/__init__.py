@@ -13,7 +13,6 @@ from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
 from kafka_dt.tokens.creation_counts import CreationCounts, counts_bytes
 from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import (
-    InvalidPrincipal,
     InvalidPrincipalType,
     StoreUnavailable,
     TokenAuthorizationFailed,
@@ -32,7 +31,7 @@ from kafka_dt.tokens.keyring import Keyring
 from kafka_dt.tokens.long_work import LongWork, Turns, is_long
 from kafka_dt.tokens.lookup import has_token_id_form
 from kafka_dt.tokens.manager import TokenLimits, TokenManager
-from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, Principal
+from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, InvalidPrincipal, Principal
 from kafka_dt.tokens.secret_key import HmacAlgorithm, SecretKey
 from kafka_dt.tokens.store import ChangeListener, StoredToken, TokenStore
 from kafka_dt.tokens.token import DelegationToken, Token, ends_sooner

@@ -13,8 +13,7 @@
     │   ├── TokenLimitExceeded          a limit of tokens does not allow one more, or one as large
     │   ├── TooManyCreates              the requester has asked for too many tokens in this minute
     │   └── StoreUnavailable            the store cannot be asked, or its answer is too old
-    ├── VersionConflict             between the store and the manager only: somebody else was first
-    └── InvalidPrincipal            text that is no `Type:name`; a ValueError
+    └── VersionConflict             between the store and the manager only: somebody else was first
 
 Errors carry fields and word themselves; nobody parses the text. They know no Kafka error codes: the server maps each
 TokenError to its code in one table. No field holds a secret: an HMAC that matches nothing is not repeated.
@@ -25,10 +24,8 @@ Source: KIP-48 "Public Interfaces", org.apache.kafka.common.errors
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kafka_dt.tokens.principal import Principal
+from kafka_dt.tokens.principal import Principal
 
 
 class TokenError(Exception):
@@ -196,13 +193,3 @@ class VersionConflict(Exception):
         if self.version is None:
             return f"Delegation token id {self.token_id} is taken."
         return f"Delegation token {self.token_id} is no longer at version {self.version}."
-
-
-@dataclass(eq=False)
-class InvalidPrincipal(ValueError):
-    """A text that is not of the form `Type:name`."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return f"Expected a principal in the form Type:name, got {self.text!r}."

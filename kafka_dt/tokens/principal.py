@@ -1,7 +1,7 @@
 """Who somebody is: a principal, as Kafka writes it (`User:alice`).
 
-A principal lives beside the tokens and not in `security/`, because the owner, the requester and the renewers of a
-token are principals and imports point from `security` to `tokens`. Equality is exact: type and name, letter case
+A principal lives beside the tokens and not in `identity/`, because the owner, the requester and the renewers of a
+token are principals and imports point from `identity` to `tokens`. Equality is exact: type and name, letter case
 included, so `Group:alice` is not `User:alice`.
 
 Source: org.apache.kafka.common.security.auth.KafkaPrincipal, SecurityUtils.parseKafkaPrincipal
@@ -12,10 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_dt.tokens.errors import InvalidPrincipal
-
 USER_TYPE: Final = "User"
 """The type of everybody who can log in, and the only type a renewer may have."""
+
+
+@dataclass(eq=False)
+class InvalidPrincipal(ValueError):
+    """A text that is not of the form `Type:name`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"Expected a principal in the form Type:name, got {self.text!r}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from kafka_dt.identity.acls.binding import (
     ResourceType,
 )
 from kafka_dt.identity.acls.store import Entries
-from kafka_dt.tokens.errors import InvalidPrincipal
-from kafka_dt.tokens.principal import Principal
+from kafka_dt.tokens.principal import InvalidPrincipal, Principal
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
 from kafka_dt.zookeeper.znodes.kafka import is_node_name

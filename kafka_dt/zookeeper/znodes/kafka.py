@@ -13,8 +13,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_dt.tokens.errors import InvalidPrincipal
-from kafka_dt.tokens.principal import Principal
+from kafka_dt.tokens.principal import InvalidPrincipal, Principal
 from kafka_dt.tokens.token import Token
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
