@@ -16,7 +16,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
-from tests.support.nodes import SHA_256, Node, node_properties
+from tests.support.nodes import SHA_256, Node, connected, local_port, node_properties
 from tests.support.raw import (
     API_VERSIONS,
     CREATE,
@@ -298,26 +298,36 @@ def test_connections_that_come_and_go_leave_nothing(node: Node) -> None:
                 connection.send(b"\0\0\0\1" if number % 2 else b"\0")
 
 
-def test_a_node_that_runs_out_of_files_serves_whom_it_has_and_recovers(node: Node, tmp_path: Path) -> None:
-    """More connections are closed at once; those that are there are served, also for the first time of an API."""
+def test_a_node_that_runs_out_of_files_serves_its_clients_and_lets_others_wait(node: Node, tmp_path: Path) -> None:
+    """Accepted clients are served, also for the first time of an API; the others are when files are free again."""
     scarce = Node(tmp_path, node_properties(node.zookeeper, kafka_dt_workers=1))
     shell = f'ulimit -n {FEW_FILES}; exec "$0" "$@"'
     scarce.process._command = ["bash", "-c", shell, *scarce.process._command]
-    with scarce:
-        served = 0
-        with contextlib.ExitStack() as stack:
-            connections = [stack.enter_context(scarce.connect()) for _ in range(2 * FEW_FILES)]
-            for each in connections:
-                with contextlib.suppress(ConnectionClosed, ConnectionError):
-                    each.login_plain("alice", "alice-secret")
-                    create(each)
-                    assert each.ask(DESCRIBE_CLUSTER, 0, include_cluster_authorized_operations=False)
-                    served += 1
-        assert FEW_FILES / 3 < served < FEW_FILES
-        eventually(lambda: open_files(scarce.workers()[0]) < FEW_FILES / 2, SETTLED_WITHIN_S)
-        with scarce.connect(user="alice") as connection:
-            create(connection)
+    with scarce, contextlib.ExitStack() as stack:
+        (worker,) = scarce.workers()
+        connections = [stack.enter_context(scarce.connect()) for _ in range(2 * FEW_FILES)]
+        eventually(lambda: "no connection is accepted until some are free" in scarce.log(), SETTLED_WITHIN_S)
+        accepted = [each for each in connections if connected(worker, local_port(each))]
+        assert FEW_FILES / 3 < len(accepted) < FEW_FILES
+        for each in accepted:
+            serve(each)
+        for each in accepted:
+            each.close()
+        for each in connections:
+            if each not in accepted:
+                serve(each)
+                each.close()
+        eventually(lambda: open_files(worker) < FEW_FILES / 2, SETTLED_WITHIN_S)
+        with scarce.connect() as connection:
+            serve(connection)
     scarce.check_log()
+
+
+def serve(connection: RawConnection) -> None:
+    """Log in, make a token and ask for the brokers."""
+    connection.login_plain("alice", "alice-secret")
+    create(connection)
+    assert connection.ask(DESCRIBE_CLUSTER, 0, include_cluster_authorized_operations=False)
 
 
 _CREATION = {

@@ -164,7 +164,7 @@ async def test_a_change_under_way_when_the_connection_breaks_has_an_unknown_outc
 async def test_silence_is_noticed_and_staleness_counts_from_the_last_proof(
     zookeeper_connect: str, gate: TcpGate
 ) -> None:
-    async with node_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS)) as node:
+    async with node_of(settings(_through(gate, zookeeper_connect))) as node:
         gate.mute()
         silent = time.monotonic()
         await eventually(lambda: not node.store.connected)

@@ -127,7 +127,6 @@ async def test_a_client_that_said_goodbye_and_does_not_read_is_cut_off() -> None
     assert upstream.aborted
 
 
-@pytest.mark.usefixtures("short_waits")
 async def test_what_needs_no_answer_still_goes_upstream_when_the_client_has_gone() -> None:
     shell = GatewayShell()
     shell.send(produce(1, acks=0))
@@ -137,6 +136,14 @@ async def test_what_needs_no_answer_still_goes_upstream_when_the_client_has_gone
     assert shell.opened == []
     assert upstream.closed
     assert not upstream.aborted, "what was written is flushed first"
+
+
+@pytest.mark.usefixtures("short_waits")
+async def test_an_upstream_that_does_not_take_the_last_request_of_a_client_is_cut_off() -> None:
+    shell = GatewayShell()
+    shell.send(produce(1, acks=0))
+    upstream = await shell.upstream()
+    shell.connection.eof_received()
     await until(lambda: upstream.aborted)
 
 
