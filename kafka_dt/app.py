@@ -234,6 +234,7 @@ class Node:
             _witness_memory(settings, number),
             f"{node}-{number}",
             outdated=self.outdated.set,
+            distrusted=lambda: self._store.distrust(),  # noqa: PLW0108 - it is made later
             now_ms=now_ms,
             removes_old=number == 0,
         )

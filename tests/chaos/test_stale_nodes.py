@@ -218,13 +218,17 @@ async def test_sessions_on_the_other_worker_end_though_zookeeper_has_hung_since_
 async def test_a_worker_uses_no_connection_to_an_isolated_leader(healed: Ensemble) -> None:
     """It answers all that needs no quorum, and lacks what the worker may have heard from another member."""
     leader = await asyncio.to_thread(healed.leader)
-    guard = HistoryGuard(WitnessMemory(), "worker", outdated=lambda: None, now_ms=now_ms)
+    guard = HistoryGuard(WitnessMemory(), "worker", outdated=_nothing, distrusted=_nothing, now_ms=now_ms)
     async with client_of(settings(leader.connect, SHORT_SESSION_MS)) as client:
         await guard.admit(client)
         healed.partition(leader)
         assert await client.exists("/") is not None
         with pytest.raises(ConnectionLost):
             await guard.admit(client)
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 async def test_an_isolated_leader_cannot_prove_that_a_token_was_not_revoked(healed: Ensemble, tmp_path: Path) -> None:

@@ -157,9 +157,17 @@ class Worker:
 
     def __init__(self, connect: str, file: Path | None = None, name: str = "", *, removes_old: bool = False) -> None:
         self.outdated = asyncio.Event()
+        self.distrusted = asyncio.Event()
         self.memory = WitnessMemory(file)
         name = name or secrets.token_hex(8)
-        self.guard = HistoryGuard(self.memory, name, outdated=self.outdated.set, now_ms=now_ms, removes_old=removes_old)
+        self.guard = HistoryGuard(
+            self.memory,
+            name,
+            outdated=self.outdated.set,
+            distrusted=self.distrusted.set,
+            now_ms=now_ms,
+            removes_old=removes_old,
+        )
         limits = ZooKeeperSettings(connect, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=2000)
         self.client = ZooKeeperClient(limits, self.guard)
 
@@ -218,6 +226,23 @@ async def test_a_worker_that_remembers_nothing_hears_of_a_doubt_and_goes_on_afte
         assert not one.client.connected, "its successor begins anew"
         async with worker_of(zookeeper_connect) as successor:
             assert successor.client.connected
+
+
+async def test_a_worker_that_has_read_what_another_one_doubts_believes_none_of_it(zookeeper_connect: str) -> None:
+    """Also when it was not connected at the time of the doubt. The other one has read nothing since the restore."""
+    async with (
+        client_of(settings(zookeeper_connect)) as operator,
+        worker_of(zookeeper_connect) as one,
+        worker_of(zookeeper_connect) as other,
+        worker_of(zookeeper_connect) as late,
+    ):
+        await one.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in one.guard.trouble)
+        await other.guard.keep(other.client)
+        late.client.readmit()
+        await other.distrusted.wait()
+        await late.distrusted.wait()
+        assert not one.distrusted.is_set()
 
 
 async def test_a_worker_with_a_file_notices_after_its_restart(zookeeper_connect: str, tmp_path: Path) -> None:

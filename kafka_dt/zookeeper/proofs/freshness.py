@@ -45,16 +45,22 @@ class Freshness:
         now: reads the clocks.
     """
 
-    __slots__ = ("_interval_s", "_proved", "now")
+    __slots__ = ("_forgotten", "_interval_s", "_proved", "now")
 
     def __init__(self, max_staleness_ms: int, now: Callable[[], Moment] = read_clocks) -> None:
         self.now = now
         self._interval_s = max_staleness_ms / PROOFS / 1000
-        self._proved: Moment = (0.0,) * len(now())
+        self._proved = self._forgotten = (0.0,) * len(now())
 
     def prove(self, begun: Moment) -> None:
         """Take note that everything acknowledged anywhere before `begun` is known here."""
-        self._proved = begun
+        if begun[0] >= self._forgotten[0]:
+            self._proved = begun
+
+    def forget(self) -> None:
+        """Take note that nothing is proved any more, and that no proof counts that has been begun already."""
+        self._forgotten = self.now()
+        self._proved = (0.0,) * len(self._forgotten)
 
     def staleness_ms(self) -> int:
         """Return for how long changes may have gone unnoticed, in milliseconds."""

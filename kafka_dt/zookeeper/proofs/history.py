@@ -1,6 +1,6 @@
 """Notices that ZooKeeper's history went back: that it was restored, and revoked tokens are there again.
 
-    guard = HistoryGuard(WitnessMemory(file), name, outdated=restart.set, now_ms=now_ms)
+    guard = HistoryGuard(WitnessMemory(file), name, outdated=restart.set, distrusted=store.distrust, now_ms=now_ms)
     client = ZooKeeperClient(settings, guard)
     await guard.keep(client)      # every second
     await guard.close(client)     # at the end, while connected
@@ -10,7 +10,8 @@ It remembers the version that it has written, in memory and, where there is a fo
 ZooKeeper lacks the last of these writes. So the worker looks for its witness on every new connection before it reads
 anything else. If a write is missing, it marks the history as doubted (`HistoryZnode`), for workers that remember
 nothing. For all of them ZooKeeper is away then: changes are refused, and logins by token after
-`kafka.dt.zookeeper.max.staleness.ms`.
+`kafka.dt.zookeeper.max.staleness.ms`; at once by a worker that lacks none of its writes, for it may have read revoked
+tokens from the restored ZooKeeper before another worker noticed.
 
 An operator accepts the history as it is (`accept`). A worker that was already running ends then, and its successor
 reads everything anew: nothing that a worker remembers of the lost history may count. Each acceptance has a random id.
@@ -77,6 +78,7 @@ class HistoryGuard:
         memory: what the worker has written.
         name: of the witness of a worker that remembers none; no other live worker may have it.
         outdated: called when an operator has accepted a history that this worker does not know: it must start again.
+        distrusted: called, maybe again and again, when this worker may have read tokens from a history that is doubted.
         now_ms: the wall clock, in milliseconds since 1970.
         removes_old: whether this worker removes the old witnesses of others; one worker of a node does.
     """
@@ -87,6 +89,7 @@ class HistoryGuard:
         name: str,
         *,
         outdated: Callable[[], None],
+        distrusted: Callable[[], None],
         now_ms: Callable[[], int],
         removes_old: bool = False,
     ) -> None:
@@ -94,6 +97,7 @@ class HistoryGuard:
         self._name = name
         self._removes_old = removes_old
         self._outdated = outdated
+        self._distrusted = distrusted
         self._now_ms = now_ms
         self._has_admitted = False
         self._is_in_doubt = False
@@ -159,6 +163,8 @@ class HistoryGuard:
             return _Verdict.CONTINUED
         if not history.doubted and history.accepts_more_than(self._seen.union(witness.accepted if witness else ())):
             return _Verdict.ACCEPTED
+        if not is_missing:  # else this worker has read nothing since the restore
+            self._distrusted()
         if not history.doubted:
             await self._mark(client, history, version)
         self._seen.update(history.accepted)

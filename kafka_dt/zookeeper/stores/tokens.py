@@ -113,6 +113,10 @@ class ZooKeeperTokenStore:
         """Return for how long changes of other nodes may have gone unreported; see `freshness`."""
         return self._freshness.staleness_ms()
 
+    def distrust(self) -> None:
+        """Have what was reported count as too old until a catch-up has proved it again."""
+        self._freshness.forget()
+
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener."""
         self._reports.listener = listener

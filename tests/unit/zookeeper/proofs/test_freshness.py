@@ -50,6 +50,17 @@ def test_staleness_counts_from_when_the_proof_was_begun(clocks: Clocks, freshnes
     assert freshness.staleness_ms() == 40_000
 
 
+def test_what_is_forgotten_is_not_proved_by_a_proof_that_was_begun_before(clocks: Clocks, freshness: Freshness) -> None:
+    begun = freshness.now()
+    clocks.pass_s(1)
+    freshness.forget()
+    freshness.prove(begun)
+    assert freshness.staleness_ms() > MAX_STALENESS_MS
+    clocks.pass_s(1)
+    freshness.prove(freshness.now())
+    assert freshness.staleness_ms() == 0
+
+
 @pytest.mark.parametrize("clock", ["monotonic", "boot", "wall"])
 def test_the_clock_on_which_most_time_has_passed_counts(clocks: Clocks, freshness: Freshness, clock: str) -> None:
     """A machine that slept, or was held, has clocks that stood still meanwhile."""
