@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -83,7 +84,8 @@ class ReadThrough:
         self._catch_up = catch_up
         self._gathered_catch_up = SharedRun(self._gather_and_catch_up)
         self._now_ms = now_ms
-        self._misses: dict[str, int] = {}
+        # The first of a dict is searched for behind all that were deleted in front of it.
+        self._misses: OrderedDict[str, int] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._second = 0
         self._reads = 0
@@ -143,4 +145,4 @@ class ReadThrough:
         self._misses.pop(token_id, None)
         self._misses[token_id] = self._now_ms()
         if len(self._misses) > MAX_MISSES:
-            del self._misses[next(iter(self._misses))]
+            self._misses.popitem(last=False)

@@ -11,6 +11,7 @@ have the most patience left. Work that has begun is done, and its result is kept
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class NewestFirst(Generic[Key, Result]):
         self._keep = keep
         self._at_once = at_once
         self._most_waiting = most_waiting
-        self._waiting: dict[Key, _Work[Result]] = {}  # the newest last
+        self._waiting: OrderedDict[Key, _Work[Result]] = OrderedDict()  # the newest last
         self._under_way: dict[Key, _Work[Result]] = {}
 
     async def run(self, key: Key, do: Callable[[], Result]) -> Result:
@@ -79,7 +80,7 @@ class NewestFirst(Generic[Key, Result]):
 
     def _drop_the_oldest(self) -> None:
         if len(self._waiting) > self._most_waiting:
-            self._waiting.pop(next(iter(self._waiting))).done.set_exception(TooMuchWaits())
+            self._waiting.popitem(last=False)[1].done.set_exception(TooMuchWaits())
 
     def _begin(self) -> None:
         while self._waiting and len(self._under_way) < self._at_once:
