@@ -15,7 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import select
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Protocol
 
 from kafka_dt.server.listeners.rate import Rate
@@ -156,6 +158,28 @@ class FileGate(Gate):
 
 def _are_free(count: int, below: int) -> bool:
     """Whether so many file descriptors below a number are free; the system always gives the lowest free one."""
+    return _lowest_are_free(1, below) and (_highest_are_free(count, below) or _lowest_are_free(count, below))
+
+
+def _highest_are_free(count: int, below: int) -> bool:
+    """Whether the last ones below a number are free, which one call tells of all of them."""
+    if count > below:
+        return False
+    free = [number for number, event in _poll(below - count, below).poll(0) if event & select.POLLNVAL]
+    return len(free) == count
+
+
+@lru_cache(maxsize=2)
+def _poll(first: int, below: int) -> select.poll:
+    """Make what asks for the state of all file descriptors from one number to another."""
+    poll = select.poll()
+    for each in range(first, below):
+        poll.register(each, 0)
+    return poll
+
+
+def _lowest_are_free(count: int, below: int) -> bool:
+    """Whether the system gives so many below a number, by taking them."""
     found: list[int] = []
     try:
         while len(found) < count:

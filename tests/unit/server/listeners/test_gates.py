@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -254,3 +256,52 @@ async def test_a_limit_that_is_reached_again_is_said_when_a_minute_is_over_altho
     assert len(caplog.messages) == 2
     await _until(lambda: len(caplog.messages) == 3)
     assert CLOSED in caplog.messages[-1]
+
+
+async def test_a_look_for_free_descriptors_takes_one_whatever_the_number_of_ports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = []
+    take = os.open
+
+    def counted(path: str, flags: int) -> int:
+        taken.append(take(path, flags))
+        return taken[-1]
+
+    monkeypatch.setattr("kafka_dt.server.listeners.gates.os.open", counted)
+    gate, ports = FileGate(lambda: 1_000), [HeldPort() for _ in range(200)]
+    for port in ports:
+        gate.add(port)
+    accept(gate)
+    assert len(taken) == 1
+    assert not any(port.holds for port in ports)
+
+
+async def test_descriptors_are_free_below_the_reserved_ones_although_one_just_below_them_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafka_dt.server.listeners.gates.LOOK_SECONDS", 0.001)
+    limit = 400
+    highest = limit - limit // 8 - 1
+    gate, port = FileGate(lambda: limit), HeldPort()
+    gate.add(port)
+    with _taken(highest), socket.socket() as sock:
+        accept(gate)
+        assert not port.holds
+        lower = [sock.dup() for _ in range(highest)]
+        accept(gate)
+        assert port.holds, "nothing is free below"
+        for each in lower:
+            each.close()
+        await port.released()
+
+
+@contextmanager
+def _taken(number: int) -> Iterator[None]:
+    """Have a file descriptor of this number."""
+    with socket.socket() as sock:
+        os.dup2(sock.fileno(), number)
+    try:
+        yield
+    finally:
+        os.close(number)
