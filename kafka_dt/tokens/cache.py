@@ -62,11 +62,13 @@ class TokenCache:
         keyring: makes the HMACs; None where tokens are disabled, then the cache stays empty.
     """
 
-    __slots__ = ("_concerned", "_keyring", "_listeners", "_token_ids", "_tokens")
+    __slots__ = ("_concerned", "_ids", "_keyring", "_listeners", "_token_ids", "_tokens")
 
     def __init__(self, keyring: Keyring | None) -> None:
         self._keyring = keyring
         self._tokens: dict[str, CachedToken] = {}
+        self._ids: dict[str, None] = {}
+        """The keys of `_tokens`; to copy those takes ten times as long."""
         self._token_ids: dict[bytes, str] = {}
         self._concerned = ConcernedPrincipals()
         self._listeners: tuple[TokenListener, ...] = ()
@@ -98,6 +100,13 @@ class TokenCache:
         if principals is None:
             return list(map(_DELEGATION, self._tokens.values()))
         return list(map(_DELEGATION, map(self._tokens.__getitem__, self._concerned.token_ids(principals))))
+
+    def copied_ids(self, principal: Principal | None = None) -> Collection[str]:
+        """Return the ids of the tokens that concern `principal`, as they are now; None = all tokens.
+
+        No copy takes less time than that of a dictionary, and the garbage collector does not look at one of texts.
+        """
+        return self._ids.copy() if principal is None else self._concerned.copied_ids(principal)
 
     def ids_concerning(self, principal: Principal) -> Collection[str]:
         """Return the ids of the tokens that concern `principal`: a view, which a change of the cache may change."""
@@ -149,6 +158,7 @@ class TokenCache:
         before = self._tokens.pop(token_id, None)
         if before is None:
             return
+        del self._ids[token_id]
         for hmac in before.delegation.hmacs:
             del self._token_ids[hmac]
         self._concerned.remove(before.token)
@@ -158,6 +168,7 @@ class TokenCache:
         """Hold a state of a token by its id and its HMACs, and tell the listeners what has changed."""
         token, hmacs = held.token, held.delegation.hmacs
         self._tokens[token.token_id] = held
+        self._ids[token.token_id] = None
         # The id that is the key of one dictionary is the value of the other: one text a token, not three.
         for hmac in hmacs:
             self._token_ids[hmac] = token.token_id

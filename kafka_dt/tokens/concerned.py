@@ -47,6 +47,11 @@ class ConcernedPrincipals:
         concerned = self._concerned.get(principal)
         return () if concerned is None else concerned.token_ids.keys()
 
+    def copied_ids(self, principal: Principal) -> Collection[str]:
+        """Return the ids of the tokens that concern `principal`, as they are now."""
+        concerned = self._concerned.get(principal)
+        return () if concerned is None else concerned.token_ids.copy()
+
     def token_ids(self, principals: Iterable[Principal]) -> Iterable[str]:
         """Return the ids of the tokens that concern one of `principals`, each once."""
         return dict.fromkeys(chain.from_iterable(map(self.ids, dict.fromkeys(principals))))

@@ -1,7 +1,11 @@
-"""Which tokens a describe shows: selected from a snapshot of the cache, without holding up the event loop.
+"""Which tokens a describe shows: selected from the cache without holding up the event loop.
 
-The snapshot holds the tokens as they are when the selection begins. A token that is changed while the selection goes on
-is shown as it was. Whether a token may be seen is asked once, between the snapshot and the answer.
+The selection begins with the ids that are there. Each token is shown as it is when its turn comes. One that has gone by
+then is left out, and so is one that came after the beginning. Whether a token may be seen is asked once.
+
+The tokens are given out in batches and never collected in a list: Python's garbage collector looks at every element of
+such a list, and stops everything else meanwhile. It never looks at a dictionary of texts, so the ids are in one. To
+copy them is the one step that is done in one go; decision 0018 says how long it takes.
 
 The work is linear in the principals that are named, the tokens that concern them, and the answer.
 
@@ -10,7 +14,7 @@ Source: KIP-48, KIP-373; kafka.server.DelegationTokenManager.getTokens, filterTo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import TYPE_CHECKING
 
 from kafka_dt.tokens.token import DelegationToken, Token
@@ -27,8 +31,8 @@ async def select(
     owners: Collection[Principal] | None,
     visible: Callable[[Token], bool],
     turns: Turns,
-) -> list[DelegationToken]:
-    """Return the tokens that concern `owners` and that `requester` may see.
+) -> AsyncIterator[list[DelegationToken]]:
+    """Give the tokens that concern `owners` and that `requester` may see, in batches.
 
     Args:
         cache: what this process knows of the tokens.
@@ -38,19 +42,20 @@ async def select(
         turns: the work pauses between these.
     """
     own = cache.ids_concerning(requester)
-    found: list[DelegationToken] = []
-    async for batch in turns.take(await _snapshot(cache, owners, turns)):
-        found += [each for each in batch if each.token.token_id in own or visible(each.token)]
-    return found
+    async for batch in turns.take(await _ids(cache, owners, turns)):
+        held = [each for each in map(cache.get, batch) if each is not None]
+        yield [each for each in held if each.token.token_id in own or visible(each.token)]
 
 
-async def _snapshot(cache: TokenCache, owners: Collection[Principal] | None, turns: Turns) -> Sequence[DelegationToken]:
-    """Return the tokens that concern `owners`, each once."""
-    if owners is None or len(owners) == 1:
-        return cache.concerning(owners)
-    found: dict[str, DelegationToken] = {}
-    async for batch in turns.take(tuple(dict.fromkeys(owners))):
+async def _ids(cache: TokenCache, owners: Collection[Principal] | None, turns: Turns) -> Collection[str]:
+    """Return the ids of the tokens that concern `owners`, each once."""
+    if owners is None:
+        return cache.copied_ids()
+    if len(owners) == 1:
+        return cache.copied_ids(*owners)
+    found: dict[str, None] = {}
+    async for batch in turns.take(dict.fromkeys(owners)):
         for owner in batch:
-            async for delegations in turns.take(cache.concerning([owner])):
-                found.update((each.token.token_id, each) for each in delegations)
-    return list(found.values())
+            async for ids in turns.take(cache.copied_ids(owner)):
+                found.update(dict.fromkeys(ids))
+    return found

@@ -19,8 +19,9 @@ Source: DESIGN "No request stops a node".
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Final, TypeVar
 
 Item = TypeVar("Item")
@@ -48,13 +49,14 @@ class Turns:
         self._clock = clock
         self._until = clock() + SLICE_S
 
-    async def take(self, items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
-        """Give out `items` in batches, and let other tasks have their turn when a slice of time is over."""
-        for start in range(0, len(items), BATCH):
+    async def take(self, items: Iterable[Item]) -> AsyncIterator[tuple[Item, ...]]:
+        """Give out `items`, which must not change, in batches; let others have their turn when a slice is over."""
+        left = iter(items)
+        while batch := tuple(islice(left, BATCH)):
             if self._clock() >= self._until:
                 await asyncio.sleep(0)
                 self._until = self._clock() + SLICE_S
-            yield items[start : start + BATCH]
+            yield batch
 
 
 class LongWork:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -219,8 +219,8 @@ class TokenManager:
         owners: Collection[Principal] | None,
         visible: Callable[[Token], bool],
         turns: Turns,
-    ) -> list[DelegationToken]:
-        """Return the tokens that concern `owners` and that `requester` may see, expired ones included.
+    ) -> AsyncIterator[list[DelegationToken]]:
+        """Give the tokens that concern `owners` and that `requester` may see, expired ones included, in batches.
 
         What was changed before `refresh` on any node is seen. `listing.py` says what is seen of changes that are made
         meanwhile. The store is not waited for.
@@ -238,9 +238,10 @@ class TokenManager:
         """
         self._require_keyring()
         if owners is not None and not owners:
-            return []
+            return
         self._require_freshness()
-        return await select(self._cache, requester, owners, visible, turns)
+        async for batch in select(self._cache, requester, owners, visible, turns):
+            yield batch
 
     async def refresh(self) -> None:
         """Hear of every change acknowledged anywhere before the call, or see that what is known is fresh enough.

@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import chain
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -138,7 +139,7 @@ class ServerConnection:
         self._state = State.INITIAL if mechanisms else State.READY
         self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
         self._eof = False
-        self._out: deque[bytes] = deque()
+        self._out: deque[tuple[bytes, ...]] = deque()
         self._unsent = 0
         self._at_length = False
         self._pending: RequestHeader | None = None
@@ -262,15 +263,21 @@ class ServerConnection:
         if not out:
             return b""
         if not self._at_length:
-            data = b"".join(out)
+            data = b"".join(chain.from_iterable(out))
             out.clear()
             self._unsent = 0
             return data
         pieces: list[bytes] = []
         size = 0
         while out and size < LONG_WRITE_BYTES:
-            pieces.append(out.popleft())
-            size += len(pieces[-1])
+            batch = out.popleft()
+            taken = 0
+            while taken < len(batch) and size < LONG_WRITE_BYTES:
+                size += len(batch[taken])
+                taken += 1
+            pieces += batch[:taken]
+            if taken < len(batch):
+                out.appendleft(batch[taken:])
         self._unsent -= size
         self._at_length = bool(out)
         return b"".join(pieces)
@@ -474,13 +481,12 @@ class ServerConnection:
         pieces = frame_pieces(
             encode_response_pieces(header.api_key, header.api_version, header.correlation_id, response)
         )
-        size = sum(map(len, pieces))
-        self._out += pieces
-        self._unsent += size
-        self._at_length = self._at_length or size > LONG_WRITE_BYTES
+        self._out += pieces.batches
+        self._unsent += pieces.size
+        self._at_length = self._at_length or pieces.size > LONG_WRITE_BYTES
 
     def _put(self, piece: bytes) -> None:
-        self._out.append(piece)
+        self._out.append((piece,))
         self._unsent += len(piece)
 
     def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:

@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import ApiKey, build, element_type, response_type
 from kafka_dt_protocol.connection import LONG_WRITE_BYTES
-from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode
+from kafka_dt_protocol.wire.encoding import EncodedArray, encode
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 TOKENS = 40
@@ -29,7 +29,7 @@ async def at_length(context: RequestContext, _: Any) -> Any:
     requester = {"token_requester_principal_type": "User", "token_requester_principal_name": "b"}
     times = {"issue_timestamp": 1, "expiry_timestamp": 2, "max_timestamp": 3}
     token = build(element_type(kind, "tokens"), **principal, **requester, **times, token_id="", hmac=b"", renewers=())
-    return build(kind, error_code=ErrorCode.none, tokens=EncodedArray([Encoded(encode(token))] * TOKENS))
+    return build(kind, error_code=ErrorCode.none, tokens=EncodedArray([encode(token)] * TOKENS))
 
 
 class Work:

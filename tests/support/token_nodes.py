@@ -88,7 +88,8 @@ class Node:
         """Describe as the handler does, without a pause."""
         if owners is None or owners:
             await self.manager.refresh()
-        return await self.manager.describe(requester, owners, visible, Turns(lambda: 0.0))
+        batches = self.manager.describe(requester, owners, visible, Turns(lambda: 0.0))
+        return [each async for batch in batches for each in batch]
 
 
 def nothing_more(_: Token) -> bool:

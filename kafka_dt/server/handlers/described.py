@@ -12,12 +12,12 @@ Source: KIP-48, KIP-373.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, Final
 
-from kafka_dt.tokens import DelegationToken, Token, Turns
+from kafka_dt.tokens import DelegationToken, Token
 from kafka_dt_protocol import build, element_type
-from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray, encode
+from kafka_dt_protocol.wire.encoding import EncodedArray, encode
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """How much is kept for each layout, in bytes; 190,000 tokens with a renewer."""
@@ -38,18 +38,17 @@ class DescribedTokens:
         self._max_bytes = max_bytes
         self._by_layout: dict[Any, _Kept] = {}
 
-    async def entries(self, layout: Any, tokens: Sequence[DelegationToken], turns: Turns) -> EncodedArray:
+    async def entries(self, layout: Any, tokens: AsyncIterable[Sequence[DelegationToken]]) -> EncodedArray:
         """Give the entries of tokens, in their order.
 
         Args:
             layout: kio's entity type of an entry, of any version.
-            tokens: of which the entries are.
-            turns: the work pauses between these.
+            tokens: of which the entries are, in batches.
         """
         kept = self._by_layout.setdefault(layout, _Kept())
         found = EncodedArray()
-        async for batch in turns.take(tokens):
-            found += [kept.get(each) or self._encode(layout, kept, each) for each in batch]
+        async for batch in tokens:
+            found.add(tuple([self._entry(layout, kept, each) for each in batch]))
         return found
 
     def token_changed(self, token_id: str, _before: Token | None, _after: Token | None) -> None:
@@ -57,43 +56,47 @@ class DescribedTokens:
         for kept in self._by_layout.values():
             kept.drop(token_id)
 
-    def _encode(self, layout: Any, kept: _Kept, held: DelegationToken) -> Encoded:
-        encoded = Encoded(encode(_described(layout, held)))
-        # Else it has changed since it was found, and its change would not be reported again.
-        if self._current(held.token.token_id) is held:
-            kept.put(held, encoded, self._max_bytes)
+    def _entry(self, layout: Any, kept: _Kept, held: DelegationToken) -> bytes:
+        # If not, it has changed since it was found: what is kept is of its later state, and of this one nothing may be.
+        is_current = self._current(held.token.token_id) is held
+        encoded = kept.get(held) if is_current else None
+        if encoded is None:
+            encoded = encode(_described(layout, held))
+            if is_current:
+                kept.put(held, encoded, self._max_bytes)
         return encoded
 
 
 class _Kept:
     """The entries of one layout.
 
-    Token and entry are in two dictionaries, because a pair of them for each token would be one more object for Python's
-    garbage collector, which stops everything while it looks at all of them.
+    HMAC and entry are in two dictionaries of bytes, which Python's garbage collector leaves out. At dictionaries of
+    anything else it would look again and again, at each element, and it stops everything else meanwhile.
     """
 
-    __slots__ = ("_encoded", "_held", "_size")
+    __slots__ = ("_encoded", "_hmacs", "_size")
 
     def __init__(self) -> None:
-        self._held: dict[str, DelegationToken] = {}
-        self._encoded: dict[str, Encoded] = {}
+        self._hmacs: dict[str, bytes] = {}
+        """By which the tokens were known then: the cache tells of every change of a token, but not of another key."""
+        self._encoded: dict[str, bytes] = {}
         self._size = 0
 
-    def get(self, held: DelegationToken) -> Encoded | None:
+    def get(self, held: DelegationToken) -> bytes | None:
         token_id = held.token.token_id
-        return self._encoded[token_id] if self._held.get(token_id) is held else None
+        return self._encoded[token_id] if self._hmacs.get(token_id) == held.hmac else None
 
-    def put(self, held: DelegationToken, encoded: Encoded, max_bytes: int) -> None:
+    def put(self, held: DelegationToken, encoded: bytes, max_bytes: int) -> None:
         """Keep an entry if there is room."""
         token_id = held.token.token_id
         self.drop(token_id)
         size = len(encoded) + KEEPING_BYTES
         if self._size + size <= max_bytes:
-            self._held[token_id], self._encoded[token_id] = held, encoded
+            self._hmacs[token_id], self._encoded[token_id] = held.hmac, encoded
             self._size += size
 
     def drop(self, token_id: str) -> None:
-        if self._held.pop(token_id, None) is not None:
+        if self._hmacs.pop(token_id, None) is not None:
             self._size -= len(self._encoded.pop(token_id)) + KEEPING_BYTES
 
 

@@ -140,8 +140,8 @@ class TokenHandlers:
                 context.end_with_client()
             async with self._long_work.share(size) as turns:
                 visible = self._authorizer.visible_to(context.caller)
-                found = await self._tokens.describe(context.principal, owners, visible, turns)
-                tokens = await self._described.entries(element_type(kind, "tokens"), found, turns)
+                found = self._tokens.describe(context.principal, owners, visible, turns)
+                tokens = await self._described.entries(element_type(kind, "tokens"), found)
         except TokenError as error:
             return build(kind, error_code=error_code(error), tokens=())
         return build(kind, error_code=ErrorCode.none, tokens=tokens)

@@ -4,9 +4,8 @@ The writer of an entity is built from its layout when it is first needed and kep
 writes, in a fraction of its time, exact to the millisecond (kio counts durations in floats), and never a string
 that a peer would have to refuse. Tagged fields are written where they differ from their default.
 
-An array of entities takes what has been encoded before (`Encoded`) among them, for long answers whose parts seldom
-change. An `EncodedArray` takes the place of a whole array, and `encode_pieces` gives its elements as they are: a long
-answer is then never one string of bytes.
+An `EncodedArray` takes the place of a whole array of entities, for long answers whose parts seldom change, and
+`encode_pieces` gives its elements as they are: a long answer is then never one string of bytes.
 
 What an entity cannot say on the wire (a number out of range, None where null is not allowed) is a mistake of
 the caller and raises LocalProtocolError.
@@ -15,9 +14,10 @@ Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-893; Kafk
 """
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -45,17 +45,70 @@ _NO_UUID: Final = bytes(16)
 _Writer: TypeAlias = Callable[[bytearray, Any], None]
 
 
-class Encoded(bytes):
-    """An entity as it stands on the wire; in an array it takes the entity's place. That it fits is up to the caller."""
+class EncodedArray:
+    """The elements of an array of entities, all encoded; in an entity it takes the array's place.
 
-    __slots__ = ()
+    That they fit is up to the caller. They are plain bytes in tuples, because Python's garbage collector forgets such
+    a tuple after one look. At a list, and at objects of a class of ours, it looks again each time, and it stops
+    everything else meanwhile.
 
-    def __repr__(self) -> str:
-        return f"Encoded({len(self)} bytes)"
+    Args:
+        elements: the first ones.
+    """
+
+    __slots__ = ("_count", "batches", "size")
+
+    def __init__(self, elements: Iterable[bytes] = ()) -> None:
+        self.batches: list[tuple[bytes, ...]] = []
+        self.size = 0
+        """How long they are together, in bytes."""
+        self._count = 0
+        self.add(tuple(elements))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.batches)
+
+    def add(self, batch: tuple[bytes, ...]) -> None:
+        """Append some elements."""
+        self.batches.append(batch)
+        self.size += sum(map(len, batch))
+        self._count += len(batch)
 
 
-class EncodedArray(list[Encoded]):
-    """The elements of an array of entities, all encoded; in an entity it takes the array's place."""
+class Pieces:
+    """The bytes of a message, in pieces that are not joined.
+
+    Args:
+        start: the first piece.
+    """
+
+    __slots__ = ("batches", "size")
+
+    def __init__(self, start: bytes) -> None:
+        self.batches: list[tuple[bytes, ...]] = [(start,)]
+        self.size = len(start)
+        """How long they are together, in bytes."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.batches)
+
+    def put_first(self, piece: bytes) -> None:
+        """Put a piece in front of the others."""
+        self.batches[0] = (piece + self.batches[0][0],)
+        self.size += len(piece)
+
+    def add(self, piece: bytes) -> None:
+        """Append a piece."""
+        self.batches.append((piece,))
+        self.size += len(piece)
+
+    def add_array(self, array: EncodedArray) -> None:
+        """Append the elements of an array."""
+        self.batches += array.batches
+        self.size += array.size
 
 
 class _Buffer(bytearray):
@@ -79,8 +132,8 @@ def encode(entity: Entity) -> bytes:
     return b"".join(encode_pieces(entity))
 
 
-def encode_pieces(entity: Entity) -> list[bytes]:
-    """Encode one entity; returns pieces that make its bytes together: one, and each element of an `EncodedArray`.
+def encode_pieces(entity: Entity) -> Pieces:
+    """Encode one entity; returns its bytes, in which each element of an `EncodedArray` is a piece of its own.
 
     Args:
         entity: as of `encode`.
@@ -94,14 +147,14 @@ def encode_pieces(entity: Entity) -> list[bytes]:
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(entity).__qualname__} does not fit the wire: {error}") from error
     if not out.arrays:
-        return [bytes(out)]
-    pieces: list[bytes] = []
+        return Pieces(bytes(out))
+    pieces = Pieces(b"")
     written = 0
     for place, array in out.arrays:
-        pieces.append(bytes(out[written:place]))
-        pieces += array
+        pieces.add(bytes(out[written:place]))
+        pieces.add_array(array)
         written = place
-    pieces.append(bytes(out[written:]))
+    pieces.add(bytes(out[written:]))
     return pieces
 
 
@@ -132,19 +185,7 @@ def _field_writer(field: FieldLayout) -> _Writer:
         return _value_writer(field, nullable=field.nullable)
     write_length = _write_compact_length if field.flexible else _write_int32
     write_item = _value_writer(field, nullable=field.nullable_items)
-    if field.entity is not None and not field.nullable_items:
-        write_item = _unless_encoded(write_item)
     return _array_writer(write_length, write_item, nullable=field.nullable)
-
-
-def _unless_encoded(write_entity: _Writer) -> _Writer:
-    def write_item(out: bytearray, item: Entity | Encoded) -> None:
-        if type(item) is Encoded:
-            out += item
-        else:
-            write_entity(out, item)
-
-    return write_item
 
 
 def _value_writer(field: FieldLayout, *, nullable: bool) -> _Writer:
@@ -182,13 +223,16 @@ def _tagged_fields_writer(tagged: tuple[FieldLayout, ...]) -> _Writer:
 
 
 def _array_writer(write_length: _Writer, write_item: _Writer, *, nullable: bool) -> _Writer:
-    def write_array(out: bytearray, items: Sequence[Any] | None) -> None:
+    def write_array(out: bytearray, items: Collection[Any] | None) -> None:
         if items is None:
             _write_null(out, write_length, nullable=nullable)
             return
         write_length(out, len(items))
-        if type(items) is EncodedArray and type(out) is _Buffer:
-            out.note(items)
+        if isinstance(items, EncodedArray):
+            if isinstance(out, _Buffer):
+                out.note(items)
+            else:
+                out += b"".join(items)
             return
         for item in items:
             write_item(out, item)

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Final
 
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError
+from kafka_dt_protocol.wire.encoding import Pieces
 
 _LENGTH: Final = Struct(">i")
 _MAX_LENGTH: Final = 2**31 - 1
@@ -29,9 +30,9 @@ def frame(payload: bytes) -> bytes:
     return _length(len(payload)) + payload
 
 
-def frame_pieces(pieces: list[bytes]) -> list[bytes]:
+def frame_pieces(pieces: Pieces) -> Pieces:
     """Put its length in front of a message in pieces; raises as `frame`."""
-    pieces[0] = _length(sum(map(len, pieces))) + pieces[0]
+    pieces.put_first(_length(pieces.size))
     return pieces
 
 

@@ -24,7 +24,7 @@ from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
 from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
 from kafka_dt_protocol.wire.decoding import decode, skip_tagged_fields
-from kafka_dt_protocol.wire.encoding import encode, encode_pieces
+from kafka_dt_protocol.wire.encoding import Pieces, encode, encode_pieces
 
 MAX_RESPONSE_ELEMENTS: Final = 2_000_000
 """Array elements of a response that a client takes: a server may describe far more tokens than a client asks for."""
@@ -119,11 +119,11 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, entity:
     return b"".join(encode_response_pieces(api_key, api_version, correlation_id, entity))
 
 
-def encode_response_pieces(api_key: int, api_version: int, correlation_id: int, entity: Any) -> list[bytes]:
+def encode_response_pieces(api_key: int, api_version: int, correlation_id: int, entity: Any) -> Pieces:
     """Make the content of a response's frame in pieces; arguments and errors are those of `encode_response`."""
     _expect_type(entity, _api(api_key).response, api_version)
     pieces = encode_pieces(entity)
-    pieces[0] = _response_header(entity, correlation_id) + pieces[0]
+    pieces.put_first(_response_header(entity, correlation_id))
     return pieces
 
 

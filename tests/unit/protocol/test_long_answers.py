@@ -17,7 +17,7 @@ from kafka_dt_protocol import (
 )
 from kafka_dt_protocol.api.registry import APIS
 from kafka_dt_protocol.connection import LONG_WRITE_BYTES
-from kafka_dt_protocol.wire.encoding import Encoded, EncodedArray
+from kafka_dt_protocol.wire.encoding import EncodedArray
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 LIMITS = Limits(before_login_bytes=1024, after_login_bytes=1024)
@@ -32,7 +32,7 @@ def answered(*sizes: int) -> ServerConnection:
     describe = encode_request(RequestHeader(DESCRIBE, 3, 2, None), build(APIS[DESCRIBE].request[3], owners=None))
     connection.receive_data(frame(versions) * 2 + frame(describe))
     assert isinstance(connection.next_event(0), RequestReceived)
-    entries = EncodedArray(Encoded(bytes(size)) for size in sizes)
+    entries = EncodedArray(bytes(size) for size in sizes)
     connection.respond(build(APIS[DESCRIBE].response[3], error_code=ErrorCode.none, tokens=entries))
     return connection
 

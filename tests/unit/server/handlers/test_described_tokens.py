@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 from kafka_dt.server.handlers.described import KEEPING_BYTES, DescribedTokens
-from kafka_dt.tokens import DelegationToken, Principal, Token, Turns
+from kafka_dt.tokens import DelegationToken, Principal, Token
 from kafka_dt_protocol import APIS, ApiKey, element_type
-from kafka_dt_protocol.wire.encoding import Encoded
 
 ALICE = Principal.user("alice")
 RESPONSES = APIS[ApiKey.DESCRIBE_DELEGATION_TOKEN].response
@@ -27,11 +28,15 @@ class Held(dict[str, DelegationToken]):
         return self[token_id]
 
 
-async def entries(described: DescribedTokens, *tokens: DelegationToken, version: int = 3) -> list[Encoded]:
-    return list(await described.entries(layout(version), tokens, Turns(lambda: 0.0)))
+async def entries(described: DescribedTokens, *tokens: DelegationToken, version: int = 3) -> list[bytes]:
+    return list(await described.entries(layout(version), in_batches(*tokens)))
 
 
-async def entry(described: DescribedTokens, token: DelegationToken, version: int = 3) -> Encoded:
+async def in_batches(*tokens: DelegationToken) -> AsyncIterator[tuple[DelegationToken, ...]]:
+    yield tokens
+
+
+async def entry(described: DescribedTokens, token: DelegationToken, version: int = 3) -> bytes:
     (found,) = await entries(described, token, version=version)
     return found
 
@@ -45,16 +50,39 @@ async def test_an_entry_is_encoded_once_for_each_layout() -> None:
     assert await entry(described, token) is newest
 
 
-async def test_a_token_in_another_state_gets_another_entry_whether_or_not_the_change_was_told() -> None:
+async def test_a_token_in_another_state_gets_another_entry() -> None:
     held = Held()
     described, token = DescribedTokens(held.get), held.add("a")
     before = await entry(described, token)
     renewed = replace(token, token=replace(token.token, expiry_timestamp_ms=3))
     assert await entry(described, renewed) != before
     held["a"] = renewed
+    described.token_changed("a", token.token, renewed.token)
     after = await entry(described, renewed)
     assert after != before
     assert await entry(described, renewed) is after
+    assert await entry(described, token) == before
+
+
+async def test_a_token_that_is_known_by_another_key_gets_another_entry_although_the_cache_tells_of_no_change() -> None:
+    held = Held()
+    described, token = DescribedTokens(held.get), held.add("a")
+    before = await entry(described, token)
+    held["a"] = replace(token, hmac=b"another")
+    after = await entry(described, held["a"])
+    assert after != before
+    assert await entry(described, held["a"]) is after
+
+
+async def test_the_garbage_collector_looks_at_nothing_that_grows_with_the_tokens() -> None:
+    held = Held()
+    described = DescribedTokens(held.get)
+    tokens = [held.add(f"{number:03}") for number in range(100)]
+    found = await described.entries(layout(3), in_batches(*tokens))
+    gc.collect()
+    (kept,) = described._by_layout.values()
+    assert len(kept._encoded) == len(tokens)
+    assert not any(map(gc.is_tracked, (kept._encoded, kept._hmacs, *found.batches, *found)))
 
 
 async def test_a_listing_larger_than_the_room_uses_the_same_entries_each_time() -> None:

@@ -82,7 +82,7 @@ async def test_between_two_turns_of_the_loop_a_describe_works_for_one_slice(serv
         await asyncio.sleep(0)
         looks.append(server.clock.looks)
     assert len((await task).tokens) == TOKENS
-    batches = 2 * TOKENS // BATCH  # selected, then encoded
+    batches = TOKENS // BATCH
     a_turn = [after - before for before, after in pairwise(looks)]
     assert max(a_turn) <= 4, "a slice is two batches"
     assert sum(map(bool, a_turn)) >= batches // 3
@@ -152,5 +152,5 @@ async def test_an_owner_that_is_named_often_is_no_more_work_than_one_that_is_nam
     looks = server.clock.looks
     often = await server.describe(*(OWNERS[:1] * 4_000))
     assert list(often.tokens) == list(once.tokens)
-    assert server.clock.looks == 2 * looks
+    assert looks <= server.clock.looks <= 2 * looks
     assert server.ends_with_client == 0
