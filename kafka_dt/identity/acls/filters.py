@@ -6,8 +6,11 @@ org.apache.kafka.common.resource.ResourcePatternFilter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
 
 from kafka_dt.identity.acls.binding import (
     ANY_NAME,
@@ -86,38 +89,111 @@ class AclBindingFilter:
 
 
 class FilterIndex:
-    """The filters of one request, so that a pattern need not be compared with each of them.
+    """The filters of one request, so that an ACL need not be compared with each of them.
 
-    Filters that name their patterns, of which there may be thousands, are found by the pattern. The others are open.
+    To find the first filter that matches takes some accesses of dictionaries, however many filters there are. Where
+    filters ask what a resource falls under (MATCH), the smallest of their numbers is taken for a prefixed pattern.
 
     Args:
         filters: in the order of the request.
     """
 
     def __init__(self, filters: Sequence[AclBindingFilter]) -> None:
-        self._filters = filters
-        self._by_pattern: dict[ResourcePattern, list[int]] = {}
-        self._open: list[int] = []
+        by_entry: dict[_EntryKey, list[tuple[int, ResourcePatternFilter]]] = {}
         for number, each in enumerate(filters):
-            named = each.pattern.named()
-            for pattern in named:
-                self._by_pattern.setdefault(pattern, []).append(number)
-            if not named:
-                self._open.append(number)
-
-    @property
-    def open_filters(self) -> int:
-        """How many filters each pattern is compared with."""
-        return len(self._open)
+            entry = each.entry
+            key = (entry.principal, entry.host, entry.operation, entry.permission_type)
+            by_entry.setdefault(key, []).append((number, each.pattern))
+        self._by_entry = {key: _FirstByPattern(numbered) for key, numbered in by_entry.items()}
+        self._any_entry = _FirstByPattern([(number, each.pattern) for number, each in enumerate(filters)])
+        self._forms = {_form(key) for key in by_entry}
+        self._named = dict.fromkeys(pattern for each in filters for pattern in each.pattern.named())
 
     def named(self) -> Iterable[ResourcePattern]:
         """Give the patterns that filters name, each once."""
-        return self._by_pattern.keys()
+        return self._named
 
-    def matching(self, pattern: ResourcePattern) -> list[int]:
-        """Give the numbers of the filters whose pattern matches, in the order of the request."""
-        found = [number for number in self._open if self._filters[number].pattern.matches(pattern)]
-        return sorted(found + self._by_pattern.get(pattern, []))
+    def concerns(self, pattern: ResourcePattern) -> bool:
+        """Say whether the pattern of any filter matches."""
+        return self._any_entry.first(pattern) is not None
+
+    def first(self, binding: AclBinding) -> int | None:
+        """Give the number of the first filter that matches."""
+        entry = binding.entry
+        asked = (str(entry.principal), entry.host, entry.operation, entry.permission_type)
+        found = [
+            number
+            for form in self._forms
+            if (patterns := self._by_entry.get(_generalised(asked, form))) is not None
+            and (number := patterns.first(binding.pattern)) is not None
+        ]
+        return min(found, default=None)
+
+
+_EntryKey: TypeAlias = tuple[str | None, str | None, AclOperation, AclPermissionType]
+_Form: TypeAlias = tuple[bool, bool, bool, bool]
+
+
+def _form(key: _EntryKey) -> _Form:
+    """Say which fields of a filter take any value."""
+    return key[0] is None, key[1] is None, key[2] is AclOperation.ANY, key[3] is AclPermissionType.ANY
+
+
+def _generalised(key: _EntryKey, form: _Form) -> _EntryKey:
+    """Give the one filter of a form that can match an entry."""
+    return (
+        None if form[0] else key[0],
+        None if form[1] else key[1],
+        AclOperation.ANY if form[2] else key[2],
+        AclPermissionType.ANY if form[3] else key[3],
+    )
+
+
+class _FirstByPattern:
+    """The smallest number among filters of patterns that match a pattern.
+
+    Args:
+        numbered: the filters with their numbers, which grow.
+    """
+
+    __slots__ = ("_exact", "_falling_under")
+
+    def __init__(self, numbered: Sequence[tuple[int, ResourcePatternFilter]]) -> None:
+        self._exact: dict[tuple[ResourceType, str | None, PatternType], int] = {}
+        named: dict[ResourceType, dict[str, int]] = {}
+        for number, each in numbered:
+            self._exact.setdefault((each.resource_type, each.name, each.pattern_type), number)
+            if each.pattern_type is PatternType.MATCH and each.name is not None:
+                named.setdefault(each.resource_type, {}).setdefault(each.name, number)
+        self._falling_under = {kind: _FirstByPrefix(numbers) for kind, numbers in named.items()}
+
+    def first(self, pattern: ResourcePattern) -> int | None:
+        kinds = (ResourceType.ANY, pattern.resource_type)
+        forms = (PatternType.ANY, PatternType.MATCH, pattern.pattern_type)
+        found = [self._exact.get(key) for key in product(kinds, (None, pattern.name), forms)]
+        if pattern.pattern_type is PatternType.PREFIXED or pattern.name == ANY_NAME:
+            prefix = pattern.name if pattern.pattern_type is PatternType.PREFIXED else ""
+            found += [self._falling_under[kind].first(prefix) for kind in kinds if kind in self._falling_under]
+        return min((number for number in found if number is not None), default=None)
+
+
+class _FirstByPrefix:
+    """The smallest number among names that begin with a prefix.
+
+    Args:
+        numbers: the number of each name.
+    """
+
+    __slots__ = ("_names", "_numbers")
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self._names = sorted(numbers)
+        self._numbers = [numbers[name] for name in self._names]
+
+    def first(self, prefix: str) -> int | None:
+        start = bisect_left(self._names, prefix)
+        end = bisect_right(self._names, prefix, start, key=lambda name: name[: len(prefix)])
+        return min(self._numbers[start:end], default=None)
 
 
 def _falls_under(name: str, pattern: ResourcePattern) -> bool:

@@ -31,7 +31,9 @@ from kafka_dt.tokens.sharing import KeyedLocks
 MAX_RETRIES: Final = 10
 RETRY_SECONDS: Final = 0.1
 COMPARISONS_A_TURN: Final = 5_000
-"""How many patterns and filters are compared before other tasks have their turn: some milliseconds of work."""
+"""How many ACLs are compared with one filter before other tasks have their turn: some milliseconds of work."""
+PATTERNS_A_TURN: Final = 500
+"""How many patterns are looked for among all filters of a request before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,7 @@ class AclManager:
         index = FilterIndex(filters)
         for pattern in await self._concerned(index):
             matched: dict[AclBinding, int] = {}
-            wanted = [(number, filters[number]) for number in index.matching(pattern)]
-            error = await self._delete_from(pattern, wanted, matched)
+            error = await self._delete_from(pattern, index, matched)
             for binding, number in matched.items():
                 results[number].append(DeletedAcl(binding, error))
         return results
@@ -125,7 +126,7 @@ class AclManager:
         return None
 
     async def _delete_from(
-        self, pattern: ResourcePattern, filters: Sequence[tuple[int, AclBindingFilter]], matched: dict[AclBinding, int]
+        self, pattern: ResourcePattern, filters: FilterIndex, matched: dict[AclBinding, int]
     ) -> AclError | None:
         """Delete from one pattern; what was matched, and by which filter, is entered in `matched`."""
 
@@ -134,9 +135,10 @@ class AclManager:
             for entry in entries:
                 if entry.unknown:
                     continue  # nobody can be told what was deleted
-                by = next((number for number, each in filters if each.entry.matches(entry)), None)
+                binding = AclBinding(pattern, entry)
+                by = filters.first(binding)
                 if by is not None:
-                    matched[AclBinding(pattern, entry)] = by
+                    matched[binding] = by
             return tuple(entry for entry in entries if AclBinding(pattern, entry) not in matched)
 
         try:
@@ -148,11 +150,10 @@ class AclManager:
     async def _concerned(self, filters: FilterIndex) -> list[ResourcePattern]:
         """Give the patterns that a filter may match; lets other tasks have their turn meanwhile."""
         known: list[ResourcePattern] = []
-        turn = max(1, COMPARISONS_A_TURN // (1 + filters.open_filters))
         for number, pattern in enumerate(self._cache.patterns(), start=1):
-            if filters.matching(pattern):
+            if filters.concerns(pattern):
                 known.append(pattern)
-            if number % turn == 0:
+            if number % PATTERNS_A_TURN == 0:
                 await asyncio.sleep(0)
         named = [pattern for pattern in filters.named() if self._store.can_hold(pattern.name)]
         return list(dict.fromkeys(known + named))

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kafka_dt.identity.acls.binding import (
     PATTERN_TYPES,
     RESOURCE_TYPES,
+    AccessControlEntry,
+    AclBinding,
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -23,6 +25,7 @@ from kafka_dt.identity.acls.filters import (
     FilterIndex,
     ResourcePatternFilter,
 )
+from kafka_dt.tokens import Principal
 from tests.support.authorization import acl
 
 USER, TOPIC = ResourceType.USER, ResourceType.TOPIC
@@ -122,29 +125,52 @@ def test_only_a_filter_of_one_type_and_name_names_patterns() -> None:
     assert ResourcePatternFilter(USER, "foo", MATCH).named() == ()
 
 
-FILTERS = st.builds(
+PRINCIPALS = st.sampled_from(["alice", "*", "bob"])
+HOSTS = st.sampled_from(["*", "10.0.0.7"])
+OPERATIONS = st.sampled_from([AclOperation.READ, AclOperation.ALL, AclOperation.UNKNOWN])
+PERMISSIONS = st.sampled_from([AclPermissionType.ALLOW, AclPermissionType.DENY])
+BINDINGS = st.builds(
+    AclBinding,
+    PATTERNS,
+    st.builds(AccessControlEntry, PRINCIPALS.map(Principal.user), HOSTS, OPERATIONS, PERMISSIONS),
+)
+PATTERN_FILTERS = st.builds(
     ResourcePatternFilter,
-    st.sampled_from([ResourceType.ANY, USER, TOPIC]),
-    st.none() | NAMES,
-    st.sampled_from([ANY, MATCH, LITERAL, PREFIXED]),
-).map(AclBindingFilter)
+    st.sampled_from([ResourceType.ANY, ResourceType.UNKNOWN, USER, TOPIC]),
+    st.none() | NAMES | st.just(""),
+    st.sampled_from(PatternType),
+)
+ENTRY_FILTERS = st.builds(
+    AccessControlEntryFilter,
+    st.none() | PRINCIPALS.map("User:{}".format) | st.just("alice"),
+    st.none() | HOSTS,
+    st.just(AclOperation.ANY) | OPERATIONS,
+    st.just(AclPermissionType.ANY) | PERMISSIONS,
+)
+FILTERS = st.builds(AclBindingFilter, PATTERN_FILTERS, st.just(AccessControlEntryFilter()) | ENTRY_FILTERS)
 
 
-@given(st.lists(FILTERS, max_size=8), PATTERNS)
-def test_an_index_of_filters_finds_those_that_match_in_their_order(
-    filters: list[AclBindingFilter], pattern: ResourcePattern
+@given(st.lists(FILTERS, max_size=12), st.lists(BINDINGS, max_size=8))
+def test_an_index_of_filters_finds_the_first_that_matches_as_a_comparison_with_each_does(
+    filters: list[AclBindingFilter], bindings: list[AclBinding]
 ) -> None:
-    matching = [number for number, each in enumerate(filters) if each.pattern.matches(pattern)]
-    assert FilterIndex(filters).matching(pattern) == matching
+    index = FilterIndex(filters)
+    for binding in bindings:
+        matching = [number for number, each in enumerate(filters) if each.matches(binding)]
+        assert index.first(binding) == min(matching, default=None)
+        assert index.concerns(binding.pattern) is any(each.pattern.matches(binding.pattern) for each in filters)
+    named = [pattern for each in filters for pattern in each.pattern.named()]
+    assert list(index.named()) == list(dict.fromkeys(named))
 
 
-def test_thousands_of_filters_that_name_their_patterns_are_not_compared_with_each_pattern(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("pattern_type", [ANY, LITERAL, MATCH])
+def test_no_acl_is_compared_with_each_of_thousands_of_filters(
+    monkeypatch: pytest.MonkeyPatch, pattern_type: PatternType
 ) -> None:
     compared: list[ResourcePattern] = []
     monkeypatch.setattr(ResourcePatternFilter, "matches", lambda _, pattern: compared.append(pattern))
-    names = [str(number) for number in range(5_000)]
-    index = FilterIndex([AclBindingFilter(ResourcePatternFilter(TOPIC, name, ANY)) for name in names])
+    names = [f"{number:04}" for number in range(5_000)]
+    index = FilterIndex([AclBindingFilter(ResourcePatternFilter(TOPIC, name, pattern_type)) for name in names])
     for name in names:
-        assert index.matching(ResourcePattern(TOPIC, name, LITERAL)) == [int(name)]
+        assert index.first(acl(TOPIC, name, "alice", AclOperation.READ)) == int(name)
     assert compared == []
