@@ -15,7 +15,7 @@ Limits: a token's expiry is not judged, so tokens must outlive the run. Renewals
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -131,11 +131,11 @@ def violations(operations: Iterable[Operation], bounds_of: Callable[[Operation],
     """
     operations = list(operations)
     lives = _lives(operations)
+    listings = [each for each in operations if each.kind is Kind.DESCRIBE and each.outcome is Outcome.DONE]
+    yield from _judge_listings(listings, lives, bounds_of)
     for each in operations:
         life = lives.get(each.token_id, _Life())
         match each.kind:
-            case Kind.DESCRIBE if each.outcome is Outcome.DONE:
-                yield from _judge_listing(each, lives, bounds_of(each).listing_ms)
             case Kind.LOGIN:
                 yield from _judge_login(each, life, bounds_of(each).login_ms)
             case Kind.EXPIRE if each.outcome is Outcome.REFUSED and life.surely_alive(each):
@@ -157,16 +157,31 @@ def _lives(operations: Iterable[Operation]) -> dict[str, _Life]:
     return dict(lives)
 
 
-def _judge_listing(listing: Operation, lives: dict[str, _Life], bound_ms: float) -> Iterator[Violation]:
-    for token_id, life in lives.items():
-        if token_id in listing.seen:
-            late_ms = listing.began_ms - life.ended_ms
-            if late_ms > bound_ms:
-                yield Violation("a deleted token is listed", token_id, listing, late_ms)
-        elif life.surely_alive(listing):
-            late_ms = listing.began_ms - life.created_ms
-            if late_ms >= bound_ms:
-                yield Violation("a live token is not listed", token_id, listing, late_ms)
+def _judge_listings(
+    listings: Iterable[Operation], lives: dict[str, _Life], bounds_of: Callable[[Operation], Bounds]
+) -> Iterator[Violation]:
+    """Judge listings in the order in which they began, each beside the tokens that may have been there then."""
+    waiting = deque(sorted(lives.items(), key=lambda item: item[1].created_ms))
+    there: dict[str, _Life] = {}
+    for listing in sorted(listings, key=lambda listing: listing.began_ms):
+        while waiting and waiting[0][1].created_ms <= listing.began_ms:
+            token_id, life = waiting.popleft()
+            there[token_id] = life
+        there = {token_id: life for token_id, life in there.items() if life.threatened_ms >= listing.began_ms}
+        yield from _judge_listing(listing, there, lives, bounds_of(listing).listing_ms)
+
+
+def _judge_listing(
+    listing: Operation, there: dict[str, _Life], lives: dict[str, _Life], bound_ms: float
+) -> Iterator[Violation]:
+    for token_id in listing.seen & lives.keys():
+        late_ms = listing.began_ms - lives[token_id].ended_ms
+        if late_ms > bound_ms:
+            yield Violation("a deleted token is listed", token_id, listing, late_ms)
+    for token_id, life in there.items():
+        late_ms = listing.began_ms - life.created_ms
+        if token_id not in listing.seen and life.surely_alive(listing) and late_ms >= bound_ms:
+            yield Violation("a live token is not listed", token_id, listing, late_ms)
 
 
 def _judge_login(login: Operation, life: _Life, bound_ms: float) -> Iterator[Violation]:

@@ -69,6 +69,20 @@ def test_an_answer_that_an_order_explains_is_none(operations: list[Operation]) -
     assert found(*operations) == []
 
 
+@pytest.mark.timeout(60)
+def test_a_long_history_is_judged_without_comparing_every_listing_with_every_token() -> None:
+    count = 20_000
+    operations = []
+    for number in range(count):
+        began_ms, token_id = number * 10.0, f"token {number}"
+        operations += [
+            operation(Kind.CREATE, began_ms, began_ms + 1, token_id=token_id),
+            operation(Kind.DESCRIBE, began_ms + 2, began_ms + 3, seen=(token_id,)),
+            operation(Kind.EXPIRE, began_ms + 4, began_ms + 5, token_id=token_id),
+        ]
+    assert list(violations(operations, lambda _: BOUNDS)) == []
+
+
 def test_a_node_that_is_cut_off_may_list_what_was_there_a_while_ago_and_no_longer() -> None:
     early, late = (operation(Kind.DESCRIBE, began_ms, began_ms + 5) for began_ms in (509, 510))
     assert found(early, bounds=CUT_OFF) == []
