@@ -19,7 +19,7 @@ import random
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -137,20 +137,29 @@ async def clients(nodes: Sequence[Node], history: History, chance: random.Random
 def faults_of(ensemble: Ensemble, nodes: Sequence[Node], chance: random.Random) -> list[Fault]:
     """Give the faults that an ensemble and nodes can have without losing data."""
 
+    stopped: list[object] = []
+
     def _member() -> Any:
         return chance.choice(ensemble.members)
 
+    @contextlib.contextmanager
+    def _stopping(candidates: Sequence[_T]) -> Iterator[_T]:
+        """Choose one whose processes no other fault has killed or frozen."""
+        chosen = chance.choice([each for each in candidates if each not in stopped])
+        stopped.append(chosen)
+        yield chosen
+        stopped.remove(chosen)
+
     @asynccontextmanager
     async def killed() -> AsyncIterator[str]:
-        member = _member()
-        await asyncio.to_thread(member.kill)
-        yield f"ZooKeeper {member.number} is killed"
-        await asyncio.to_thread(member.start)
+        with _stopping(ensemble.members) as member:
+            await asyncio.to_thread(member.kill)
+            yield f"ZooKeeper {member.number} is killed"
+            await asyncio.to_thread(member.start)
 
     @asynccontextmanager
     async def hangs() -> AsyncIterator[str]:
-        member = _member()
-        with hanging(member.pid):
+        with _stopping(ensemble.members) as member, hanging(member.pid):
             yield f"ZooKeeper {member.number} hangs"
 
     @asynccontextmanager
@@ -167,19 +176,19 @@ def faults_of(ensemble: Ensemble, nodes: Sequence[Node], chance: random.Random) 
 
     @asynccontextmanager
     async def node_frozen() -> AsyncIterator[str]:
-        node = chance.choice(nodes)
         with contextlib.ExitStack() as stack:
+            node = stack.enter_context(_stopping(nodes))
             for worker in node.workers():
                 stack.enter_context(hanging(worker))
             yield f"all workers of {node.process.name} are frozen"
 
     @asynccontextmanager
     async def worker_killed() -> AsyncIterator[str]:
-        node = chance.choice(nodes)
-        for worker in node.workers()[:1]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
-        yield f"a worker of {node.process.name} is killed"
+        with _stopping(nodes) as node:
+            for worker in node.workers()[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+            yield f"a worker of {node.process.name} is killed"
 
     return [killed, hangs, isolated, away_from_clients, node_frozen, worker_killed]
 
