@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import random
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenClientError, TokenNotFound
@@ -28,6 +30,7 @@ from tests.support.ensemble import Ensemble
 from tests.support.history import History, Kind, Operation, Outcome
 from tests.support.nodes import SHA_256, SHA_512, Node
 from tests.support.process import hanging
+from tests.support.wall_clock import WallClock
 
 LOGINS_A_NODE = 2
 PAUSE_S = 0.02
@@ -37,6 +40,8 @@ MOST_LIVE = 60
 """Above this the clients delete more than they create: a listing compares every live token."""
 MOST_TRIED = 200
 """How many of the newest tokens, deleted ones included, are tried for logins."""
+CLOCK_JUMPS_S = (2_400, -60)
+"""The first makes tokens that live for half an hour look expired."""
 
 Fault = Callable[[], AbstractAsyncContextManager[str]]
 """Breaks something for the length of a block; gives what it has broken, in words."""
@@ -57,6 +62,8 @@ class Clients:
         self._chance = chance
         self._live: dict[str, DelegationToken] = {}
         self._tried: deque[DelegationToken] = deque(maxlen=MOST_TRIED)
+        self.clock_right_since_ms: dict[str, float] = {}
+        """By the name of a node: since when its wall clock is right again; a refusal from before proves nothing."""
 
     async def change(self, node: Node) -> None:
         """Create and delete tokens on a node, for ever."""
@@ -102,7 +109,10 @@ class Clients:
         self._add(Kind.EXPIRE, node, token.token_id, began_ms, outcome)
 
     def _add(self, kind: Kind, node: Node, token_id: str, began_ms: float, outcome: Outcome) -> None:
-        self._history.add(Operation(kind, node.process.name, token_id, began_ms, now_ms(), outcome))
+        name = node.process.name
+        if outcome is Outcome.REFUSED and began_ms < self.clock_right_since_ms.get(name, 0):
+            outcome = Outcome.UNKNOWN
+        self._history.add(Operation(kind, name, token_id, began_ms, now_ms(), outcome))
 
     async def _connected(self, node: Node) -> AsyncIterator[TokenClient]:
         """Give a client of a node again and again, a new one after each loss of the connection."""
@@ -134,32 +144,39 @@ async def clients(nodes: Sequence[Node], history: History, chance: random.Random
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class _Stopped:
+    """What faults have killed or frozen; another fault takes something else, whose processes are there."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._chosen: list[object] = []
+
+    @contextlib.contextmanager
+    def one_of(self, candidates: Sequence[_T]) -> Iterator[_T]:
+        chosen = self._chance.choice([each for each in candidates if each not in self._chosen])
+        self._chosen.append(chosen)
+        yield chosen
+        self._chosen.remove(chosen)
+
+
 def faults_of(ensemble: Ensemble, nodes: Sequence[Node], chance: random.Random) -> list[Fault]:
     """Give the faults that an ensemble and nodes can have without losing data."""
 
-    stopped: list[object] = []
+    stopped = _Stopped(chance)
 
     def _member() -> Any:
         return chance.choice(ensemble.members)
 
-    @contextlib.contextmanager
-    def _stopping(candidates: Sequence[_T]) -> Iterator[_T]:
-        """Choose one whose processes no other fault has killed or frozen."""
-        chosen = chance.choice([each for each in candidates if each not in stopped])
-        stopped.append(chosen)
-        yield chosen
-        stopped.remove(chosen)
-
     @asynccontextmanager
     async def killed() -> AsyncIterator[str]:
-        with _stopping(ensemble.members) as member:
+        with stopped.one_of(ensemble.members) as member:
             await asyncio.to_thread(member.kill)
             yield f"ZooKeeper {member.number} is killed"
             await asyncio.to_thread(member.start)
 
     @asynccontextmanager
     async def hangs() -> AsyncIterator[str]:
-        with _stopping(ensemble.members) as member, hanging(member.pid):
+        with stopped.one_of(ensemble.members) as member, hanging(member.pid):
             yield f"ZooKeeper {member.number} hangs"
 
     @asynccontextmanager
@@ -177,20 +194,48 @@ def faults_of(ensemble: Ensemble, nodes: Sequence[Node], chance: random.Random) 
     @asynccontextmanager
     async def node_frozen() -> AsyncIterator[str]:
         with contextlib.ExitStack() as stack:
-            node = stack.enter_context(_stopping(nodes))
+            node = stack.enter_context(stopped.one_of(nodes))
             for worker in node.workers():
                 stack.enter_context(hanging(worker))
             yield f"all workers of {node.process.name} are frozen"
 
     @asynccontextmanager
     async def worker_killed() -> AsyncIterator[str]:
-        with _stopping(nodes) as node:
+        with stopped.one_of(nodes) as node:
             for worker in node.workers()[:1]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
             yield f"a worker of {node.process.name} is killed"
 
     return [killed, hangs, isolated, away_from_clients, node_frozen, worker_killed]
+
+
+def clock_jumps(clocks: Mapping[str, WallClock], shared: Clients, chance: random.Random) -> list[Fault]:
+    """Give the faults of a node whose wall clock is wrong for a while, ahead first.
+
+    Args:
+        clocks: by the names of the nodes that have them; with none there is no such fault.
+        shared: learns which clocks are wrong.
+        chance: says which clock it is.
+    """
+
+    @asynccontextmanager
+    async def jumped(jump_s: int) -> AsyncIterator[str]:
+        name = chance.choice(sorted(clocks))
+        shared.clock_right_since_ms[name] = math.inf
+        clocks[name].move(jump_s)
+        yield f"the clock of {name} is off by {jump_s} s"
+        clocks[name].move(0)
+        shared.clock_right_since_ms[name] = now_ms()
+
+    return [partial(jumped, jump_s) for jump_s in CLOCK_JUMPS_S] if clocks else []
+
+
+def in_turn(faults: Sequence[Fault], chance: random.Random) -> Iterator[Fault]:
+    """Give the first fault, then all of them in a random order, and so on for ever."""
+    yield faults[0]
+    while True:
+        yield from chance.sample(faults, len(faults))
 
 
 def now_ms() -> float:
