@@ -188,12 +188,19 @@ class RawConnection:
 
     def login_scram(self, username: str, password: str, mechanism: str, *, token: bool = False) -> Any:
         """Log in with SCRAM; the last answer. Raises LoginRefused."""
+        client, proof = self.begin_scram(username, password, mechanism, token=token)
+        last = _accepted(self.authenticate(proof))
+        client.verify(last.auth_bytes)
+        return last
+
+    def begin_scram(
+        self, username: str, password: str, mechanism: str, *, token: bool = False
+    ) -> tuple[ScramClient, bytes]:
+        """Log in with SCRAM but for the last message: that message, and what verifies its answer."""
         client = ScramClient(ScramMechanism(mechanism), username, password, secrets.token_urlsafe(18), token=token)
         self.handshake(mechanism)
         challenge = _accepted(self.authenticate(client.first()))
-        last = _accepted(self.authenticate(client.challenge(challenge.auth_bytes)))
-        client.verify(last.auth_bytes)
-        return last
+        return client, client.challenge(challenge.auth_bytes)
 
     def close(self) -> None:
         """Close the connection."""

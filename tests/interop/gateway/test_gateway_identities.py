@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import struct
+import time
 import uuid
 
 import aiokafka
@@ -11,12 +13,14 @@ import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.identity.acls.binding import ResourceType
+from kafka_dt_protocol.connection import REAUTHENTICATION_INTERVAL_MS
 from tests.interop.gateway.conftest import GatewayMaker
-from tests.interop.test_scram_users import alter, described
+from tests.interop.test_scram_users import ALTER_USERS, alter, described
 from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login
 from tests.support.kraft import GATEWAY, KraftCluster
 from tests.support.kraft_operator import Operator
-from tests.support.raw import EXPIRE, METADATA, RawConnection, ms
+from tests.support.nodes import SHA_256
+from tests.support.raw import EXPIRE, METADATA, SASL_AUTHENTICATE, RawConnection, ms
 from tests.support.scram_changes import deletion, upsertion
 from tests.support.waiting import eventually
 
@@ -99,6 +103,23 @@ def test_a_stolen_token_makes_itself_no_password_upstream(gateway: Gateway, oper
         assert alter(thief, deletions=(deletion(user),)) == {user: 64}
         eventually(lambda: described(thief, user) == {user: (0, [(1, 4096)])}, WITHIN_S)
         assert alter(owner, deletions=(deletion(user),)) == {user: 0}
+
+
+def test_a_stolen_token_makes_itself_no_password_in_one_write_with_its_login(
+    gateway: Gateway, operator: Operator
+) -> None:
+    operator.allow("carol", ResourceType.CLUSTER, "kafka-cluster")
+    token, users = gateway.make_token("carol"), (uuid.uuid4().hex, uuid.uuid4().hex)
+    with gateway.connect() as thief, gateway.connect(user="carol") as owner:
+        for user in users:  # at the first login, and at a re-authentication
+            _, proof = thief.begin_scram(token.token_id, token.hmac_base64, SHA_256, token=True)
+            login = thief.encode(SASL_AUTHENTICATE, 2, auth_bytes=proof)
+            change = thief.encode(ALTER_USERS, 0, deletions=(), upsertions=(upsertion(user),))
+            thief.send(b"".join(struct.pack(">i", len(frame)) + frame for frame in (login, change)))
+            assert thief.answer(SASL_AUTHENTICATE, 2).error_code.value == 0
+            assert [result.error_code.value for result in thief.answer(ALTER_USERS, 0).results] == [64]
+            time.sleep(REAUTHENTICATION_INTERVAL_MS / 1000)  # no re-authentication is taken sooner
+        assert described(owner, *users) == dict.fromkeys(users, (91, []))
 
 
 @pytest.mark.soak
