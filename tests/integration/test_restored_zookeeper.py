@@ -281,6 +281,15 @@ async def test_an_earlier_word_of_the_operator_does_not_count(zookeeper_connect:
             await eventually(lambda: "its history went back" in worker.guard.trouble)
 
 
+async def test_a_running_worker_notices_though_its_clock_is_ahead(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as operator, worker_of(zookeeper_connect) as worker:
+        assert worker.memory.witness is not None
+        written_ms = worker.memory.witness.written_ms
+        await worker.memory.keep(replace(worker.memory.witness, written_ms=written_ms - KEPT_MS - TEN_MINUTES_MS))
+        await worker.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in worker.guard.trouble)
+
+
 async def test_an_acceptance_counts_though_the_leaders_clock_is_behind(zookeeper_connect: str) -> None:
     async with client_of(settings(zookeeper_connect)) as operator, worker_of(zookeeper_connect) as worker:
         assert worker.memory.witness is not None

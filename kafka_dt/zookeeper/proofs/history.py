@@ -177,7 +177,9 @@ class HistoryGuard:
             return True
         with suppress(NoNode):
             cluster = ClusterIdZnode.decode((await client.ungated(lambda: client.get(ClusterIdZnode.PATH))).data)
-            if cluster == witness.cluster_id and self._now_ms() - witness.written_ms < KEPT_MS:
+            # What was written by this very worker counts whatever the clocks say.
+            is_recent = self._has_admitted or self._now_ms() - witness.written_ms < KEPT_MS
+            if cluster == witness.cluster_id and is_recent:
                 return False
         log.warning("This ZooKeeper is another one than the last time, or that is long ago: its history is not checked")
         self._memory.forget()

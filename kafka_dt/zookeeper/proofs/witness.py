@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEPT_MS: Final = 30 * 24 * 60 * 60_000
-"""How long a witness counts, in memory and in ZooKeeper, after its last write."""
+"""How long a witness counts, in a file and in ZooKeeper, after its last write."""
 
 
 @dataclass(frozen=True, slots=True)
