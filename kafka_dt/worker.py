@@ -17,18 +17,14 @@ from typing import Any
 
 from kafka_dt import app
 from kafka_dt.client import TokenClientError
-from kafka_dt.config import ConfigError, from_properties
+from kafka_dt.config import ConfigError
 from kafka_dt.identity.acls.store import AclStoreUnavailable
-from kafka_dt.identity.revocation.board import Board
 from kafka_dt.log import set_up_logging
+from kafka_dt.processes.cluster import ClusterUnavailable
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
-from kafka_dt.processes.turns import NodeTurn
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts
-from kafka_dt.tokens import CreationCounts, StoreUnavailable
-from kafka_dt.zookeeper.errors import ZooKeeperError
-from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol.api.registry import load_entities
 
 
@@ -50,17 +46,7 @@ async def work(brief: dict[str, Any]) -> None:
         stopping.set()
 
     loop.add_reader(sys.stdin.fileno(), supervisor_gone)
-    node = app.Node(
-        from_properties(brief["properties"]).settings,
-        ports=brief["ports"],
-        board=Board.shared(brief["board"], brief["number"]),
-        creation_counts=CreationCounts.shared(brief["creations"], brief["number"], brief["node"].encode()),
-        derivations=Derivations.shared(brief["derivations"]),
-        turn=NodeTurn(brief["turn"]),
-        counts=ConnectionCounts.shared(brief["counts"], brief["number"], brief["node"]),
-        number=brief["number"],
-        node=brief["node"],
-    )
+    node = app.worker(brief)
     starting = asyncio.create_task(node.start())
     stopped = asyncio.create_task(stopping.wait())
     outdated = asyncio.create_task(node.outdated.wait())
@@ -90,7 +76,7 @@ def main() -> int:
     load_entities()
     try:
         app.run(work(brief))
-    except (ConfigError, ZooKeeperError, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
+    except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
         _say(str(error).replace("\n", " "))
         return 1
     return 0

@@ -12,8 +12,8 @@ from kafka_dt import app
 from kafka_dt.cli.errors import one_line
 from kafka_dt.config import ConfigError, Endpoint, Loaded, Mechanism, SecretKeyFiles, Settings, listeners, load
 from kafka_dt.log import set_up_logging
+from kafka_dt.node.secret_keys import warn_of_short
 from kafka_dt.processes.supervisor import WorkerFailed
-from kafka_dt.server.secret_keys import warn_of_short
 from kafka_dt.tokens import SecretKey
 
 _LOG = logging.getLogger(__name__)

@@ -47,7 +47,7 @@ Source: DESIGN "No lost update, no resurrection"; kafka.server.DelegationTokenMa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -160,6 +160,13 @@ class TokenStore(Protocol):
         Raises:
             StoreUnavailable: not connected, or cut off before the answer.
         """
+
+    @property
+    def untried(self) -> Collection[str]:
+        """The ids of the unreadable tokens that have not been tried with the keys of now."""
+
+    def on_unknown_key(self, hook: Callable[[], None]) -> None:
+        """Set the hook that is called when a token needs a key that is not in the ring; often many times in a row."""
 
     async def reread_unreadable(self) -> None:
         """Read again every token that could not be read, and report those that now can; after the keys have changed.

@@ -29,12 +29,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_dt.extras import installed_by
+from kafka_dt.processes.cluster import ClusterUnavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class ZooKeeperError(Exception):
+class ZooKeeperError(ClusterUnavailable):
     """Base of everything that can go wrong between this package and ZooKeeper."""
 
 

@@ -18,11 +18,11 @@ from kafka_dt.cli import main
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.retire import CLOCK_SLACK_MS, Nameless, Retirement
 from kafka_dt.config import from_properties
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.tokens import Keyring, SecretKey
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.stores.nodes import NodeRegistry
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
-from kafka_dt.zookeeper.znodes.own import NodeState
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
 from tests.support.token_store_contract import new_token
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt.zookeeper.stores.cluster import read_or_create_salt_secret
 from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers, live_nodes
-from kafka_dt.zookeeper.stores.salt_secret import read_or_create_salt_secret
-from kafka_dt.zookeeper.znodes.own import NodeState, NodeZnode
+from kafka_dt.zookeeper.znodes.own import NodeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
 from tests.support.tcp_gate import TcpGate
 

@@ -27,7 +27,7 @@ from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnod
 from kafka_dt.zookeeper.proofs import history
 from kafka_dt.zookeeper.proofs.history import HistoryGuard, accept
 from kafka_dt.zookeeper.proofs.witness import KEPT_MS, WitnessMemory
-from kafka_dt.zookeeper.stores.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, WitnessZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings

@@ -26,7 +26,7 @@ from kafka_dt.zookeeper.errors import (
     NoNode,
     VersionMismatch,
 )
-from kafka_dt.zookeeper.stores.cluster_id import read_or_create_cluster_id
+from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
 from tests.support.tls_material import authority, leaf
 from tests.support.zookeeper import child_zookeeper

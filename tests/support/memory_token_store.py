@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from kafka_dt.tokens import ChangeListener, StoredToken, StoreUnavailable, Token, TokenNotFound, VersionConflict
 
@@ -108,6 +108,13 @@ class MemoryTokenStore:
         for token_id in list(self.unreadable):
             await self._travel()
             self._report(token_id)
+
+    @property
+    def untried(self) -> Collection[str]:
+        return self.unreadable
+
+    def on_unknown_key(self, hook: Callable[[], None]) -> None:
+        """Nothing here needs a key."""
 
     def deliver(self) -> None:
         """Let the news of other nodes arrive here."""

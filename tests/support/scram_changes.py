@@ -28,6 +28,9 @@ class MemoryScramUserStore:
     users: dict[str, dict[ScramMechanism, Any]] = field(default_factory=dict)
     unavailable: bool = False
 
+    async def load(self) -> None:
+        self._require_available()
+
     def can_store(self, user: str) -> bool:
         return user != ".."
 

@@ -41,8 +41,8 @@ from kafka_dt.zookeeper.stores.nodes import live_nodes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.census import Census
+    from kafka_dt.processes.cluster import NodeState
     from kafka_dt.tokens import Keyring, SecretKey
-    from kafka_dt.zookeeper.znodes.own import NodeState
 
 _WIDE: Final = 10_000
 _NUMBERS: Final = {"BROKER ID", "WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}

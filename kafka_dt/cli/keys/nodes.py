@@ -15,8 +15,8 @@ from kafka_dt.zookeeper.stores.nodes import live_nodes
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kafka_dt.processes.cluster import NodeState
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-    from kafka_dt.zookeeper.znodes.own import NodeState
 
 POLL_S: Final = 0.1
 MAX_NAMED: Final = 5

@@ -91,6 +91,13 @@ class Upsertion:
 class ScramUserStore(Protocol):
     """Where the credentials of users are kept, for all nodes and brokers of a cluster."""
 
+    async def load(self) -> None:
+        """Read all users for the logins on this node, and follow their changes from then on.
+
+        Raises:
+            kafka_dt.processes.cluster.ClusterUnavailable: it did not work; it may be called again.
+        """
+
     def can_store(self, user: str) -> bool:
         """Say whether there can be a user of this name."""
 

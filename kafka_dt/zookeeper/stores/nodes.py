@@ -23,10 +23,11 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.connection.session import ConnectionState
 from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, NodeExists, NoNode, ZooKeeperError
-from kafka_dt.zookeeper.znodes.own import NodeState, NodeZnode
+from kafka_dt.zookeeper.znodes.own import NodeZnode
 
 if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient

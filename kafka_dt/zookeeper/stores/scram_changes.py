@@ -36,12 +36,16 @@ class ZooKeeperScramUserStore:
 
     Args:
         client: a started client.
-        users: what logins on this node are checked against; started.
+        users: what logins on this node are checked against; `load` starts it.
     """
 
     def __init__(self, client: ZooKeeperClient, users: ScramUsers) -> None:
         self._client = client
         self._users = users
+
+    async def load(self) -> None:
+        """Read all users, and follow their changes from then on."""
+        await self._users.start()
 
     def can_store(self, user: str) -> bool:
         """Say whether there can be a user of this name."""

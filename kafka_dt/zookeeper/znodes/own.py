@@ -13,6 +13,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
 
@@ -20,32 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 PARENT: Final = "/kafka_dt"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """What a worker says of itself to the other nodes and to `kafka-dt keys`."""
-
-    host: str
-    """The name of its machine."""
-    pid: int
-    """Its process."""
-    worker: int
-    """Which worker of its node it is."""
-    broker_id: int
-    """The id that its node shows to clients."""
-    current_key: str | None
-    """The id of the secret key that it makes tokens with; None where tokens are disabled."""
-    keys: tuple[str, ...]
-    """The ids of all keys whose tokens it accepts, the current one first."""
-    seals: bool
-    """Whether it seals the tokens that it writes."""
-    version: str
-    """Of kafka-dt."""
-
-    def __str__(self) -> str:
-        """Return how people are told of it."""
-        return f"{self.host} (worker {self.worker}, pid {self.pid})"
 
 
 class NodeZnode:

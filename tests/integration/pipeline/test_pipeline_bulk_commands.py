@@ -20,8 +20,9 @@ from py4j.protocol import Py4JError
 
 from kafka_dt.cli import main
 from kafka_dt.pipeline.bulk import shares as bulk_shares
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
-from kafka_dt.zookeeper.znodes.own import NodeState, NodeZnode
+from kafka_dt.zookeeper.znodes.own import NodeZnode
 from tests.support.properties import write_properties
 from tests.support.quick_spark import QUICK_SPARK, options
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY

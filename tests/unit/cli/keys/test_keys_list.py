@@ -13,8 +13,8 @@ from kafka_dt.bulk.census import Census
 from kafka_dt.cli.keys.files import HeldKeys
 from kafka_dt.cli.keys.listing import Found, console
 from kafka_dt.config import SecretKeys
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.tokens import Keyring, SecretKey
-from kafka_dt.zookeeper.znodes.own import NodeState
 
 NEXT, NOW, OLD = (SecretKey(text * 40) for text in "xno")
 STRANGE = "0123456789abcdef"

@@ -15,8 +15,8 @@ from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.retire import Retirement
 from kafka_dt.cli.keys.rotate import Rotated, Rotation
 from kafka_dt.config import from_properties
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.tokens import SecretKey
-from kafka_dt.zookeeper.znodes.own import NodeState
 
 if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient

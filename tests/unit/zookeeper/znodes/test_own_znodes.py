@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes.kafka import is_sensitive
-from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, NodeState, NodeZnode, SaltSecretZnode
+from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, NodeZnode, SaltSecretZnode
 
 STATE = NodeState("host-1", 4711, 1, 1001, "0011223344556677", ("0011223344556677", "8899aabbccddeeff"), True, "0.1")
 KEYLESS = NodeState("host-1", 4711, 1, 1001, None, (), False, "0.1")

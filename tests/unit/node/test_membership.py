@@ -10,24 +10,17 @@ from typing import cast
 import pytest
 
 from kafka_dt.config import SecretKeyFiles, from_properties
-from kafka_dt.membership import Membership
-from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable
-from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
+from kafka_dt.node.membership import Membership
+from kafka_dt.processes.cluster import ClusterState
+from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable, TokenStore
 
 OLD, NEW, OTHER = (SecretKey(letter * 40) for letter in "onx")
 
 
-class Registry:
-    """A ZooKeeper in which a worker may say what it likes."""
+class Cluster:
+    """A cluster in which a worker may announce itself."""
 
-    def add_listener(self, _: object) -> None:
-        pass
-
-    async def ensure_path(self, _: str) -> None:
-        pass
-
-    async def create(self, *_: object, **__: object) -> None:
+    async def announce(self, _: object) -> None:
         pass
 
 
@@ -69,8 +62,8 @@ class Worker:
             settings,
             SecretKeyFiles(settings),
             self.keyring,
-            cast(ZooKeeperClient, Registry()),
-            cast(ZooKeeperTokenStore, self.store),
+            cast(ClusterState, Cluster()),
+            cast(TokenStore, self.store),
             number=1,
             broker_id=1001,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.config import SecretKeyFiles, from_properties
-from kafka_dt.server.secret_keys import NodeKeys
+from kafka_dt.node.secret_keys import NodeKeys
 from kafka_dt.tokens import Keyring, SecretKey
 
 OLD, NEW = SecretKey("o" * 40), SecretKey("n" * 40)

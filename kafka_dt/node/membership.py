@@ -1,12 +1,12 @@
-"""A worker among the others of its cluster: it says which secret keys it has, and follows their files.
+"""A worker among the others of its cluster: it announces which secret keys it has, and follows their files.
 
-    membership = Membership(settings, files, keyring, client, store, number=0, broker_id=1001)
+    membership = Membership(settings, files, keyring, cluster, tokens, number=0, broker_id=1001)
     await membership.join()          # when connected, before anything is served
     await membership.look()          # every second
     await membership.close()
 
-What could not be read, and another ring of keys may open, is read again beside that: it may be much, and neither the
-files nor a login that needs a key wait for it. What ZooKeeper was not there for is done at a later look.
+A new key may open tokens that could not be read. They are read again in the background: they may be many, and neither
+the files nor a login that needs a key wait for them. What fails while the store is away is done at a later look.
 
 Source: KIP-48, "Delegation Token Master Key Rotation"; DESIGN.md, "Command line" (`keys`).
 """
@@ -16,36 +16,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
 import socket
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kafka_dt.server.secret_keys import NodeKeys
+from kafka_dt.node.secret_keys import NodeKeys
+from kafka_dt.processes.cluster import NodeState
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers
-from kafka_dt.zookeeper.znodes.own import NodeState
 
 if TYPE_CHECKING:
     from kafka_dt.config import SecretKeyFiles, Settings
-    from kafka_dt.tokens import Keyring
-    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-    from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
+    from kafka_dt.processes.cluster import ClusterState
+    from kafka_dt.tokens import Keyring, TokenStore
 
 _LOG = logging.getLogger(__name__)
 
-NAME_BYTES: Final = 8
-
 
 class Membership:
-    """What the others know of a worker.
+    """Announces a worker.
 
     Args:
         settings: of its node.
         files: where the keys come from.
         keyring: follows them; None where tokens are disabled.
-        client: a client that is to be started before `join`.
-        store: reads again what a new key opens, and tells of keys that are missing.
+        cluster: where it announces itself; started before `join`.
+        tokens: reads again what a new key opens, and tells of keys that are missing.
         number: which worker of its node it is.
         broker_id: the id that its node shows to clients.
     """
@@ -55,33 +50,32 @@ class Membership:
         settings: Settings,
         files: SecretKeyFiles,
         keyring: Keyring | None,
-        client: ZooKeeperClient,
-        store: ZooKeeperTokenStore,
+        cluster: ClusterState,
+        tokens: TokenStore,
         *,
         number: int,
         broker_id: int,
     ) -> None:
         self._seals = settings.metadata_encryption
         self._keyring = keyring
-        self._client = client
-        self._store = store
+        self._cluster = cluster
+        self._tokens = tokens
         self._number = number
         self._broker_id = broker_id
-        self._registry = NodeRegistry(client, secrets.token_hex(NAME_BYTES))
         self._reread: asyncio.Task[None] | None = None
         self._keys = NodeKeys(files, keyring, self._keys_changed) if keyring else None
         if self._keys:
-            store.on_unknown_key(self._keys.refresh_soon)
+            tokens.on_unknown_key(self._keys.refresh_soon)
 
     async def join(self) -> None:
-        """Say which keys we have, so that a rotation waits for us; then look whether one began before we had said it.
+        """Announce our keys, so that a rotation waits for us; then look whether one began before that.
 
         Raises:
-            ZooKeeperError: it does not work.
+            ClusterUnavailable: it does not work.
         """
         if self._number == 0 and self._keyring and self._seals:
             await self._warn_beside_brokers()
-        await self._registry.announce(self._state())
+        await self._cluster.announce(self._state())
         await self.look()
 
     async def look(self) -> None:
@@ -91,14 +85,13 @@ class Membership:
             self._begin_reread()
 
     async def close(self) -> None:
-        """Stop announcing; what was said goes with the client's session."""
+        """Read nothing again any more; what was announced goes with the connection to the cluster."""
         if self._reread is not None:
             self._reread.cancel()
             await asyncio.gather(self._reread, return_exceptions=True)
-        await self._registry.close()
 
     async def _warn_beside_brokers(self) -> None:
-        if brokers := await live_brokers(self._client):
+        if brokers := await self._cluster.brokers():
             _LOG.warning(
                 "Brokers are live in the same ZooKeeper (ids %s) and cannot read the tokens that are sealed here: "
                 "set delegation.token.metadata.encryption.enable=false, then `kafka-dt keys unseal`",
@@ -106,21 +99,21 @@ class Membership:
             )
 
     async def _keys_changed(self) -> None:
-        await self._registry.announce(self._state())
+        await self._cluster.announce(self._state())
         self._begin_reread()
 
     def _begin_reread(self) -> None:
         """Try the keys of now with what could not be read, if that is due and not under way."""
-        if self._store.untried and (self._reread is None or self._reread.done()):
+        if self._tokens.untried and (self._reread is None or self._reread.done()):
             self._reread = asyncio.get_running_loop().create_task(self._read_again())
 
     async def _read_again(self) -> None:
         try:
-            await self._store.reread_unreadable()
+            await self._tokens.reread_unreadable()
         except StoreUnavailable:
-            _LOG.debug("Without ZooKeeper new keys cannot be tried with what was not readable; the next look does it")
+            _LOG.debug("The store is away; the next look tries the unreadable tokens with the new keys")
         except Exception:  # noqa: BLE001 - what is due stays due
-            _LOG.exception("What was not readable cannot be read with the new keys; it is tried again")
+            _LOG.exception("The unreadable tokens could not be tried with the new keys; the next look tries them")
 
     def _state(self) -> NodeState:
         keys = self._keyring.keys if self._keyring else ()

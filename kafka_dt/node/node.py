@@ -1,0 +1,243 @@
+"""One worker of a node: its parts, joined.
+
+    node = Node(settings, ports=ports, place=place, shared=shared, make_stores=make_stores, now_ms=now_ms)
+    await node.start()
+    await node.outdated.wait()      # or a signal
+    await node.stop()
+
+What flows: socket -> `WorkerPorts` -> handler -> `TokenManager` -> store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from kafka_dt.audit.recorder import Recorder
+from kafka_dt.audit.trail import AuditTrail
+from kafka_dt.config import Listener, Settings, audit_settings, listeners
+from kafka_dt.identity.acls.authorizer import Authorizer
+from kafka_dt.identity.acls.cache import AclCache
+from kafka_dt.identity.acls.manager import AclManager
+from kafka_dt.identity.credentials.scram_changes import ScramUserManager
+from kafka_dt.identity.login.tokens import LoginTokens
+from kafka_dt.identity.revocation.board import Board
+from kafka_dt.node.listeners import Served, WorkerPorts
+from kafka_dt.node.logins import Logins
+from kafka_dt.node.tokens import WorkerTokens
+from kafka_dt.processes.stores import MakeStores, WorkerPlace
+from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.server.audited.requests import AuditedRequests, AuditedTokens, record_removed
+from kafka_dt.server.handlers import Handler, dispatcher
+from kafka_dt.server.handlers.acls import AclHandlers
+from kafka_dt.server.handlers.cluster import ClusterHandlers
+from kafka_dt.server.handlers.described import DescribedTokens
+from kafka_dt.server.handlers.scram_users import ScramUserHandlers
+from kafka_dt.server.handlers.tokens import TokenHandlers
+from kafka_dt.server.listeners.connection_counts import ConnectionCounts
+from kafka_dt.tokens import (
+    CreationCounts,
+    StoreUnavailable,
+)
+
+_LOG = logging.getLogger(__name__)
+
+DEFAULT_BROKER_ID: Final = 1001
+"""The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
+LOOK_SECONDS: Final = 0.2
+"""How often a worker looks which tokens the others have seen ending, whose sessions it then ends."""
+KEEP_UP_SECONDS: Final = 1.0
+FILE_CHECK_SECONDS: Final = 1.0
+"""How often the files of certificates and secret keys are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The memories that the workers of a node share."""
+
+    board: Board
+    """Where they post revocations."""
+    creations: CreationCounts
+    """Where they count the tokens that requesters ask for."""
+    connections: ConnectionCounts
+    """Where they count connections."""
+    turn: NodeTurn
+    """To hold more of a request than a worker's share of the memory for requests."""
+
+
+class Node:
+    """The parts of one worker.
+
+    Args:
+        settings: of the node.
+        ports: the port of each listener, by name.
+        place: which worker it is.
+        shared: with the other workers of the node.
+        make_stores: builds the stores.
+        now_ms: the wall clock, milliseconds since 1970.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        ports: Mapping[str, int],
+        place: WorkerPlace,
+        shared: Shared,
+        make_stores: MakeStores,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._settings = settings
+        self._place = place
+        self._now_ms = now_ms
+        self._background: list[asyncio.Task[None]] = []
+        self._audit = _audit(settings, place.number, now_ms)
+        self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
+        made = [_bound(listener, ports) for listener in listeners(settings)]
+        self._ports = WorkerPorts(
+            settings, made, workers=place.workers, turn=shared.turn, counts=shared.connections, recorder=self._recorder
+        )
+        self._logins = Logins(settings, made, self._executor, now_ms)
+        self._tokens = WorkerTokens(
+            settings,
+            place,
+            make_stores,
+            self._executor,
+            creations=shared.creations,
+            recorder=self._recorder,
+            broker_id=self._broker_id,
+            now_ms=now_ms,
+        )
+        self._stores = self._tokens.stores
+        self._sessions = self._tokens.sessions(now_ms, end_on_expiry=self._ports.is_gateway)
+        self._revocations = self._tokens.revocations(shared.board, self._sessions)
+        acls = AclCache()
+        self._acls = AclManager(self._stores.acls, acls)
+        self._authorizer = Authorizer.from_settings(settings, acls)
+
+    @property
+    def outdated(self) -> asyncio.Event:
+        """Set when this worker must end, and another take its place, because it does not know the stores any more."""
+        return self._stores.cluster.outdated
+
+    async def start(self) -> None:
+        """Connect to the stores, read the tokens and open the ports.
+
+        Raises:
+            ClusterUnavailable: the stores cannot be used.
+            StoreUnavailable: the tokens cannot be read.
+            OSError: a port cannot be had.
+        """
+        if self._audit is not None:
+            self._audit.start()
+        cluster = self._stores.cluster
+        await cluster.start()
+        cluster_id = await cluster.cluster_id()
+        salt_secret = await cluster.salt_secret()
+        await self._tokens.membership.join()
+        # From here on, for reading many sealed tokens takes a while, and a rotation waits for us.
+        self._repeat(self._tokens.membership.look, FILE_CHECK_SECONDS)
+        await self._stores.user_changes.load()
+        await self._tokens.manager.start()
+        if self._authorizer.enabled:
+            await self._acls.start()
+        login_tokens = LoginTokens(self._tokens.manager, self._revocations, self._now_ms)
+        await self._logins.start(self._stores.users, login_tokens, salt_secret)
+        await self._ports.start_gateway()
+        served = Served(self._handler(cluster_id), self._sessions, self._logins.new_login, self._now_ms)
+        await self._ports.open(served, node=self._place.node)
+        self._begin_background_work()
+
+    async def stop(self) -> None:
+        """Answer what is under way, close every connection and leave the stores."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._ports.drain()
+        await self._logins.close()
+        await self._stores.close()
+        await self._tokens.membership.close()
+        await self._stores.cluster.close()
+        if self._audit is not None:
+            await self._audit.close()
+        self._executor.shutdown(cancel_futures=True)
+
+    def _handler(self, cluster_id: str) -> Handler:
+        """Build the handlers of all requests that are answered here."""
+        cache = self._tokens.cache
+        described = DescribedTokens(cache.get)
+        cache.on_change(described.token_changed)
+        handler = dispatcher(
+            ClusterHandlers(self._broker_id, cluster_id, self._authorizer).handlers(),
+            TokenHandlers(self._tokens.manager, self._authorizer, described, time.monotonic).handlers(),
+            AclHandlers(self._acls, self._authorizer).handlers(),
+            ScramUserHandlers(ScramUserManager(self._stores.user_changes), self._authorizer).handlers(),
+        )
+        if self._recorder is None:
+            return handler
+        return AuditedRequests(
+            handler, self._recorder, AuditedTokens(self._tokens.cache.get, self._tokens.cache.by_hmac)
+        )
+
+    def _begin_background_work(self) -> None:
+        self._repeat(self._look_at_board, LOOK_SECONDS)
+        self._repeat(self._revocations.keep_up, KEEP_UP_SECONDS)
+        self._repeat(self._ports.refresh_certificates, FILE_CHECK_SECONDS)
+        self._repeat(self._stores.cluster.keep, KEEP_UP_SECONDS)
+        if self._place.number == 0:
+            self._repeat(self._remove_expired, self._settings.expiry_check_interval_ms / 1000, at_once=True)
+
+    def _repeat(self, work: Callable[[], Coroutine[Any, Any, None]], seconds: float, *, at_once: bool = False) -> None:
+        self._background.append(asyncio.create_task(_repeated(work, seconds, at_once=at_once)))
+
+    async def _remove_expired(self) -> None:
+        with suppress(StoreUnavailable):
+            on_removed = partial(record_removed, self._recorder) if self._recorder else None
+            removed = await self._tokens.manager.remove_expired(on_removed)
+            if removed:
+                _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
+
+    async def _look_at_board(self) -> None:
+        self._revocations.look()
+
+    @property
+    def _recorder(self) -> Recorder | None:
+        return self._audit.recorder if self._audit else None
+
+    @property
+    def _broker_id(self) -> int:
+        return self._settings.broker_id if self._settings.broker_id >= 0 else DEFAULT_BROKER_ID
+
+
+async def _repeated(work: Callable[[], Coroutine[Any, Any, None]], seconds: float, *, at_once: bool) -> None:
+    """Do background work for ever; an error is logged, and the work is tried again the next time."""
+    if not at_once:
+        await asyncio.sleep(seconds)
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - background work must go on
+            _LOG.exception("Background work failed; it is tried again in %.0f s", seconds)
+        await asyncio.sleep(seconds)
+
+
+def _audit(settings: Settings, number: int, now_ms: Callable[[], int]) -> AuditTrail | None:
+    """Make the audit trail of a worker; None where nothing is written down."""
+    found = audit_settings(settings)
+    return None if found is None else AuditTrail(found, number, now_ms=now_ms, random_hex=secrets.token_hex)
+
+
+def _bound(listener: Listener, ports: Mapping[str, int]) -> Listener:
+    return replace(listener, bind=replace(listener.bind, port=ports[listener.name]))

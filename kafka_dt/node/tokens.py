@@ -1,0 +1,113 @@
+"""The tokens of a worker: its stores, its manager, and everything that hears when a token changes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+
+from kafka_dt.audit.recorder import Recorder
+from kafka_dt.config import SecretKeyFiles, Settings
+from kafka_dt.identity.revocation.board import Board
+from kafka_dt.identity.revocation.revocations import Revocations
+from kafka_dt.node.membership import Membership
+from kafka_dt.processes.stores import MakeStores, StoreNeeds, WorkerPlace
+from kafka_dt.server.audited.requests import record_keys
+from kafka_dt.server.connections.sessions import Sessions
+from kafka_dt.tokens import (
+    CreationCounts,
+    CreationLimits,
+    HmacAlgorithm,
+    Keyring,
+    Token,
+    TokenCache,
+    TokenLimits,
+    TokenManager,
+)
+
+
+class WorkerTokens:
+    """The tokens of one worker.
+
+    Args:
+        settings: of the node.
+        place: which worker it is.
+        make_stores: builds the stores.
+        executor: threads for expensive computations of the stores.
+        creations: where the workers of the node count the tokens that requesters ask for.
+        recorder: hears of changed keys; None where nothing is written down.
+        broker_id: the id that the node shows to clients.
+        now_ms: the wall clock, milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        place: WorkerPlace,
+        make_stores: MakeStores,
+        executor: Executor,
+        *,
+        creations: CreationCounts,
+        recorder: Recorder | None,
+        broker_id: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        files = SecretKeyFiles(settings)
+        keyring = _keyring(files, HmacAlgorithm(settings.hmac_algorithm))
+        if keyring is not None and recorder is not None:
+            keyring.on_change(partial(record_keys, recorder, keyring))
+        limits = _limits(settings)
+        self.cache = TokenCache(keyring)
+        self.stores = make_stores(StoreNeeds(keyring, limits, executor))
+        self.membership = Membership(
+            settings,
+            files,
+            keyring,
+            self.stores.cluster,
+            self.stores.tokens,
+            number=place.number,
+            broker_id=broker_id,
+        )
+        self.manager = TokenManager(
+            self.stores.tokens,
+            self.cache,
+            keyring,
+            limits,
+            now_ms=now_ms,
+            random_bytes=secrets.token_bytes,
+            creation_counts=creations,
+        )
+
+    def sessions(self, now_ms: Callable[[], int], *, end_on_expiry: bool) -> Sessions:
+        """Make the sessions of the worker's connections; they end with their tokens."""
+        sessions = Sessions(self._token, now_ms, end_on_expiry=end_on_expiry)
+        self.cache.on_change(sessions.token_changed)
+        return sessions
+
+    def revocations(self, board: Board, sessions: Sessions) -> Revocations:
+        """Tell the other workers of revocations, and end the sessions that they tell of."""
+        revocations = Revocations(board, self.manager.catch_up, self.cache.held, sessions.end_by)
+        self.cache.on_change(revocations.token_changed)
+        return revocations
+
+    def _token(self, token_id: str) -> Token | None:
+        held = self.cache.get(token_id)
+        return held.token if held else None
+
+
+def _keyring(files: SecretKeyFiles, algorithm: HmacAlgorithm) -> Keyring | None:
+    """Make the ring of the keys that there are; without a current one, tokens are disabled."""
+    return Keyring(files.keys.current, algorithm, files.keys.previous) if files.keys else None
+
+
+def _limits(settings: Settings) -> TokenLimits:
+    creations = CreationLimits(
+        tokens_per_owner=settings.tokens_per_owner_max,
+        creates_per_minute=settings.token_creates_per_minute_max,
+        renewers=settings.token_renewers_max,
+        token_bytes=settings.token_bytes_max,
+    )
+    return TokenLimits(
+        settings.max_lifetime_ms, settings.expiry_time_ms, settings.zookeeper_max_staleness_ms, creations
+    )

@@ -1,0 +1,116 @@
+"""Builds the stores of a node in ZooKeeper.
+
+    check(settings, workers=2)                   # before anything is opened
+    stores = node_stores(settings, WorkerPlace(0, 2, "4711"), derivations, needs, now_ms=now_ms)
+
+`kafka_dt.app` calls it; nothing else of a node knows ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kafka_dt.config import ConfigError, Settings
+from kafka_dt.processes.stores import NodeStores, StoreNeeds, WorkerPlace
+from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
+from kafka_dt.zookeeper.proofs.witness import WitnessMemory
+from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
+from kafka_dt.zookeeper.stores.acls import ZooKeeperAclStore
+from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
+from kafka_dt.zookeeper.stores.scram_changes import ZooKeeperScramUserStore
+from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
+
+DERIVED_AHEAD: Final = 4096
+"""How many tokens a worker can seal in a row without waiting for PBKDF2; two seconds of work to make ready."""
+
+
+def check(settings: Settings, workers: int) -> None:
+    """Check the settings of ZooKeeper, and the folder in which workers remember their writes.
+
+    Raises:
+        ConfigError: naming the key that cannot be used.
+    """
+    zookeeper_settings(settings)
+    for number in range(workers):
+        _witness_memory(settings, number)
+
+
+def node_stores(
+    settings: Settings,
+    place: WorkerPlace,
+    derivations: Derivations,
+    needs: StoreNeeds,
+    *,
+    now_ms: Callable[[], int],
+) -> NodeStores:
+    """Build the stores of a worker.
+
+    Args:
+        settings: of the node.
+        place: which worker it is.
+        derivations: where the workers of the node share what opens sealed tokens.
+        needs: the parts of the worker that stores work with.
+        now_ms: the wall clock, in milliseconds since 1970.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+    """
+    cluster = ZooKeeperCluster(
+        zookeeper_settings(settings),
+        _witness_memory(settings, place.number),
+        witness=f"{place.node}-{place.number}",
+        distrusted=lambda: tokens.distrust(),  # noqa: PLW0108 - it is made later
+        removes_old=place.number == 0,
+        now_ms=now_ms,
+    )
+    purge = PurgeLimits(retention_ms=settings.change_retention_ms)
+    codec = TokenCodec(
+        needs.keyring,
+        seal=settings.metadata_encryption,
+        executor=needs.executor,
+        random_bytes=secrets.token_bytes,
+        derivations=derivations,
+        ahead=DERIVED_AHEAD,
+    )
+    tokens = ZooKeeperTokenStore(
+        cluster.client,
+        codec,
+        now_ms=now_ms,
+        limits=purge,
+        max_staleness_ms=needs.limits.max_staleness_ms,
+        begin_at=place.number / place.workers,
+        creations=needs.limits.creations,
+    )
+    users = ScramUsers(cluster.client, now_ms=now_ms, limits=purge)
+    acls = ZooKeeperAclStore(cluster.client, now_ms=now_ms, limits=purge)
+
+    async def close() -> None:
+        for store in (tokens, acls, users):
+            await store.close()
+
+    return NodeStores(cluster, tokens, users, ZooKeeperScramUserStore(cluster.client, users), acls, close)
+
+
+def _witness_memory(settings: Settings, number: int) -> WitnessMemory:
+    """Make a worker's memory of its writes to ZooKeeper.
+
+    Raises:
+        ConfigError: the folder for it cannot be used.
+    """
+    if not settings.state_dir:
+        return WitnessMemory()
+    folder = Path(settings.state_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ConfigError("kafka.dt.state.dir", f"{folder} cannot be written to")
+        return WitnessMemory(folder / f"witness-{number}.json")
+    except (OSError, ValueError) as error:
+        raise ConfigError("kafka.dt.state.dir", str(error)) from None

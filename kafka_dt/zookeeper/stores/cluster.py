@@ -1,0 +1,150 @@
+"""The state of a cluster in ZooKeeper: `kafka_dt.processes.cluster.ClusterState` for one worker.
+
+It owns the worker's connection, and the guard that notices when ZooKeeper's history went back. The id of the cluster is
+where brokers keep it. The secret of the salts is the cluster's own and no secret key, so salts stay as they are when
+keys change; a client that can read it here can read the credentials of users as well.
+
+Source: kafka.zk.KafkaZkClient.createOrGetClusterId, kafka.utils.CoreUtils.generateUuidAsBase64; DESIGN.md, "No oracle".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import secrets
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.errors import ConnectionLost, NodeExists, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.proofs.history import HistoryGuard
+from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers
+from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode
+from kafka_dt.zookeeper.znodes.own import PARENT, SaltSecretZnode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kafka_dt.processes.cluster import NodeState
+    from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
+    from kafka_dt.zookeeper.proofs.witness import WitnessMemory
+
+log = logging.getLogger(__name__)
+
+NAME_BYTES: Final = 8
+UUID_BYTES: Final = 16
+
+
+class ZooKeeperCluster:
+    """Implements ClusterState; its module has the contract.
+
+    Args:
+        settings: of the connection.
+        memory: the worker's memory of its own writes.
+        witness: the name of the witness of a worker that remembers none; no other live worker may have it.
+        distrusted: called when what was read on the connections until now may be of a history that went back.
+        removes_old: whether this worker removes the old witnesses of others; one worker of a node does.
+        now_ms: the wall clock, in milliseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        memory: WitnessMemory,
+        *,
+        witness: str,
+        distrusted: Callable[[], None],
+        removes_old: bool,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.outdated = asyncio.Event()
+        self._history = HistoryGuard(
+            memory,
+            witness,
+            outdated=self.outdated.set,
+            distrusted=distrusted,
+            now_ms=now_ms,
+            removes_old=removes_old,
+        )
+        self.client: Final = ZooKeeperClient(settings, self._history)
+        self._registry = NodeRegistry(self.client, secrets.token_hex(NAME_BYTES))
+
+    async def start(self) -> None:
+        """Connect."""
+        await self.client.start()
+
+    async def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        return await read_or_create_cluster_id(self.client, secrets.token_bytes)
+
+    async def salt_secret(self) -> bytes:
+        """Return the secret of the salts."""
+        return await read_or_create_salt_secret(self.client, secrets.token_bytes)
+
+    async def announce(self, state: NodeState) -> None:
+        """Tell the other nodes of this worker, from now on and in every session."""
+        await self._registry.announce(state)
+
+    async def brokers(self) -> Sequence[str]:
+        """Return the ids of the brokers in the same ZooKeeper."""
+        return await live_brokers(self.client)
+
+    async def keep(self) -> None:
+        """Write the witness if that is due, and look whether another worker doubts the history."""
+        try:
+            await self._history.keep(self.client)
+        except ConnectionLost:
+            return  # the next look makes up for it
+        except ZooKeeperError as error:
+            reason = str(error)
+        else:
+            return
+        log.error("A restored ZooKeeper would not be noticed now, see /kafka_dt in ZooKeeper: %s", reason)
+
+    async def close(self) -> None:
+        """Leave ZooKeeper."""
+        await self._registry.close()
+        await self._history.close(self.client)
+        await self.client.close()
+
+
+async def read_or_create_cluster_id(client: ZooKeeperClient, random_bytes: Callable[[int], bytes]) -> str:
+    """Return the id of the cluster; one that is made here is a random UUID as 22 characters of base64url.
+
+    Args:
+        client: a started client.
+        random_bytes: makes that many random bytes.
+
+    Raises:
+        ZooKeeperError: it can be neither read nor made.
+    """
+    path, parent = ClusterIdZnode.PATH, ClusterIdZnode.PARENT
+    return ClusterIdZnode.decode(
+        await _read_or_create(client, path, parent, lambda: ClusterIdZnode.encode(_new_id(random_bytes)))
+    )
+
+
+async def read_or_create_salt_secret(client: ZooKeeperClient, random_bytes: Callable[[int], bytes]) -> bytes:
+    """Return the secret that SCRAM salts are made with; arguments and errors as for the id of the cluster."""
+    size = SaltSecretZnode.SECRET_BYTES
+    return SaltSecretZnode.decode(
+        await _read_or_create(client, SaltSecretZnode.PATH, PARENT, lambda: SaltSecretZnode.encode(random_bytes(size)))
+    )
+
+
+async def _read_or_create(client: ZooKeeperClient, path: str, parent: str, new: Callable[[], bytes]) -> bytes:
+    """Return the content of a znode that the first node makes."""
+    try:
+        return (await client.get(path)).data
+    except NoNode:
+        await client.ensure_path(parent)
+    with contextlib.suppress(NodeExists):  # another node was quicker: its content counts
+        await client.create(path, new())
+    return (await client.get(path)).data
+
+
+def _new_id(random_bytes: Callable[[int], bytes]) -> str:
+    identifier = uuid.UUID(bytes=random_bytes(UUID_BYTES), version=4)
+    return base64.urlsafe_b64encode(identifier.bytes).decode("ascii").rstrip("=")

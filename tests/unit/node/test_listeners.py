@@ -1,0 +1,46 @@
+"""How the ports of a worker close: the gateway, which connections need until their end, closes after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from kafka_dt.config import from_properties, listeners
+from kafka_dt.node.listeners import WorkerPorts
+from kafka_dt.processes.turns import NodeTurn
+from tests.support.admission import connection_counts
+
+
+@dataclass
+class Recorded:
+    """A part of the node that writes down what is asked of it."""
+
+    done: list[str]
+
+    def close_ports(self) -> None:
+        self.done.append("no more ports")
+
+    async def drain(self, _grace_seconds: float) -> None:
+        self.done.append("connections closed")
+
+    async def close(self) -> None:
+        self.done.append("gateway closed")
+
+
+async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
+    settings = from_properties({"listeners": "PLAINTEXT://127.0.0.1:0"}).settings
+    with NodeTurn.file() as turn:
+        ports = WorkerPorts(
+            settings,
+            listeners(settings),
+            workers=1,
+            turn=NodeTurn(turn.fileno()),
+            counts=connection_counts(),
+            recorder=None,
+        )
+    done: list[str] = []
+    part = cast("Any", Recorded(done))
+    ports._gateway = part
+    ports._open = [part]
+    await ports.drain()
+    assert done == ["no more ports", "connections closed", "gateway closed"]
