@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_dt.pipeline.errors import PipelineError
-from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.generator import Generated, Scenario, generate
 from kafka_dt.pipeline.ingest.ingest import Ingest
 from kafka_dt.pipeline.ingest.sources import FileSource
 from kafka_dt.pipeline.report.analysis import Settings
 from kafka_dt.pipeline.report.reporting import PARQUET, report
+from kafka_dt.pipeline.report.signs import SIGNS
 from kafka_dt.pipeline.table.table import Table
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kafka_dt.pipeline.findings import Finding
     from kafka_dt.pipeline.generator import Incident
     from kafka_dt.pipeline.ingest.rules import Counts
+    from kafka_dt.pipeline.report.signs import Finding, Signs
 
 _MARK: Final = "kafka-dt-demo"
 """A file that says whose folder it is."""
@@ -82,7 +82,7 @@ class FolderNotOurs(PipelineError):
 class Verdict:
     """What became of one kind of incident."""
 
-    kind: IncidentKind
+    kind: str
     planted: int
     found: int
     """How many of them the report has."""
@@ -135,23 +135,24 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
         made = report(spark, table, to, Settings(), progress=step.now, now=now, parquet=f"file://{to / PARQUET}")
     contents = made.contents
     telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
-    verdicts = judge(generated.truth.incidents, contents.findings)
+    verdicts = judge(generated.truth.incidents, contents.findings, contents.signs)
     seconds = time.monotonic() - begun_s
     return Shown(folder, made.page, made.document, generated, counts, contents.tokens, verdicts, seconds)
 
 
-def judge(incidents: Sequence[Incident], findings: Sequence[Finding]) -> tuple[Verdict, ...]:
-    """Compare what was planted with what was found, kind by kind."""
+def judge(incidents: Sequence[Incident], findings: Sequence[Finding], signs: Signs = SIGNS) -> tuple[Verdict, ...]:
+    """Compare what was planted with what was found, kind by kind: those of the signs, and all that was planted."""
+    kinds = dict.fromkeys((*(sign.kind for sign in signs), *(each.kind.value for each in incidents)))
     planted = {(each.kind, each.subject) for each in incidents}
     found = {(each.kind, each.subject) for each in findings}
     return tuple(
         Verdict(
             kind,
-            planted=sum(one is kind for one, _ in planted),
-            found=sum(one is kind for one, _ in planted & found),
-            others=sum(one is kind for one, _ in found - planted),
+            planted=sum(one == kind for one, _ in planted),
+            found=sum(one == kind for one, _ in planted & found),
+            others=sum(one == kind for one, _ in found - planted),
         )
-        for kind in IncidentKind
+        for kind in kinds
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from kafka_dt.pipeline.findings import Evidence, Finding, IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report.contents import (
     Activity,
     Blast,
@@ -19,7 +18,7 @@ from kafka_dt.pipeline.report.contents import (
     Series,
     TokenRow,
 )
-from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+from kafka_dt.pipeline.report.signs import SIGNS, Evidence, Finding, Severity, Sign, SubjectType
 
 AT = datetime(2026, 3, 6, tzinfo=UTC)
 HOSTILE = (
@@ -48,7 +47,7 @@ def contents() -> Contents:
         lived=5 / 7,
     )
     listing = Listing(1200, (token,) * 30, ((HOSTILE, 900), ("User:alice", 200)))
-    findings = tuple(_finding(kind, severity) for kind in IncidentKind for severity in Severity)
+    findings = tuple(_finding(sign, severity) for sign in SIGNS for severity in Severity)
     return Contents(
         at=AT,
         since=_DAYS[0],
@@ -66,7 +65,7 @@ def contents() -> Contents:
         findings=findings,
         finding_counts={(finding.kind, finding.severity): 1 for finding in findings},
         lines=Lines(),
-        thresholds={name: str(value) for name, value in asdict(Thresholds()).items()},
+        signs=SIGNS,
         generated_at=AT,
         table="/data/audit",
         blast=_blast(),
@@ -94,18 +93,18 @@ def empty() -> Contents:
         findings=(),
         finding_counts={},
         lines=Lines(),
-        thresholds={name: str(value) for name, value in asdict(Thresholds()).items()},
+        signs=SIGNS,
         generated_at=AT,
         table="",
     )
 
 
-def _finding(kind: IncidentKind, severity: Severity) -> Finding:
-    token = kind is not IncidentKind.UNKNOWN_ID_BURST
+def _finding(sign: Sign[Any], severity: Severity) -> Finding:
+    token = sign.subject_type is SubjectType.TOKEN
     return Finding(
-        kind=kind,
+        kind=sign.kind,
         severity=severity,
-        subject_type=SubjectType.TOKEN if token else SubjectType.ADDRESS,
+        subject_type=sign.subject_type,
         subject="t" * 22 if token else "198.51.100.50",
         token_id="t" * 22 if token else None,
         owner=HOSTILE if token else None,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.findings import IncidentKind
+from kafka_dt.pipeline.generator import IncidentKind
 from tests.support.audit_story import Story
 
 BEGIN: Final = datetime(2026, 3, 2, tzinfo=UTC)

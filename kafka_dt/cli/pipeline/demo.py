@@ -87,8 +87,7 @@ def _document(shown: Shown) -> Mapping[str, object]:
         "tokens": shown.tokens,
         "seconds": round(shown.seconds, 3),
         "incidents": {
-            each.kind.value: {"planted": each.planted, "found": each.found, "others": each.others}
-            for each in shown.verdicts
+            each.kind: {"planted": each.planted, "found": each.found, "others": each.others} for each in shown.verdicts
         },
     }
 
@@ -96,7 +95,7 @@ def _document(shown: Shown) -> Mapping[str, object]:
 def _write_table(shown: Shown) -> None:
     click.echo(f"{'':22}planted  found  other findings")
     for each in shown.verdicts:
-        name = each.kind.value.replace("_", " ")
+        name = each.kind.replace("_", " ")
         click.echo(f"{name:22}{each.planted:>7}  {each.found:>5}  {each.others:>14}")
     click.echo(f"Done in {shown.seconds:.0f} s. Open in a browser:")
     click.echo(shown.page)

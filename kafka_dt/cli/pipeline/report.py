@@ -215,7 +215,7 @@ def _write_table(made: Made) -> None:
     click.echo(f"{'signs of theft':16} {contents.finding_total:,}")
     for finding in contents.findings[:_SHOWN]:
         owner = f" of {ascii_name(finding.owner)}" if finding.owner else ""
-        click.echo(f"  {finding.severity.value:6} {finding.kind.value:20} {ascii_name(finding.subject)}{owner}")
+        click.echo(f"  {finding.severity.value:6} {finding.kind:20} {ascii_name(finding.subject)}{owner}")
     if (more := contents.finding_total - _SHOWN) > 0:
         click.echo(f"  and {more:,} more")
     if contents.blast is not None:

@@ -22,13 +22,14 @@ Source: KIP-48, KIP-373; docs/audit.md
 from kafka_dt.pipeline.generator.files import FolderInUse, Written
 from kafka_dt.pipeline.generator.run import Generated, generate
 from kafka_dt.pipeline.generator.scenario import Scenario, ScenarioError
-from kafka_dt.pipeline.generator.truth import TRUTH_FILE, Incident, Strength, Truth, TruthError
+from kafka_dt.pipeline.generator.truth import TRUTH_FILE, Incident, IncidentKind, Strength, Truth, TruthError
 
 __all__ = [
     "TRUTH_FILE",
     "FolderInUse",
     "Generated",
     "Incident",
+    "IncidentKind",
     "Scenario",
     "ScenarioError",
     "Strength",

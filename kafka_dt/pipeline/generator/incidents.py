@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.generator import network
 from kafka_dt.pipeline.generator.drafts import Desk, Draft
 from kafka_dt.pipeline.generator.owners import Owner, Work
 from kafka_dt.pipeline.generator.scenario import HOUR_MS, Scenario, utc
 from kafka_dt.pipeline.generator.strangers import Victim, guesses, renews, steals, uses_after_revocation
-from kafka_dt.pipeline.generator.truth import Incident, Strength
+from kafka_dt.pipeline.generator.truth import Incident, IncidentKind, Strength
 
 if TYPE_CHECKING:
     import random

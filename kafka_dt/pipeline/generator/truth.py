@@ -1,7 +1,7 @@
 """What was planted, so that findings can be compared with it: `truth.json` beside the events.
 
     truth = Truth.load(folder / TRUTH_FILE)
-    found = {finding.token_id for finding in findings if finding.kind is IncidentKind.STOLEN_TOKEN}
+    found = {finding.token_id for finding in findings if finding.kind == IncidentKind.STOLEN_TOKEN}
     planted = {each.token_id for each in truth.of(IncidentKind.STOLEN_TOKEN)}
 
 An incident about a token names the token and its owner; a burst of unknown ids names the address.
@@ -16,7 +16,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafka_dt.pipeline.errors import PipelineError
-from kafka_dt.pipeline.findings import IncidentKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +32,19 @@ class TruthError(PipelineError):
         super().__init__(f"{path} does not say what was planted: {reason}")
         self.path = path
         self.reason = reason
+
+
+class IncidentKind(StrEnum):
+    """What may be planted: the kinds of the signs of theft, and all that the generator knows of these."""
+
+    STOLEN_TOKEN = "stolen_token"  # noqa: S105 - the name of an incident
+    """Another client uses the token, too."""
+    USE_AFTER_REVOCATION = "use_after_revocation"
+    """A client goes on trying a token after a request has ended it."""
+    UNKNOWN_ID_BURST = "unknown_id_burst"
+    """An address tries many token ids that no token ever had."""
+    FOREIGN_RENEWAL = "foreign_renewal"
+    """A principal renews a token that it never renewed, while another one does."""
 
 
 class Strength(StrEnum):

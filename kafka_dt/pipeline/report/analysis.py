@@ -9,7 +9,7 @@ grow with the number of events or analyses: each step reads files and writes fil
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -31,8 +31,8 @@ from kafka_dt.pipeline.report.conditions import until
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
 from kafka_dt.pipeline.report.errors import NoEvents, NotInTable
 from kafka_dt.pipeline.report.lives import alive_at, token_lives
-from kafka_dt.pipeline.report.signs import Thresholds, signs_of_theft
-from kafka_dt.pipeline.report.signs.rows import collected, counts, most_urgent_first
+from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
+from kafka_dt.pipeline.report.signs.finding import collected, counts, most_urgent_first
 from kafka_dt.pipeline.report.store import Output
 from kafka_dt.pipeline.report.timeline import Timeline
 from kafka_dt.pipeline.report.usage import logins_by_place
@@ -68,7 +68,8 @@ class Settings:
     at: datetime | None = None
     """The instant for which it holds; None: the newest event."""
     lines: Lines = field(default_factory=Lines)
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    signs: Signs = SIGNS
+    """The signs of theft that it looks for."""
     start: Start | None = None
     """Where a blast radius begins; None: without one."""
     steps: int = DEFAULT_STEPS
@@ -118,8 +119,8 @@ class Analysis:
         reached = self._blast(lives, usage, settings.start) if settings.start is not None else None
         alive = self._keep(Output.ALIVE, alive_over_time(lives, timeline))
         lists = listings(self._keep(Output.ATTENTION, attention(lives, self._at, settings.lines)))
-        signs = signs_of_theft(self._events, usage, lives, self._store.work, settings.thresholds)
-        findings = self._keep(Output.FINDINGS, signs)
+        seen = Observed(self._events, usage, lives, self._store.work)
+        findings = self._keep(Output.FINDINGS, look_for(settings.signs, seen))
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
@@ -141,7 +142,7 @@ class Analysis:
             findings=collected(most_urgent_first(findings, FINDINGS)),
             finding_counts=counts(findings),
             lines=settings.lines,
-            thresholds={name: str(value) for name, value in asdict(settings.thresholds).items()},
+            signs=settings.signs,
             blast=reached,
             silences=counted.silences(),
             table=table,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from kafka_dt.pipeline.findings import Finding, IncidentKind, Severity
+    from kafka_dt.pipeline.report.signs import Finding, Severity, Signs
 
 
 TOP: Final = 7
@@ -183,10 +183,10 @@ class Contents:
     never_used: Listing
     past_half: Listing
     findings: tuple[Finding, ...]
-    finding_counts: Mapping[tuple[IncidentKind, Severity], int]
+    finding_counts: Mapping[tuple[str, Severity], int]
     lines: Lines
-    thresholds: Mapping[str, str]
-    """What the signs of theft were compared with: names and values as text."""
+    signs: Signs
+    """The signs of theft that it looked for."""
     generated_at: datetime
     """When the report was made."""
     table: str

@@ -1,7 +1,7 @@
 """The report as one JSON document, for machines.
 
 Keys are those of the values in `contents.py`; instants are ISO 8601 in UTC, durations seconds. Findings have the
-commands of `responses.py` beside them. Lists are cut as on the page, `total` says how many there are.
+commands of their sign beside them. Lists are cut as on the page, `total` says how many there are.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import json
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
-
-from kafka_dt.pipeline.report.responses import responses
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.contents import Contents
@@ -23,18 +21,20 @@ VERSION: Final = 1
 def document(contents: Contents) -> dict[str, Any]:
     """Give a report as JSON's types."""
     found = asdict(contents)
-    del found["findings"], found["finding_counts"]
+    del found["findings"], found["finding_counts"], found["signs"]
+    signs = {sign.kind: sign for sign in contents.signs}
     return {
         "version": VERSION,
         **_plain(found),
+        "thresholds": {row.name: row.value for sign in contents.signs for row in sign.threshold_rows},
         "finding_counts": [
-            {"kind": kind.value, "severity": severity.value, "count": count}
+            {"kind": kind, "severity": severity.value, "count": count}
             for (kind, severity), count in sorted(contents.finding_counts.items())
         ],
         "findings": [
             {
                 **finding.as_document(),
-                "responses": [each.as_document() for each in responses(finding, contents.table)],
+                "responses": [each.as_document() for each in signs[finding.kind].responses(finding, contents.table)],
             }
             for finding in contents.findings
         ],

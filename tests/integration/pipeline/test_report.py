@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_dt.cli.pipeline.report import report
-from kafka_dt.pipeline.findings import IncidentKind
+from kafka_dt.pipeline.generator import IncidentKind
 from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
 from kafka_dt.pipeline.report.collecting import rows_of
+from kafka_dt.pipeline.report.signs import Observed, look_for
+from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.table.table import Table
 from tests.support import stories_of_theft as stories
+from tests.support.dummy_sign import BUSY, Thresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +103,16 @@ def test_use_after_revocation_is_graver_from_a_place_where_the_token_never_was(m
     assert made.finding(stories.TRIED_ELSEWHERE)["events"] == 2
     assert made.finding(stories.TRIED_AT_HOME)["severity"] == "medium"
     assert made.evidence(stories.TRIED_AT_HOME)["in a network new to the token"].startswith("no")
+
+
+def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
+    usage = made.parquet(spark, "usage")
+    seen = Observed(usage, usage, usage, work=lambda _name, frame: frame)
+    found = look_for([replace(BUSY, thresholds=Thresholds(most_logins=46))], seen)
+    assert found.columns == made.parquet(spark, "findings").columns
+    (finding,) = collected(found)
+    assert (finding.kind, finding.severity, finding.subject) == ("busy_address", "medium", "10.0.5.7")
+    assert [(each.label, each.text) for each in finding.evidence] == [("client", "etl-#")]
 
 
 def test_guesses_are_counted_by_different_ids_and_by_network_where_no_address_stands_out(made: Made) -> None:

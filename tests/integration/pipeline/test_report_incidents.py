@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_dt.pipeline.findings import IncidentKind
-from kafka_dt.pipeline.generator import Scenario, Truth, generate
+from kafka_dt.pipeline.generator import IncidentKind, Scenario, Truth, generate
 from kafka_dt.pipeline.report.analysis import Settings
 from kafka_dt.pipeline.report.reporting import report
 from kafka_dt.pipeline.table.table import Table
@@ -26,7 +25,7 @@ from tests.support.audit_story import write_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_dt.pipeline.findings import Finding
+    from kafka_dt.pipeline.report.signs import Finding
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """Py4J leaves its sockets to the garbage collector."""
@@ -60,7 +59,7 @@ def scores(truth: Truth, findings: tuple[Finding, ...]) -> dict[IncidentKind, Sc
     by_kind = {}
     for kind in IncidentKind:
         planted = truth.of(kind)
-        of_kind = [finding for finding in findings if finding.kind is kind]
+        of_kind = [finding for finding in findings if finding.kind == kind]
         about = {
             id(finding)
             for finding in of_kind

@@ -3,8 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kafka_dt.pipeline.demo import Verdict, judge
-from kafka_dt.pipeline.findings import Finding, IncidentKind, Severity, SubjectType
-from kafka_dt.pipeline.generator import Incident, Strength
+from kafka_dt.pipeline.generator import Incident, IncidentKind, Strength
+from kafka_dt.pipeline.report.signs import Finding, Severity, SubjectType
 
 AT = datetime(2026, 9, 7, 12, tzinfo=UTC)
 

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import plotly.graph_objects as go  # type: ignore[import-untyped]
 
-from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.report.contents import OTHER
-from kafka_dt.pipeline.report.page.words import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from kafka_dt.pipeline.findings import Finding
     from kafka_dt.pipeline.report.contents import Blast, Contents, Listing, Series
+    from kafka_dt.pipeline.report.signs import Finding, Signs
 
 COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#B8A900", "#8C8C8C")
 """The last one is for all others."""
@@ -40,7 +38,7 @@ _BAR_PX: Final = 34
 def figures(contents: Contents) -> dict[str, dict[str, Any]]:
     """Make the plots that have anything to show, by the id of their place in the page."""
     made: dict[str, go.Figure | None] = {
-        "theft": _theft(contents.findings),
+        "theft": _theft(contents.findings, contents.signs),
         **{f"alive-{role}": _areas(series, contents) for role, series in contents.alive.items()},
         "expiring": _owners(contents.expiring),
         "never-used": _owners(contents.never_used),
@@ -136,27 +134,32 @@ def _owners(listing: Listing) -> go.Figure | None:
     return _figure([bars], yaxis=axis, xaxis=counts, height=90 + _BAR_PX * len(owners), bargap=0.3)
 
 
-def _theft(findings: Sequence[Finding]) -> go.Figure | None:
+def _theft(findings: Sequence[Finding], signs: Signs) -> go.Figure | None:
     traces = []
-    kinds = [kind for kind in IncidentKind if any(finding.kind is kind for finding in findings)]
-    for place, kind in enumerate(kinds):
-        of_kind = [finding for finding in findings if finding.kind is kind]
+    found = {each.kind for each in findings}
+    shown = [sign for sign in signs if sign.kind in found]
+    for place, sign in enumerate(shown):
+        of_kind = [each for each in findings if each.kind == sign.kind]
         traces.append(
             go.Scatter(
                 x=_plain([instant for each in of_kind for instant in (each.first_seen, each.last_seen)]),
                 y=[place] * 2 * len(of_kind),
                 mode="markers",
-                marker={"size": 11, "color": COLOURS[place], "symbol": ["triangle-right", "square"] * len(of_kind)},
+                marker={
+                    "size": 11,
+                    "color": COLOURS[place % len(COLOURS)],
+                    "symbol": ["triangle-right", "square"] * len(of_kind),
+                },
                 text=[label(each.subject) for each in of_kind for _ in range(2)],
                 hovertemplate="%{text}<br>%{x}<extra></extra>",
             )
         )
     axis = {
-        "tickvals": list(range(len(kinds))),
-        "ticktext": [KINDS[kind][0] for kind in kinds],
-        "range": [len(kinds) - 0.5, -0.5],
+        "tickvals": list(range(len(shown))),
+        "ticktext": [sign.title for sign in shown],
+        "range": [len(shown) - 0.5, -0.5],
     }
-    return _figure(traces, yaxis=axis, height=110 + 44 * len(kinds))
+    return _figure(traces, yaxis=axis, height=110 + 44 * len(shown))
 
 
 def _steps(blast: Blast | None) -> go.Figure | None:

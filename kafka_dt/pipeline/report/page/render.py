@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
@@ -21,9 +22,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-from kafka_dt.pipeline.findings import Severity
-from kafka_dt.pipeline.report.page import charts, words
-from kafka_dt.pipeline.report.responses import responses
+from kafka_dt.pipeline.report.page import charts
+from kafka_dt.pipeline.report.signs import Severity
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.contents import Contents, Series
@@ -35,16 +35,33 @@ ROWS: Final = 25
 REACHED: Final = 100
 """How many rows of a blast radius it shows."""
 _PACKAGE: Final = "kafka_dt.pipeline.report.page"
+_SEVERITIES: Final[Mapping[Severity, str]] = {
+    Severity.HIGH: "act now",
+    Severity.MEDIUM: "today",
+    Severity.LOW: "when there is time",
+}
+"""What a severity asks for."""
+
+_ROLES: Final[Mapping[str, tuple[str, str]]] = {
+    "owner": ("By owner", "The principal that their logins act as."),
+    "requester": (
+        "By requester",
+        "The principal that asked for them: the owner, unless another one may ask for the owner (KIP-373).",
+    ),
+    "renewer": ("By renewer", "The principals that may renew them; a token with several renewers counts for each."),
+}
+"""Title and meaning of the plots of living tokens."""
 
 
 def html(contents: Contents) -> str:
     """Write a report as HTML."""
     figures = charts.figures(contents)
+    signs = {sign.kind: sign for sign in contents.signs}
     plotly, script = get_plotlyjs(), _file("report.js")
     template = _environment().get_template("report.html.j2")
     return template.render(
         report=contents,
-        findings=[(finding, responses(finding, contents.table)) for finding in contents.findings[:FINDINGS]],
+        findings=[(finding, signs[finding.kind]) for finding in contents.findings[:FINDINGS]],
         high=sum(count for (_, severity), count in contents.finding_counts.items() if severity is Severity.HIGH),
         rows=ROWS,
         reached_rows=REACHED,
@@ -53,7 +70,8 @@ def html(contents: Contents) -> str:
         figures=figures,
         figures_json=Markup(_json(figures)),  # noqa: S704 - escaped for where it stands
         colours=charts.COLOURS,
-        words=words,
+        roles=_ROLES,
+        severities=_SEVERITIES,
         style=Markup(_file("report.css")),  # noqa: S704 - our own file
         plotly=Markup(plotly),  # noqa: S704 - plotly's own file
         script=Markup(script),  # noqa: S704 - our own file

@@ -1,53 +1,42 @@
-"""Signs of theft: what a stolen token, or somebody who looks for one, does differently.
+"""Signs of theft: what a client with a stolen token, or a client that looks for one, does differently.
 
-    findings = signs_of_theft(events, usage, lives, store.work)
+    findings = look_for(SIGNS, Observed(events, usage, lives, store.work))
 
-Each module says what it sees and what it cannot: `stolen.py` (more places or clients than a token's history says),
-`revoked.py` (use after revocation), `guesses.py` (bursts of unknown ids), `renewals.py` (renewals by who never did).
-`thresholds.py` has the lines that they draw, `rows.py` the shape of a finding.
+Read `sign.py` first, then one sign: each is a module with its rule, its thresholds, its words and its commands. `SIGNS`
+is the table of them; page, JSON, Parquet output, demo and manual follow from it. `finding.py` is what a rule returns,
+`responses.py` has the commands to choose from.
 
-A finding is a reason to look, not a proof. What all of them share: they see what a node sees. Behind a proxy that hides
-addresses every client is in one place.
+A finding is a reason to look, not a proof. All signs see what a node sees: behind a proxy that hides addresses, every
+client is in one place.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import TYPE_CHECKING
+from typing import Final
 
-from pyspark.sql import DataFrame
+from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
+from kafka_dt.pipeline.report.signs.sign import Observed, Sign, Signs, look_for
+from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
+from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
+from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCATION
 
-from kafka_dt.pipeline.report.signs.guesses import guessed_ids
-from kafka_dt.pipeline.report.signs.renewals import foreign_renewals
-from kafka_dt.pipeline.report.signs.revoked import used_after_revocation
-from kafka_dt.pipeline.report.signs.stolen import stolen_tokens
-from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+SIGNS: Final[Signs] = (
+    STOLEN_TOKEN,
+    USE_AFTER_REVOCATION,
+    UNKNOWN_ID_BURST,
+    FOREIGN_RENEWAL,
+)
+"""What a report looks for unless it is told otherwise, in the order of the page."""
 
-if TYPE_CHECKING:
-    from kafka_dt.pipeline.report.store import Work
-
-__all__ = ["Thresholds", "signs_of_theft"]
-
-
-def signs_of_theft(
-    events: DataFrame, usage: DataFrame, lives: DataFrame, work: Work, thresholds: Thresholds | None = None
-) -> DataFrame:
-    """Look for all of them; columns as in `kafka_dt.pipeline.findings.Finding`.
-
-    Args:
-        events: of the table, up to the instant of the report.
-        usage: as `usage.logins_by_place` makes it.
-        lives: as `lives.token_lives` makes them.
-        work: keeps what is used more than once.
-        thresholds: where the lines are; None = as they are by default.
-    """
-    lines = thresholds or Thresholds()
-    return reduce(
-        DataFrame.unionByName,
-        (
-            stolen_tokens(usage, lives, lines, work),
-            used_after_revocation(events, usage, lives, lines),
-            guessed_ids(events, lives, lines, work),
-            foreign_renewals(events, lives, lines),
-        ),
-    )
+__all__ = [
+    "SIGNS",
+    "Evidence",
+    "Finding",
+    "Observed",
+    "Severity",
+    "Sign",
+    "Signs",
+    "SubjectType",
+    "look_for",
+]

@@ -9,8 +9,7 @@ import pytest
 
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
-from kafka_dt.pipeline.findings import IncidentKind
-from kafka_dt.pipeline.generator import FolderInUse, Truth, TruthError, generate
+from kafka_dt.pipeline.generator import FolderInUse, IncidentKind, Truth, TruthError, generate
 from kafka_dt.pipeline.generator.files import write_part
 from kafka_dt.pipeline.generator.incidents import plant
 from kafka_dt.pipeline.generator.parts import parts

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome, RefusalReason
-from kafka_dt.pipeline.findings import IncidentKind
 from kafka_dt.pipeline.generator.incidents import Planted
 from kafka_dt.pipeline.generator.scenario import SECOND_MS, utc
-from kafka_dt.pipeline.generator.truth import Strength
+from kafka_dt.pipeline.generator.truth import IncidentKind, Strength
 from tests.unit.pipeline.generator.conftest import SMALL, Played, play
 
 Mark = tuple[object, ...]

@@ -1,57 +1,67 @@
-"""An address that tries many token ids that nobody made.
+"""An address tries many token ids that no token ever had.
 
-Ids are random: nobody meets one by trying, but who tries has heard of tokens and has none. Counted are the different
-unknown ids of an address in an hour, and of who takes his time in a day; ids that once were a token's do not count,
-jobs try those for a while. An hour or a day is a sign when it has both many of them (`Thresholds.guessed_in_an_hour`)
-and many times more than is usual for the address (`guess_factor`): behind a proxy or address translation there may
-always be a few. Those that follow each other are one finding.
+Ids are random, so a client cannot meet one by trying. A client that tries has heard of tokens and has none. The rule
+counts the different unknown ids of an address in an hour, and in a day for a client that takes its time. It leaves out
+ids that once were a token's, because jobs try those for a while.
 
-Where no single address of a network is conspicuous but all of them together are, the network is the finding.
+An hour is a sign when it has at least `guessed_in_an_hour` different ids, a day when it has `guessed_in_a_day`. Both
+need `guess_factor` times more than is usual for the address: behind a proxy or address translation there may always be
+a few. Hours or days that follow each other are one finding. Where no single address of a network stands out but all of
+them together do, the network is the finding.
 
-Not seen: who tries fewer than that in a day, and who comes from another network each time. Ids of tokens that were
-removed before the table begins count as unknown.
-
-The work is on refused logins with unknown ids; each window is over one address.
+Not seen: a client that tries fewer ids in a day, and one that comes from another network each time. Ids of tokens that
+were removed before the table begins count as unknown.
 """
+
+# The work is on refused logins with unknown ids; each window is over one address.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report import places
 from kafka_dt.pipeline.report.conditions import first_of, of_type, some
-from kafka_dt.pipeline.report.signs.rows import finding
+from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.responses import advise, follow_address
+from kafka_dt.pipeline.report.signs.sign import Sign, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kafka_dt.pipeline.report.signs.thresholds import Thresholds
-    from kafka_dt.pipeline.report.store import Work
+    from kafka_dt.pipeline.report.signs.sign import Observed
 
 _HOUR_S: Final = 3600
 _DAY_S: Final = 24 * _HOUR_S
 _NEIGHBOURS: Final = 2
 
 
-def guessed_ids(events: DataFrame, lives: DataFrame, thresholds: Thresholds, work: Work) -> DataFrame:
-    """Find addresses, and networks, that guess token ids; one finding for each time they do.
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """How many ids are no typing errors."""
 
-    Args:
-        events: of the table, up to the instant of the report.
-        lives: as `lives.token_lives` makes them.
-        thresholds: where the lines are.
-        work: keeps what is used more than once.
-    """
-    guesses = work("guesses", _guesses(events).join(lives.select("token_id"), "token_id", "left_anti"))
+    guessed_in_an_hour: int = threshold(5, "Different unknown ids in an hour that are no typing errors")
+    """A client with a wrong copy of an id notices at the second or third try."""
+    guessed_in_a_day: int = threshold(8, "... in a day")
+    guess_factor: float = threshold(5.0, "... and times what is usual for the address")
+    """A proxy with stale clients behind it always has some."""
+    guess_history: timedelta = threshold(timedelta(days=7), "... in the time before")
+    """The time before in which the usual number is counted."""
+
+
+def guessed_ids(seen: Observed, thresholds: Thresholds) -> DataFrame:
+    """Find addresses, and networks, that guess token ids; one finding for each time they do."""
+    tokens = seen.lives.select("token_id")
+    guesses = seen.work("guesses", _guesses(seen.events).join(tokens, "token_id", "left_anti"))
     quick = _bursts(guesses, "address", _HOUR_S, thresholds.guessed_in_an_hour, thresholds)
     rest = guesses.join(quick.select("address"), "address", "left_anti")
     slow = _bursts(rest, "address", _DAY_S, thresholds.guessed_in_a_day, thresholds)
-    found = work("guessers", quick.unionByName(slow))
+    found = seen.work("guessers", quick.unionByName(slow))
     rest = guesses.join(found.select(places.subnet(F.col("address")).alias("subnet")), "subnet", "left_anti")
     together = _bursts(rest, "subnet", _HOUR_S, thresholds.guessed_in_an_hour, thresholds)
     return _findings(found.unionByName(together))
@@ -118,14 +128,12 @@ def _joined(windows: DataFrame) -> DataFrame:
 
 
 def _findings(bursts: DataFrame) -> DataFrame:
-    nobody = F.lit(None).cast("string")
-    rows = bursts.withColumn("token_id", nobody).withColumn("owner", nobody)
-    return finding(
+    none = F.lit(None).cast("string")
+    rows = bursts.withColumns({"token_id": none, "owner": none})
+    return finding_rows(
         rows,
-        kind=IncidentKind.UNKNOWN_ID_BURST,
+        subject="place",
         severity=F.lit(Severity.MEDIUM.value),
-        subject_type=SubjectType.ADDRESS,
-        subject=F.col("place"),
         evidence=[
             ("different unknown ids", F.concat_ws(" in ", F.col("most_ids"), F.col("within"))),
             ("usual for this address", F.concat_ws(" in ", F.round("usual", 2), F.col("within"))),
@@ -134,3 +142,17 @@ def _findings(bursts: DataFrame) -> DataFrame:
             ("ids, for example", first_of(F.col("examples"))),
         ],
     )
+
+
+UNKNOWN_ID_BURST: Final = Sign(
+    kind="unknown_id_burst",
+    title="Guessing token ids",
+    meaning="A client at this address tries many token ids that no token ever had.",
+    subject_type=SubjectType.ADDRESS,
+    thresholds=Thresholds(),
+    rule=guessed_ids,
+    steps=(
+        advise("Block the address at the listeners until you know which client it is."),
+        follow_address,
+    ),
+)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt.cli import main
-from kafka_dt.pipeline.findings import Evidence, Finding, IncidentKind, Severity, SubjectType
-from kafka_dt.pipeline.report.responses import responses
+from kafka_dt.pipeline.report.signs import SIGNS, Evidence, Finding, Severity, Sign, SubjectType
+from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
 
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 STOLEN = Finding(
-    kind=IncidentKind.STOLEN_TOKEN,
+    kind=STOLEN_TOKEN.kind,
     severity=Severity.HIGH,
     subject_type=SubjectType.TOKEN,
     subject="-tokenId",
@@ -47,9 +48,12 @@ print(*(token["hmac"] for token in json.load(sys.stdin)["tokens"] if token["toke
 """
 
 
-@pytest.mark.parametrize("kind", IncidentKind)
-def test_every_kind_has_something_to_do(kind: IncidentKind) -> None:
-    steps = responses(replace(STOLEN, kind=kind), "/data/audit")
+every_sign = pytest.mark.parametrize("sign", SIGNS, ids=[sign.kind for sign in SIGNS])
+
+
+@every_sign
+def test_every_sign_has_something_to_do(sign: Sign[Any]) -> None:
+    steps = sign.responses(STOLEN, "/data/audit")
     assert any(step.command for step in steps)
     assert all(step.why for step in steps)
 
@@ -58,16 +62,16 @@ def test_every_kind_has_something_to_do(kind: IncidentKind) -> None:
 def test_no_value_is_more_than_one_word_of_a_command(owner: str, token_id: str, address: str, table: str) -> None:
     finding = replace(STOLEN, owner=owner, token_id=token_id, address=address)
     plain = replace(STOLEN, owner="o", token_id="t", address="a")
-    usual = {len(shlex.split(step.command)) for step in responses(plain, "table")}
-    for step in responses(finding, table):
+    usual = {len(shlex.split(step.command)) for step in STOLEN_TOKEN.responses(plain, "table")}
+    for step in STOLEN_TOKEN.responses(finding, table):
         assert step.command.isprintable()
         assert len(shlex.split(step.command)) in usual
 
 
-@pytest.mark.parametrize("kind", IncidentKind)
-def test_the_commands_and_their_options_exist(kind: IncidentKind) -> None:
-    plain = replace(STOLEN, kind=kind, owner="User:alice")
-    for step in responses(plain, "/data/audit"):
+@every_sign
+def test_the_commands_and_their_options_exist(sign: Sign[Any]) -> None:
+    plain = replace(STOLEN, owner="User:alice")
+    for step in sign.responses(plain, "/data/audit"):
         words = shlex.split(step.command.replace("$(", "").replace("=kafka-dt", " kafka-dt").replace(")", " )"))
         for place in (number for number, word in enumerate(words) if word == "kafka-dt"):
             check_command(words[place + 1 :])
@@ -85,13 +89,13 @@ def check_command(words: list[str]) -> None:
 
 
 def test_a_name_that_does_not_print_is_in_no_command() -> None:
-    steps = responses(replace(STOLEN, owner="User:\x1b[2J"), "/data/audit")
+    steps = STOLEN_TOKEN.responses(replace(STOLEN, owner="User:\x1b[2J"), "/data/audit")
     assert not any("\x1b" in step.command or "expire" in step.command for step in steps)
 
 
 def test_the_command_that_ends_a_token_takes_its_hmac_and_no_other(tmp_path: Path) -> None:
     """Run as it is by a shell, with a kafka-dt and a jq that do what the real ones would."""
-    (end,) = (step for step in responses(STOLEN, "t") if "KAFKA_DT_HMAC" in step.command)
+    (end,) = (step for step in STOLEN_TOKEN.responses(STOLEN, "t") if "KAFKA_DT_HMAC" in step.command)
     _program(tmp_path / "kafka-dt", KAFKA_DT)
     _program(tmp_path / "jq", JQ)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "NOTES": str(tmp_path)}

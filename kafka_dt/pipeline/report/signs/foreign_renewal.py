@@ -1,54 +1,60 @@
-"""A token that is renewed by somebody who never did, while somebody else does.
+"""A token is renewed by a principal that never renewed it, while another one does.
 
-To renew a token one needs its HMAC, and has to be its owner or one of its renewers. So two things are signs:
+To renew a token, a principal needs the token's HMAC, and has to be its owner or one of its renewers. So there are two
+signs:
 
-stranger
-    Somebody asked who may not (DELEGATION_TOKEN_OWNER_MISMATCH): a node says so only to who has the token's HMAC. One
-    request is enough.
-new renewer
-    Somebody renews the token for the first time, who never renewed another token of this owner before, when it is clear
-    who does: others have renewed this token several times (`Thresholds.earlier_renewals`), or once and the owner's
-    tokens for more than a day. It is graver when the others go on.
+- *stranger*: a principal that may not renew the token asked for it. The node answers
+  `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough.
+- *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
+  which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
+  for longer than `renewal_history`. The severity is high when the others go on.
 
-A renewer that is new with the token, or takes its turn from the beginning, is usual. So is who renewed other tokens of
-the owner before: a second resource manager that takes over.
+A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
+renewed other tokens of the owner before, such as a second resource manager that takes over.
 
-Not seen: a thief who renews as the principal that always does, and the first renewal of a token that nobody renewed
-yet. Somebody who takes over for good looks like a new renewer once for each owner.
-
-The work is on renewals; each window is over one token.
+Not seen: a thief that renews as the usual renewer, and the first renewal of a token that was never renewed. A principal
+that takes over for good looks like a new renewer, once for each owner.
 """
+
+# The work is on renewals; each window is over one token.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report.conditions import as_text, of_type, some, went_well
-from kafka_dt.pipeline.report.signs.rows import SHOWN, finding
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.responses import advise, end_token, follow_address
+from kafka_dt.pipeline.report.signs.sign import Sign, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+    from kafka_dt.pipeline.report.signs.sign import Observed
 
 OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
 
 
-def foreign_renewals(events: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Find tokens that somebody else renews, or tries to; one finding a token.
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When it is clear which principals renew a token."""
 
-    Args:
-        events: of the table, up to the instant of the report.
-        lives: as `lives.token_lives` makes them.
-        thresholds: where the lines are.
-    """
-    renewers = _with_owners(_renewers(_renewals(events, lives)), thresholds)
-    # Whose turn it was before anybody could say who renews the token is usual for the owner.
+    earlier_renewals: int = threshold(2, "Renewals by others that show who renews")
+    """How many renewals of a token by others are enough."""
+    renewal_history: timedelta = threshold(timedelta(days=1), "... or one, if the owner's tokens were renewed for")
+    """After this time one renewal of the token is enough."""
+
+
+def foreign_renewals(seen: Observed, thresholds: Thresholds) -> DataFrame:
+    """Find tokens that a stranger renews, or tries to renew; one finding a token."""
+    renewers = _with_owners(_renewers(_renewals(seen.events, seen.lives)), thresholds)
+    # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = renewers.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
     never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
@@ -62,7 +68,7 @@ def _with_owners(renewers: DataFrame, thresholds: Thresholds) -> DataFrame:
     renewed = renewers.where(F.col("renewals") > 0)
     owners = renewed.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
     by_others = F.col("renewals_before")
-    owner_is_known = F.col("owner_since") + F.lit(thresholds.history) < F.col("first_seen")
+    owner_is_known = F.col("owner_since") + F.lit(thresholds.renewal_history) < F.col("first_seen")
     late = (by_others >= thresholds.earlier_renewals) | ((by_others > 0) & owner_is_known)
     return renewers.join(owners, "owner", "left").withColumn("late", F.coalesce(late, F.lit(False)))
 
@@ -118,15 +124,10 @@ def _findings(renewers: DataFrame) -> DataFrame:
         .where(F.size("cases") > 0)
     )
     goes_on = F.coalesce(F.col("usual_until") > F.col("first_seen"), F.lit(False))
-    severity = F.when((F.col("mismatches") > 0) | goes_on, F.lit(Severity.HIGH.value)).otherwise(
-        F.lit(Severity.MEDIUM.value)
-    )
-    return finding(
+    return finding_rows(
         rows,
-        kind=IncidentKind.FOREIGN_RENEWAL,
-        severity=severity,
-        subject_type=SubjectType.TOKEN,
-        subject=F.col("token_id"),
+        subject="token_id",
+        severity=high_if((F.col("mismatches") > 0) | goes_on),
         evidence=[
             ("what is unusual", some(F.col("cases"))),
             ("renewed or tried by", some(F.col("strangers"))),
@@ -142,3 +143,19 @@ def _findings(renewers: DataFrame) -> DataFrame:
 def _names(name: Column) -> Column:
     """Collect names; of a token there are as many as have asked to renew it."""
     return F.slice(F.array_sort(F.collect_set(name)), 1, SHOWN)
+
+
+FOREIGN_RENEWAL: Final = Sign(
+    kind="foreign_renewal",
+    title="Renewed by a stranger",
+    meaning="A principal that never renewed the token renews it, or tries to; it has the token's HMAC.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=Thresholds(),
+    rule=foreign_renewals,
+    steps=(
+        advise("Ask the owner who should renew this token. If it is another principal:"),
+        end_token,
+        advise("Make the next token with only the renewers that it needs (--renewer-principal)."),
+        follow_address,
+    ),
+)

@@ -1,49 +1,58 @@
-"""A token that somebody goes on trying after it was ended by a request.
+"""A client goes on trying a token after a request has ended it.
 
-Whoever ends a token does not want it used. A login with its id later than clocks differ and clients need to hear of it
-(`Thresholds.clock_skew`) is a sign: of a thief, or of a job that nobody told. It is graver where it comes from a
-network in which the token was never used, and gravest when it succeeds, which no node that sees ZooKeeper allows.
+A principal that ends a token does not want it used. A login with the token's id is a sign when it comes later than
+clocks differ and clients need to hear of the end (`clock_skew`): either of a thief, or of a job that was not told. The
+severity is high when the login comes from a network in which the token was never used, or when it succeeds; no node
+that sees ZooKeeper allows that.
 
-Tokens that end by age are not looked at: their jobs try again for a while, and that says nothing. A token that was
-ended at a later time and renewed before is not revoked.
+Tokens that end by age are left out, because their jobs try again for a while. A token that was to end at a later time,
+and that was renewed before then, is not revoked.
 
-Not seen: a thief who notices that the token is of no use and does not try again, and one whose last try comes within
-the clock skew. Nor is a token that was ended where no event is written: by `kafka-dt token expire-all`, or at a broker.
-
-Only tokens with a late attempt are looked up in the events, and there are few of them.
+Not seen: a thief that notices the end of the token and stops trying, and one whose last try is within the clock skew.
+Nor is a token that was ended where no event is written: by `kafka-dt token expire-all`, or at a broker. This sign
+cannot tell a thief from a forgotten job that runs where the token was used.
 """
+
+# Only tokens with a late attempt are looked up in the events, and there are few of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.findings import IncidentKind, Severity, SubjectType
 from kafka_dt.pipeline.report import places
 from kafka_dt.pipeline.report.conditions import as_text, of_type, some, went_well
-from kafka_dt.pipeline.report.signs.rows import SHOWN, finding
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.responses import advise, follow_address, follow_owner
+from kafka_dt.pipeline.report.signs.sign import Sign, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kafka_dt.pipeline.report.signs.thresholds import Thresholds
+    from kafka_dt.pipeline.report.signs.sign import Observed
 
 
-def used_after_revocation(events: DataFrame, usage: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Find tokens that were tried after their revocation; one finding a token.
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """How late an attempt is a sign."""
 
-    Args:
-        events: of the table, up to the instant of the report.
-        usage: as `usage.logins_by_place` makes it.
-        lives: as `lives.token_lives` makes them.
-        thresholds: where the lines are.
-    """
+    clock_skew: timedelta = threshold(timedelta(minutes=5), "Clock skew, and time to hear of a revocation")
+    """How far apart the clocks of two nodes may be, and how long a client may take to hear of a revocation. Kerberos
+    allows as much."""
+
+
+def used_after_revocation(seen: Observed, thresholds: Thresholds) -> DataFrame:
+    """Find tokens that were tried after their revocation; one finding a token."""
     skew = F.lit(thresholds.clock_skew)
-    tried = lives.where(F.col("last_attempt") > F.col("revoked_at") + skew).select("token_id", "owner", "revoked_at")
-    attempts = _attempts(events, tried, usage).where(F.col("time") > F.col("revoked_at") + skew)
+    tried = seen.lives.where(F.col("last_attempt") > F.col("revoked_at") + skew).select(
+        "token_id", "owner", "revoked_at"
+    )
+    attempts = _attempts(seen.events, tried, seen.usage).where(F.col("time") > F.col("revoked_at") + skew)
     return _findings(attempts)
 
 
@@ -87,15 +96,10 @@ def _findings(attempts: DataFrame) -> DataFrame:
         some(F.array_sort(F.collect_set(F.when(shown, F.col("client"))))).alias("clients"),
     )
     foreign = F.when(~F.col("all_known"), F.lit("yes")).otherwise(F.lit("no: the token was used there before"))
-    severity = F.when((F.col("successes") > 0) | ~F.col("all_known"), F.lit(Severity.HIGH.value)).otherwise(
-        F.lit(Severity.MEDIUM.value)
-    )
-    return finding(
+    return finding_rows(
         rows,
-        kind=IncidentKind.USE_AFTER_REVOCATION,
-        severity=severity,
-        subject_type=SubjectType.TOKEN,
-        subject=F.col("token_id"),
+        subject="token_id",
+        severity=high_if((F.col("successes") > 0) | ~F.col("all_known")),
         evidence=[
             ("revoked", as_text(F.col("revoked_at"))),
             ("attempts since", F.col("events")),
@@ -105,3 +109,18 @@ def _findings(attempts: DataFrame) -> DataFrame:
             ("by clients", F.col("clients")),
         ],
     )
+
+
+USE_AFTER_REVOCATION: Final = Sign(
+    kind="use_after_revocation",
+    title="Tried after revocation",
+    meaning="A request ended the token, and a client goes on trying it.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=Thresholds(),
+    rule=used_after_revocation,
+    steps=(
+        advise("Find out whether it is a job that was not told: give it a new token, or stop it."),
+        follow_address,
+        follow_owner,
+    ),
+)
