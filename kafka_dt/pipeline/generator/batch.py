@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.pipeline.generator.clients import YARN
 from kafka_dt.pipeline.generator.lives import (
     Cancellation,
     Renewal,
@@ -23,13 +24,12 @@ from kafka_dt.pipeline.generator.lives import (
     port,
     token_id,
 )
-from kafka_dt.pipeline.generator.network import YARN
 from kafka_dt.pipeline.generator.scenario import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Scenario
 
 if TYPE_CHECKING:
     import random
 
-    from kafka_dt.pipeline.generator.network import Place
+    from kafka_dt.pipeline.generator.clients import Place
     from kafka_dt.pipeline.generator.owners import Owner
 
 LOOK_BACK_DAYS: Final = 4

@@ -19,11 +19,10 @@ from kafka_dt.pipeline.generator.scenario import HOUR_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from kafka_dt.pipeline.generator.clients import Place, Software
     from kafka_dt.pipeline.generator.lives import Account, Session, TokenLife
-    from kafka_dt.pipeline.generator.network import Place
     from kafka_dt.pipeline.generator.owners import Owner
     from kafka_dt.pipeline.generator.scenario import Scenario
-    from kafka_dt.pipeline.generator.software import Software
 
 _LOGIN_MS: Final = 40
 """From a login to the request that it was made for."""

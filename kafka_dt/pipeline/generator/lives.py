@@ -15,8 +15,7 @@ from kafka_dt.pipeline.generator.scenario import CHECK_MS, EXPIRY_MS, MAX_LIFE_M
 if TYPE_CHECKING:
     import random
 
-    from kafka_dt.pipeline.generator.network import Place
-    from kafka_dt.pipeline.generator.software import Software
+    from kafka_dt.pipeline.generator.clients import Place, Software
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kafka_dt.pipeline.generator.scenario import EXPIRY_MS, HOUR_MS, MINUTE_MS, 
 if TYPE_CHECKING:
     import random
 
-    from kafka_dt.pipeline.generator.network import Place
+    from kafka_dt.pipeline.generator.clients import Place
     from kafka_dt.pipeline.generator.owners import Owner
 
 LOOK_BACK_DAYS: Final = 3

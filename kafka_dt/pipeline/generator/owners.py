@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.generator import network, software
+from kafka_dt.pipeline.generator import clients
+from kafka_dt.pipeline.generator.clients import Subnet
 from kafka_dt.pipeline.generator.lives import Account
-from kafka_dt.pipeline.generator.network import Subnet
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
+    from kafka_dt.pipeline.generator.clients import Versions
     from kafka_dt.pipeline.generator.scenario import Scenario
-    from kafka_dt.pipeline.generator.software import Versions
 
 KERBEROS: Final = "GSSAPI"
 _TEAMS: Final = (
@@ -115,12 +115,12 @@ def _owner(scenario: Scenario, number: int, work: Work, number_of_work: int) -> 
     chance = scenario.chance("owner", number)
     principal = f"User:{_name(work, number_of_work)}"
     home = _home(work, number_of_work, chance)
-    versions = (software.python if work in {Work.SERVICE, Work.NOTEBOOK} else software.java)(chance, scenario)
+    versions = (clients.python if work in {Work.SERVICE, Work.NOTEBOOK} else clients.java)(chance, scenario)
     account = Account(
         principal,
         "SCRAM-SHA-512" if work is Work.NOTEBOOK and chance.random() < 0.5 else KERBEROS,  # noqa: PLR2004
-        (home[0] if work is Work.NOTEBOOK else network.EDGE).any_host(chance),
-        software.java(chance, scenario).before,
+        (home[0] if work is Work.NOTEBOOK else clients.EDGE).any_host(chance),
+        clients.java(chance, scenario).before,
         "adminclient-1",
     )
     requester = _requester(work, account, chance)
@@ -155,24 +155,24 @@ def _name(work: Work, number: int) -> str:
 def _home(work: Work, number: int, chance: random.Random) -> tuple[Subnet, ...]:
     match work:
         case Work.BATCH if number % 3 == 0:
-            return network.YARN
+            return clients.YARN
         case Work.BATCH:
             # Two zones, or one.
-            return tuple(network.pods(42 + 2 * zone, number) for zone in range(chance.choice((1, 1, 2))))
+            return tuple(clients.pods(42 + 2 * zone, number) for zone in range(chance.choice((1, 1, 2))))
         case Work.STREAMING:
-            return (network.pods(48, number),)
+            return (clients.pods(48, number),)
         case Work.SERVICE:
-            return (network.pods(52, number),)
+            return (clients.pods(52, number),)
         case Work.NOTEBOOK:
-            return (network.NOTEBOOKS, chance.choice(network.OFFICE), chance.choice(network.VPN))
+            return (clients.NOTEBOOKS, chance.choice(clients.OFFICE), chance.choice(clients.VPN))
 
 
 def _requester(work: Work, account: Account, chance: random.Random) -> Account:
     if work is Work.BATCH and chance.random() < 0.5:  # noqa: PLR2004 - one in two
         name = chance.choice(("airflow", "airflow", "livy"))
-        return Account(f"User:{name}", KERBEROS, network.SCHEDULERS.host(len(name)), account.software, "adminclient-1")
+        return Account(f"User:{name}", KERBEROS, clients.SCHEDULERS.host(len(name)), account.software, "adminclient-1")
     if work is Work.SERVICE and chance.random() < 0.7:  # noqa: PLR2004 - most
-        return Account("User:deployer", "SCRAM-SHA-512", network.SCHEDULERS.host(40), account.software, "kafka-dt")
+        return Account("User:deployer", "SCRAM-SHA-512", clients.SCHEDULERS.host(40), account.software, "kafka-dt")
     return account
 
 
@@ -181,7 +181,7 @@ def _renewers(work: Work, home: tuple[Subnet, ...], account: Account, chance: ra
     if work is Work.NOTEBOOK:
         return account, account
     names = {
-        Work.BATCH: ("yarn", "yarn2") if home == network.YARN else ("spark-operator", "token-keeper"),
+        Work.BATCH: ("yarn", "yarn2") if home == clients.YARN else ("spark-operator", "token-keeper"),
         Work.STREAMING: ("flink-operator", "token-keeper"),
         Work.SERVICE: ("token-renewer", "token-keeper"),
     }
@@ -189,7 +189,7 @@ def _renewers(work: Work, home: tuple[Subnet, ...], account: Account, chance: ra
     if work is Work.STREAMING and chance.random() < 0.5:  # noqa: PLR2004 - one in two renews its own
         return account, account
     made = [
-        Account(f"User:{name}", KERBEROS, network.RENEWERS.host(3 * len(name)), account.software, f"{name}-1")
+        Account(f"User:{name}", KERBEROS, clients.RENEWERS.host(3 * len(name)), account.software, f"{name}-1")
         for name in (first, second)
     ]
     return made[0], made[1]
@@ -197,5 +197,5 @@ def _renewers(work: Work, home: tuple[Subnet, ...], account: Account, chance: ra
 
 def _spare(chance: random.Random) -> Account:
     name = chance.choice(_BACKUPS)
-    place = network.ADMINISTRATION.host(7 * len(name))
-    return Account(f"User:{name}", KERBEROS, place, software.Software("apache-kafka-java", "3.7.1"), "adminclient-1")
+    place = clients.ADMINISTRATION.host(7 * len(name))
+    return Account(f"User:{name}", KERBEROS, place, clients.Software("apache-kafka-java", "3.7.1"), "adminclient-1")

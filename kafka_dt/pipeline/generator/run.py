@@ -1,32 +1,57 @@
-"""Makes a scenario: the truth first, then the parts, on Spark's executors or in this process.
+"""Makes a scenario: the truth first, then its parts, on Spark's executors or in this process.
 
     generated = generate(scenario, folder, spark=spark, told=lambda done, of: ...)
 
-The folder is one that executors reach under the same path: of this machine, or mounted everywhere. Interrupted and run
-again with the same scenario it begins anew over what is there.
+A part is one worker's share of the owners for one day. It can be made anywhere and in any order: an owner's clients
+always meet the same worker of whichever node they connect to, so a part has one file's worth of each node, in the order
+of time, and needs nothing of the other parts. Its ids and connections are named after the part, as if every worker were
+started anew each midnight.
+
+The events are JSON lines in files that are named as the server names them,
+`audit-kafka-dt-1-0-20261001T000012Z-0.jsonl`.
+A file is written under another name first. Its time of modification is that of its last event, because a reader takes
+files in this order and has to read a month in the order in which it happened. Files roll at midnight and by size.
+
+Executors reach the folder under the same path: it is of this machine, or mounted everywhere. Interrupted and run again
+with the same scenario, the generator begins anew over what is there.
+
+Source: kafka_dt/audit/files.py
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import count
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.generator.files import FolderInUse, Written, write_part
+from kafka_dt.audit import AuditEvent
+from kafka_dt.audit.encoding import encode
+from kafka_dt.audit.line_file import OPEN
+from kafka_dt.pipeline.errors import PipelineError
+from kafka_dt.pipeline.generator.drafts import Desk, Draft
 from kafka_dt.pipeline.generator.incidents import plant
-from kafka_dt.pipeline.generator.parts import Part, parts
+from kafka_dt.pipeline.generator.noise import administration, keys_changed, mishaps
+from kafka_dt.pipeline.generator.recording import Day, record, restarts
+from kafka_dt.pipeline.generator.scenario import DAY_MS, SECOND_MS, Scenario, utc
 from kafka_dt.pipeline.generator.shares import Shares
 from kafka_dt.pipeline.generator.truth import TRUTH_FILE, Truth, TruthError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
-    from kafka_dt.pipeline.generator.scenario import Scenario
+    from kafka_dt.pipeline.generator.incidents import Planted
 
 _LOOK_S: Final = 0.25
+NODE_NAMES: Final = "kafka-dt-{}"
+FILE_BYTES: Final = 64 * 1024 * 1024
+"""When a file is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +136,128 @@ def _on_spark(spark: SparkSession, made: Sequence[Part], folder: Path, told: Cal
             wait([result], _LOOK_S)
             told(done.value, len(made))
         return sum(result.result(), Written())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A worker's share of a day."""
+
+    scenario: Scenario
+    day: int
+    worker: int
+    planted: tuple[Draft, ...]
+    """What is planted into it."""
+
+    def events(self) -> Iterator[tuple[str, Iterator[AuditEvent]]]:
+        """Make its events: for each node the name, and what this worker of it has written down, in order."""
+        drafts = sorted(self._drafts(), key=attrgetter("node", "time_ms"))
+        begin = 0
+        for node in range(self.scenario.nodes):
+            end = begin
+            while end < len(drafts) and drafts[end].node == node:
+                end += 1
+            if begin < end:
+                yield NODE_NAMES.format(node + 1), self._finished(node, drafts[begin:end])
+            begin = end
+
+    def _drafts(self) -> Iterator[Draft]:
+        scenario, shares = self.scenario, Shares(self.scenario)
+        begin_ms = scenario.begin_ms(self.day)
+        todays = [each for each in restarts(scenario) if begin_ms <= each.at_ms < begin_ms + DAY_MS]
+        day = Day(scenario, self.day, todays)
+        for owner in shares.owners:
+            if owner.number % scenario.workers == self.worker:
+                desk = Desk(scenario, "owner", owner.number, self.day)
+                lives = list(shares.lives(owner, self.day))
+                yield from record(day, owner, lives, shares.events(owner, self.day), desk)
+                yield from mishaps(day, owner, shares, Desk(scenario, "mishaps", owner.number, self.day))
+        if self.worker == 0:
+            yield from administration(day, shares.owners, Desk(scenario, "administration", self.day))
+        yield from keys_changed(day, Desk(scenario, "keys", self.day, self.worker))
+        yield from self.planted
+
+    def _finished(self, node: int, drafts: Iterable[Draft]) -> Iterator[AuditEvent]:
+        instance = f"{self.scenario.chance('instance', node, self.worker, self.day).getrandbits(64):016x}"
+        name = f"{NODE_NAMES.format(node + 1)}-{self.worker}"
+        for number, draft in enumerate(drafts, start=1):
+            yield AuditEvent(
+                id=f"{instance}-{number}",
+                time=draft.time_ms,
+                node=name,
+                client_port=draft.port,
+                connection=draft.connection,
+                **draft.shared,
+            )
+
+
+def parts(scenario: Scenario, planted: Sequence[Planted]) -> list[Part]:
+    """Cut a scenario into its parts, in the order of time."""
+    by_part: dict[tuple[int, int], list[Draft]] = {}
+    for each in planted:
+        worker = each.owner.number % scenario.workers if each.owner else 0
+        for draft in each.drafts:
+            day = (draft.time_ms - scenario.start_ms) // DAY_MS
+            by_part.setdefault((day, worker), []).append(draft)
+    return [
+        Part(scenario, day, worker, tuple(by_part.get((day, worker), ())))
+        for day in range(scenario.days)
+        for worker in range(scenario.workers)
+    ]
+
+
+class FolderInUse(PipelineError):
+    """There are events already, of something else."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} has audit events of something else; name a folder that is empty or does not exist")
+        self.folder = folder
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How much there is."""
+
+    events: int = 0
+    files: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: Written) -> Written:
+        return Written(self.events + other.events, self.files + other.files, self.size_bytes + other.size_bytes)
+
+
+def write_part(part: Part, folder: Path, file_bytes: int = FILE_BYTES) -> Written:
+    """Write the events of a part; written again, its files take the place of the older ones.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    written = Written()
+    for node, events in part.events():
+        names = count()
+        first = next(events, None)
+        while first is not None:
+            path = folder / f"audit-{node}-{part.worker}-{utc(first.time):%Y%m%dT%H%M%SZ}-{next(names)}.jsonl"
+            partial = path.with_name(path.name + OPEN)
+            with partial.open("wb") as file:
+                number, last_ms, following = _fill(file, first, events, file_bytes)
+            os.utime(partial, (last_ms / SECOND_MS, last_ms / SECOND_MS))
+            partial.rename(path)
+            written += Written(number, 1, path.stat().st_size)
+            first = following
+    return written
+
+
+def _fill(
+    file: IO[bytes], first: AuditEvent, events: Iterator[AuditEvent], file_bytes: int
+) -> tuple[int, int, AuditEvent | None]:
+    """Write events until a file is full; gives how many, when the last was, and the first that found no place."""
+    number, size, last_ms = 0, 0, first.time
+    event: AuditEvent | None = first
+    while event is not None:
+        line = encode(event)
+        if number and size + len(line) > file_bytes:
+            break
+        file.write(line)
+        number, size, last_ms = number + 1, size + len(line), event.time
+        event = next(events, None)
+    return number, last_ms, event

@@ -33,9 +33,8 @@ from kafka_dt.pipeline.generator.scenario import (
 if TYPE_CHECKING:
     import random
 
-    from kafka_dt.pipeline.generator.network import Place
+    from kafka_dt.pipeline.generator.clients import Place, Software
     from kafka_dt.pipeline.generator.owners import Owner
-    from kafka_dt.pipeline.generator.software import Software
 
 _LEAD_DAYS: Final = 9
 """The jobs run before the scenario begins."""

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_dt.audit import AuditEvent
 from kafka_dt.pipeline.generator.incidents import Planted, plant
-from kafka_dt.pipeline.generator.parts import parts
+from kafka_dt.pipeline.generator.run import parts
 from kafka_dt.pipeline.generator.scenario import Scenario
 from kafka_dt.pipeline.generator.shares import Shares
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from kafka_dt.audit import AuditEvent, EventType, Outcome, RefusalReason
 from kafka_dt.audit.encoding import encode
 from kafka_dt.pipeline.generator.incidents import plant
-from kafka_dt.pipeline.generator.parts import parts
+from kafka_dt.pipeline.generator.run import parts
 from kafka_dt.pipeline.generator.scenario import DAY_MS, HOUR_MS, MAX_LIFE_MS
 from kafka_dt.pipeline.generator.shares import Shares
 from tests.unit.pipeline.generator.conftest import SMALL, Played, play

@@ -10,9 +10,8 @@ import pytest
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
 from kafka_dt.pipeline.generator import FolderInUse, IncidentKind, Truth, TruthError, generate
-from kafka_dt.pipeline.generator.files import write_part
 from kafka_dt.pipeline.generator.incidents import plant
-from kafka_dt.pipeline.generator.parts import parts
+from kafka_dt.pipeline.generator.run import parts, write_part
 from kafka_dt.pipeline.generator.shares import Shares
 from tests.unit.pipeline.generator.conftest import SMALL, Played
 

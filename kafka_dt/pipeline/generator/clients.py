@@ -1,7 +1,11 @@
-"""What clients are: libraries as they introduce themselves, and when a team moves to a newer one.
+"""Where clients are and what they are: the subnets of a company and those from outside, and the libraries.
+
+An owner's processes live in one or two subnets that are its own or that it shares. Which address of them a process has
+changes with every start, as with pods and DHCP. Strangers come from elsewhere: from documentation ranges (RFC 5737) or
+from subnets where that owner never works.
 
 Java's client, librdkafka's and newer kafka-python say their name and version in ApiVersions (KIP-511); aiokafka and
-older kafka-python do not, so an event of theirs has neither.
+older kafka-python do not, so an event of theirs has neither. A team moves to a newer version now and then.
 """
 
 from __future__ import annotations
@@ -16,11 +20,93 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.generator.scenario import Scenario
 
+INSIDE: Final = "INTERNAL"
+OUTSIDE: Final = "EXTERNAL"
+_FIRST_HOST: Final = 4
+_HOSTS: Final = 248
+_SUBNETS: Final = 200
 _JAVA_VERSIONS: Final = ("2.8.2", "3.3.2", "3.5.1", "3.6.2", "3.7.1", "3.8.1", "3.9.0")
 _RDKAFKA_VERSIONS: Final = ("2.3.0", "2.4.0", "2.5.3", "2.6.1")
 _MOVES: Final = 0.3
 """How many teams change the version within a month."""
 _MONTH_DAYS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """A /24."""
+
+    prefix: str
+    """Three numbers: `10.42.7`."""
+    listener: str = INSIDE
+    """By which the server is reached from there."""
+
+    def host(self, number: int) -> Place:
+        """Give an address; a number always has the same one."""
+        return Place(f"{self.prefix}.{_FIRST_HOST + number % _HOSTS}", self.listener)
+
+    def any_host(self, chance: random.Random) -> Place:
+        """Give some address."""
+        return self.host(chance.randrange(_HOSTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one process is."""
+
+    address: str
+    listener: str = INSIDE
+
+
+EDGE: Final = Subnet("10.30.0")
+"""Hosts on which jobs are submitted."""
+
+
+SCHEDULERS: Final = Subnet("10.30.1")
+
+
+RENEWERS: Final = Subnet("10.30.2")
+
+
+ADMINISTRATION: Final = Subnet("10.31.0")
+
+
+YARN: Final = (Subnet("10.20.4"), Subnet("10.20.5"))
+"""The hosts of a Hadoop cluster, which many owners share."""
+
+
+NOTEBOOKS: Final = Subnet("10.61.8")
+"""Of a JupyterHub."""
+
+
+OFFICE: Final = tuple(Subnet(f"10.90.{number}", OUTSIDE) for number in range(6))
+
+
+VPN: Final = tuple(Subnet(f"10.99.{number}", OUTSIDE) for number in range(3))
+
+
+BASTION: Final = Subnet("10.8.0")
+
+
+SCANNER: Final = Subnet("10.8.9").host(5)
+"""Of the security team, which looks at every port once a week."""
+
+
+INTERNET: Final = tuple(Subnet(prefix, OUTSIDE) for prefix in ("203.0.113", "198.51.100", "192.0.2"))
+
+
+ELSEWHERE: Final = (BASTION, *(Subnet(f"10.77.{number}") for number in range(8)), Subnet("10.66.1"), Subnet("10.66.2"))
+"""Inside, but nobody's place of work: a bastion, a development cluster, build machines."""
+
+
+def pods(cluster: int, number: int) -> Subnet:
+    """Give the subnet of a team's pods.
+
+    Args:
+        cluster: its second number.
+        number: of the team; many teams fill more than one cluster.
+    """
+    return Subnet(f"10.{cluster + number // _SUBNETS}.{number % _SUBNETS}")
 
 
 @dataclass(frozen=True, slots=True)
