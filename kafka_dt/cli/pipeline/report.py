@@ -176,7 +176,7 @@ def _settings(  # noqa: PLR0917 - as the options come
 
 
 def _summary(made: Made) -> dict[str, Any]:
-    from kafka_dt.pipeline.report.documents import document  # noqa: PLC0415
+    from kafka_dt.pipeline.report.contents import document  # noqa: PLC0415
 
     contents = made.contents
     whole = document(contents)

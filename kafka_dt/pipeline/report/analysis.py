@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.activity import activity
-from kafka_dt.pipeline.report.alive import alive_over_time
 from kafka_dt.pipeline.report.attention import TokenList, attention
 from kafka_dt.pipeline.report.blast import (
     DEFAULT_STEPS,
@@ -27,15 +25,14 @@ from kafka_dt.pipeline.report.blast import (
     with_alive,
 )
 from kafka_dt.pipeline.report.collecting import Counted, alive_series, blast, listings, rows_of
-from kafka_dt.pipeline.report.conditions import until
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
 from kafka_dt.pipeline.report.errors import NoEvents, NotInTable
-from kafka_dt.pipeline.report.lives import alive_at, token_lives
+from kafka_dt.pipeline.report.expressions import until
+from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_lives
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
 from kafka_dt.pipeline.report.signs.finding import collected, counts, most_urgent_first
 from kafka_dt.pipeline.report.store import Output
-from kafka_dt.pipeline.report.timeline import Timeline
-from kafka_dt.pipeline.report.usage import logins_by_place
+from kafka_dt.pipeline.report.timeline import Timeline, activity, alive_over_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

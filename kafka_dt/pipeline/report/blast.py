@@ -1,46 +1,82 @@
-"""The blast radius: what somebody could reach who has an owner's credentials, or a machine.
+"""The blast radius: what a thief could reach that has an owner's credentials, or a machine.
 
     radius = blast_radius(lives, usage, Start.owner("User:alice"), steps=4, work=store.work)
     radius = with_alive(radius, lives, at)
     logins = reachable_logins(usage, radius)
 
-It goes from the start along the edges of `edges.py`, step by step, and keeps of each thing the shortest way there. A
-thing is `exposed` if there is a way on which each step gives a secret: a thief at the start could have it. The others
-are where exposed secrets were used, and what else was there: they are to be looked at, for if the thief is there, too,
-they are next.
+It goes from the start along edges, step by step, and keeps of each thing the shortest way there:
 
-With each step the way is written down (`path`), so that every row says why it is there. The number of steps is
-bounded, because in most clusters everything is connected with everything in the end; four are enough from a machine to
-the machines on which tokens of its owners are used, and to what these hold.
+| from | to | because | |
+|---|---|---|---|
+| address | token | it logged in there | its secret is on that machine |
+| address | principal | it logged in there without a token | its password or keytab is on that machine |
+| principal | token | it owns, requested or may renew it | describing it shows its HMAC |
+| token | address | it logged in from there | a client that has it may be there |
+| principal | address | it logged in from there without a token | the same |
+
+The first three give a thief a secret; the last two tell where to look for the thief, and which machines to doubt next.
+A token does not lead to its owner's other tokens: a connection that was logged in by a token may not describe any. Each
+edge is there once, however often it was used.
+
+A thing is `exposed` if there is a way on which each step gives a secret: a thief at the start could have it. The others
+are where exposed secrets were used, and what else was there. Look at them: if the thief is there, too, they are next.
+With each step the way is written down (`path`), so that every row says why it is there. The number of steps is bounded,
+because in most clusters everything is connected with everything in the end. Four are enough from a machine to the
+machines on which tokens of its owners are used, and to what these hold.
 
 Limits: what is not in the table has not been used while it was made. ACLs are not looked at: what a principal may read
-is not what this tells.
+is another question.
 
-Source: docs/how-to/pipeline-report.md
+Source: KIP-48, "Describing Tokens", "Security Considerations"; docs/how-to/pipeline-report.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.edges import NodeType, edges, gives
 from kafka_dt.pipeline.report.lives import alive_at
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column
 
     from kafka_dt.pipeline.report.store import Work
 
+    _End = tuple["NodeType", Column]
+
 DEFAULT_STEPS: Final = 4
 _PATH: Final = "array<struct<relation: string, type: string, node: string>>"
+
+
+class NodeType(StrEnum):
+    """What can be reached."""
+
+    PRINCIPAL = "principal"
+    TOKEN = "token"  # noqa: S105 - the name of a type
+    ADDRESS = "address"
+
+
+class Relation(StrEnum):
+    """Why one thing leads to another; the words for `from relation to`."""
+
+    OWNS = "owns"
+    REQUESTED = "requested"
+    MAY_RENEW = "may renew"
+    HAS_SECRET_OF = "has the secret of"  # noqa: S105 - the name of a relation
+    USED_FROM = "logged in from"
+
+
+GIVING: Final = (Relation.OWNS, Relation.REQUESTED, Relation.MAY_RENEW, Relation.HAS_SECRET_OF)
+"""Relations that give a thief a secret."""
 _NAMED_IN: Final[Mapping[NodeType, tuple[str, ...]]] = {
     NodeType.ADDRESS: ("client_address",),
     NodeType.PRINCIPAL: ("principal", "owner", "requester"),
@@ -72,7 +108,7 @@ def blast_radius(lives: DataFrame, usage: DataFrame, start: Start, steps: int, w
 
     Args:
         lives: as `lives.token_lives` makes them.
-        usage: as `usage.logins_by_place` makes it.
+        usage: as `lives.logins_by_place` makes it.
         start: where it begins.
         steps: how far it goes.
         work: keeps what each step finds.
@@ -126,7 +162,7 @@ def reachable_logins(usage: DataFrame, radius: DataFrame) -> DataFrame:
     """Find the logins with what is exposed: `usage`'s columns, summed over versions and clients.
 
     Args:
-        usage: as `usage.logins_by_place` makes it.
+        usage: as `lives.logins_by_place` makes it.
         radius: as `blast_radius` makes it.
     """
     exposed = radius.where(F.col("exposed"))
@@ -179,3 +215,48 @@ def _new(found: DataFrame, reached: DataFrame) -> DataFrame:
     )
     same = (F.col("type") == F.col("type_before")) & (F.col("node") == F.col("node_before"))
     return found.join(before, same & (F.col("exposed_before") | ~F.col("exposed")), "left_anti")
+
+
+def edges(lives: DataFrame, usage: DataFrame) -> DataFrame:
+    """Make all edges: `from_type`, `from_node`, `relation`, `to_type`, `to_node`.
+
+    Args:
+        lives: as `lives.token_lives` makes them.
+        usage: as `lives.logins_by_place` makes it.
+    """
+    by_token = F.col("token_id").isNotNull()
+    requested = lives.where(F.col("requester") != F.col("owner"))
+    renewable = lives.select(F.explode(F.array_distinct("renewers")).alias("renewer"), "token_id")
+    with_token = usage.where(by_token).select("token_id", "address").distinct()
+    without = usage.where(~by_token).select("who", "address").distinct()
+    token = (NodeType.TOKEN, F.col("token_id"))
+    address = (NodeType.ADDRESS, F.col("address"))
+    owner, requester, renewer, who = (
+        (NodeType.PRINCIPAL, F.col(name)) for name in ("owner", "requester", "renewer", "who")
+    )
+    made = (
+        _edge(lives, owner, Relation.OWNS, token),
+        _edge(requested, requester, Relation.REQUESTED, token),
+        _edge(renewable, renewer, Relation.MAY_RENEW, token),
+        _edge(with_token, address, Relation.HAS_SECRET_OF, token),
+        _edge(with_token, token, Relation.USED_FROM, address),
+        _edge(without, address, Relation.HAS_SECRET_OF, who),
+        _edge(without, who, Relation.USED_FROM, address),
+    )
+    return reduce(DataFrame.unionByName, made).where(F.col("from_node").isNotNull() & F.col("to_node").isNotNull())
+
+
+def gives() -> Column:
+    """Whether an edge gives a thief a secret."""
+    return F.col("relation").isin([relation.value for relation in GIVING])
+
+
+def _edge(rows: DataFrame, start: _End, relation: Relation, end: _End) -> DataFrame:
+    (from_type, from_node), (to_type, to_node) = start, end
+    return rows.select(
+        F.lit(from_type.value).alias("from_type"),
+        from_node.alias("from_node"),
+        F.lit(relation.value).alias("relation"),
+        F.lit(to_type.value).alias("to_type"),
+        to_node.alias("to_node"),
+    )

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import TimestampType
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.pipeline.report.alive import Role
 from kafka_dt.pipeline.report.attention import TokenList
 from kafka_dt.pipeline.report.contents import (
     OTHER,
@@ -30,6 +29,7 @@ from kafka_dt.pipeline.report.contents import (
     Series,
     TokenRow,
 )
+from kafka_dt.pipeline.report.timeline import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def alive_series(counted: DataFrame, timeline: Timeline) -> Mapping[str, Series]:
-    """Collect `alive.alive_over_time`: the series of each role."""
+    """Collect `timeline.alive_over_time`: the series of each role."""
     length = timeline.steps + 1
     changed: dict[str, dict[str, dict[int, int]]] = {role.value: {} for role in Role}
     for row in rows_of(counted.select("role", "series", "number", "tokens")):
@@ -84,7 +84,7 @@ def alive_series(counted: DataFrame, timeline: Timeline) -> Mapping[str, Series]
 
 
 class Counted:
-    """What `activity.activity` has counted.
+    """What `timeline.activity` has counted.
 
     Args:
         counted: its rows.

@@ -1,27 +1,31 @@
-"""What a report says: small values on the driver, of which the page and the JSON are made.
+"""What a report says: small values on the driver, of which the page is made, and the JSON document for machines.
 
 Long lists are cut: `Listing.total` says how many there are, the Parquet output has all of them.
+
+Keys of the document are those of the values; instants are ISO 8601 in UTC, durations seconds. Findings have the
+commands of their sign beside them.
 
 Nothing here needs Spark.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from kafka_dt.pipeline.report.signs import Finding, Severity, Signs
-
 
 TOP: Final = 7
 """How many names have a series of their own: as many colours can be told apart."""
 OTHER: Final = "other"
 """The series of all others."""
+VERSION: Final = 1
+"""Grows when a key changes its meaning or goes away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +203,45 @@ class Contents:
     def finding_total(self) -> int:
         """How many findings there are."""
         return sum(self.finding_counts.values())
+
+
+def document(contents: Contents) -> dict[str, Any]:
+    """Give a report as JSON's types."""
+    found = asdict(contents)
+    del found["findings"], found["finding_counts"], found["signs"]
+    signs = {sign.kind: sign for sign in contents.signs}
+    return {
+        "version": VERSION,
+        **_plain(found),
+        "thresholds": {row.name: row.value for sign in contents.signs for row in sign.threshold_rows},
+        "finding_counts": [
+            {"kind": kind, "severity": severity.value, "count": count}
+            for (kind, severity), count in sorted(contents.finding_counts.items())
+        ],
+        "findings": [
+            {
+                **finding.as_document(),
+                "responses": [each.as_document() for each in signs[finding.kind].responses(finding, contents.table)],
+            }
+            for finding in contents.findings
+        ],
+    }
+
+
+def as_json(contents: Contents) -> str:
+    """Write a report as JSON."""
+    return json.dumps(document(contents), indent=2) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(key): _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case _:
+            return value

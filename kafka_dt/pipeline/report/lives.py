@@ -1,6 +1,9 @@
-"""The life of each token, as the events tell it: one row a token.
+"""What the events say of tokens and logins, in one pass each: the two aggregates that nearly all analyses start from.
 
+    usage = logins_by_place(events)
     lives = token_lives(events, usage)
+
+`token_lives` makes one row a token:
 
 | column | |
 |---|---|
@@ -17,22 +20,46 @@
 Ids of which nothing ever succeeded are not tokens and have no row. The aggregates are of fixed width, so that Spark
 keeps them in a hash table however many events there are; names are joined afterwards.
 
-Source: KIP-48, "Token Details"; kafka_dt/tokens/token.py
+`logins_by_place` makes one row for each token, address and client that belong together:
+
+| column | |
+|---|---|
+| `token_id` | null for a login without a token |
+| `who` | the owner of the token, or the principal that logged in |
+| `address`, `subnet` | of the client |
+| `software`, `software_version`, `client` | its library, the version of it, the shape of its client id |
+| `first_seen`, `last_seen`, `logins` | successful ones |
+
+A client that logs in every hour for a month is one row, not 720. Refused logins are not in it: a client may try as many
+as it likes.
+
+Source: KIP-48, "Token Details"; KIP-511 (what clients say of themselves); kafka_dt/tokens/token.py
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.conditions import TOKEN_EVENTS, login_by_token, of_type, ok
+from kafka_dt.pipeline.report.expressions import (
+    TOKEN_EVENTS,
+    UNKNOWN,
+    client_shape,
+    login_by_token,
+    of_type,
+    ok,
+    software,
+    subnet,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
+
+_PLACE: Final = ("token_id", "who", "address", "software", "software_version", "client")
 
 
 def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
@@ -40,7 +67,7 @@ def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
 
     Args:
         events: of the table, up to the instant of the report.
-        usage: as `usage.logins_by_place` makes it; tells the owners of tokens that are older than the table.
+        usage: as `lives.logins_by_place` makes it; tells the owners of tokens that are older than the table.
     """
     created = _created(events)
     older = _owners(usage).join(created, "token_id", "left_anti")
@@ -139,3 +166,26 @@ def _created(events: DataFrame) -> DataFrame:
 def _owners(usage: DataFrame) -> DataFrame:
     by_token = usage.where(F.col("token_id").isNotNull())
     return by_token.select("token_id", F.col("who").alias("owner")).dropDuplicates(["token_id"])
+
+
+def logins_by_place(events: DataFrame) -> DataFrame:
+    """Count the successful logins of each token, address and client."""
+    return (
+        events.where(ok(EventType.LOGIN))
+        .select(
+            "time",
+            "token_id",
+            F.coalesce("owner", "principal").alias("who"),
+            F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
+            software(F.col("client_software")).alias("software"),
+            software(F.col("client_software_version")).alias("software_version"),
+            client_shape(F.col("client_id")).alias("client"),
+        )
+        .groupBy(*_PLACE)
+        .agg(
+            F.min("time").alias("first_seen"),
+            F.max("time").alias("last_seen"),
+            F.count("*").alias("logins"),
+        )
+        .withColumn("subnet", subnet(F.col("address")))
+    )

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from kafka_dt.files import replace_file
 from kafka_dt.pipeline.errors import NoTable
 from kafka_dt.pipeline.report.analysis import Analysis, Settings
-from kafka_dt.pipeline.report.documents import as_json
+from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.errors import OutputNotShared, ReportFailed
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.store import Store

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.alive import Role, alive_over_time
 from kafka_dt.pipeline.report.collecting import alive_series
-from kafka_dt.pipeline.report.conditions import some
 from kafka_dt.pipeline.report.contents import OTHER
-from kafka_dt.pipeline.report.places import client_shape, subnet
-from kafka_dt.pipeline.report.timeline import Timeline
+from kafka_dt.pipeline.report.expressions import client_shape, some, subnet
+from kafka_dt.pipeline.report.timeline import Role, Timeline, alive_over_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

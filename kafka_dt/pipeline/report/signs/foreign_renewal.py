@@ -28,7 +28,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.conditions import as_text, of_type, some, went_well
+from kafka_dt.pipeline.report.expressions import as_text, of_type, some, went_well
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.responses import advise, end_token, follow_address
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold

@@ -47,7 +47,7 @@ class Observed:
     events: DataFrame
     """The events of the table, up to the instant of the report."""
     usage: DataFrame
-    """Where each token was used, as `usage.logins_by_place` makes it."""
+    """Where each token was used, as `lives.logins_by_place` makes it."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
     work: Work

@@ -36,8 +36,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report import places
-from kafka_dt.pipeline.report.conditions import as_text, some
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.responses import advise, end_all_of_owner, end_token, follow_address
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -248,7 +247,7 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
 
 def _client() -> Column:
     """Name a client: `librdkafka 2.6.1 as console-consumer-#`; a version that is unknown is left out."""
-    version = F.when(F.col("software_version") != places.UNKNOWN, F.col("software_version"))
+    version = F.when(F.col("software_version") != UNKNOWN, F.col("software_version"))
     return F.concat_ws(" ", "software", version, F.concat(F.lit("as "), F.col("client")))
 
 

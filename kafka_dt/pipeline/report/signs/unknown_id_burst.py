@@ -25,8 +25,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report import places
-from kafka_dt.pipeline.report.conditions import first_of, of_type, some
+from kafka_dt.pipeline.report.expressions import UNKNOWN, first_of, of_type, software, some, subnet
 from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.responses import advise, follow_address
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -62,7 +61,7 @@ def guessed_ids(seen: Observed, thresholds: Thresholds) -> DataFrame:
     rest = guesses.join(quick.select("address"), "address", "left_anti")
     slow = _bursts(rest, "address", _DAY_S, thresholds.guessed_in_a_day, thresholds)
     found = seen.work("guessers", quick.unionByName(slow))
-    rest = guesses.join(found.select(places.subnet(F.col("address")).alias("subnet")), "subnet", "left_anti")
+    rest = guesses.join(found.select(subnet(F.col("address")).alias("subnet")), "subnet", "left_anti")
     together = _bursts(rest, "subnet", _HOUR_S, thresholds.guessed_in_an_hour, thresholds)
     return _findings(found.unionByName(together))
 
@@ -72,9 +71,9 @@ def _guesses(events: DataFrame) -> DataFrame:
     return events.where(unknown & F.col("token_id").isNotNull()).select(
         "token_id",
         "time",
-        F.coalesce("client_address", F.lit(places.UNKNOWN)).alias("address"),
-        places.subnet(F.col("client_address")).alias("subnet"),
-        places.software(F.col("client_software")).alias("software"),
+        F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
+        subnet(F.col("client_address")).alias("subnet"),
+        software(F.col("client_software")).alias("software"),
     )
 
 

@@ -25,8 +25,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report import places
-from kafka_dt.pipeline.report.conditions import as_text, of_type, some, went_well
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, of_type, software, some, subnet, went_well
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.responses import advise, follow_address, follow_owner
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -63,9 +62,9 @@ def _attempts(events: DataFrame, tried: DataFrame, usage: DataFrame) -> DataFram
     logins = events.where(of_type(EventType.LOGIN) & F.col("token_id").isNotNull()).select(
         "token_id",
         "time",
-        F.coalesce("client_address", F.lit(places.UNKNOWN)).alias("address"),
-        places.subnet(F.col("client_address")).alias("subnet"),
-        F.concat_ws(" ", places.software(F.col("client_software")), "client_software_version").alias("client"),
+        F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
+        subnet(F.col("client_address")).alias("subnet"),
+        F.concat_ws(" ", software(F.col("client_software")), "client_software_version").alias("client"),
         went_well().alias("succeeded"),
     )
     return logins.join(tried, "token_id").join(before, ["token_id", "subnet"], "left")

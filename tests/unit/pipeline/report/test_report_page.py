@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kafka_dt.pipeline.report.documents import as_json
+from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.page.charts import COLOURS, label
 from tests.support.report_contents import HOSTILE, contents, empty

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_dt.pipeline.demo import Verdict, judge
 from kafka_dt.pipeline.generator import IncidentKind
-from kafka_dt.pipeline.report.documents import as_json
+from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.signs import SIGNS, Finding, Severity, Sign
 from tests.support.dummy_sign import BUSY

@@ -1,0 +1,141 @@
+"""The conditions and expressions that the analyses share, by name.
+
+    events.where(of_type(EventType.LOGIN) & went_well())
+    usage.withColumn("subnet", subnet(F.col("address")))
+
+Everything is a function of Spark SQL, nothing runs in Python. The session's time zone has to be UTC, as
+`kafka_dt.pipeline.session` sets it: instants are shown as text.
+
+Where a client is, and what it is, is told without what changes from one start to the next. A pod that starts again has
+another address in the same network, and another random part of its name. So addresses are compared by their subnet (/24
+of IPv4, /64 of IPv6), and client ids by their shape: `etl-7f9c4b-x2k9q` and `etl-5d8c7d-b7w4n` are both `etl-#`.
+Addresses come as getpeername gives them, IPv6 compressed and in small letters. Other text is a place of its own.
+
+Source: kafka_dt/audit/event.py; RFC 4291, section 2.2; RFC 5952
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType, Outcome
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame
+
+INSTANT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss 'UTC'"
+"""How evidence shows an instant."""
+_LONGEST_SHOWN: Final = 120
+"""Characters of a name in evidence; clients choose some, and a node takes thousands."""
+TOKEN_EVENTS: Final = (
+    EventType.LOGIN,
+    EventType.TOKEN_CREATED,
+    EventType.TOKEN_RENEWED,
+    EventType.TOKEN_EXPIRED,
+    EventType.TOKEN_REMOVED,
+)
+"""What happens to a token."""
+UNKNOWN: Final = "unknown"
+"""Of a client that does not say what it is."""
+_LONGEST_NAME: Final = 200
+"""Characters of a client id or a name that count. Clients choose them, and the time that a regular expression takes for
+a long one grows with the square of its length."""
+_IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+_MAPPED: Final = r"^::ffff:(?=[0-9.]+$)"
+"""What stands before an IPv4 address on a socket for both."""
+_IPV6_GROUPS: Final = 8
+_SUBNET_GROUPS: Final = 4
+_WITH_DIGIT: Final = r"[a-z]*[0-9][a-z0-9]*"
+_REPEATED: Final = r"#([-_.:/]#)+"
+_POD_SUFFIX: Final = r"#[-_][bcdfghjklmnpqrstvwxz]{5}$"
+"""The random end of a pod's name may be without a digit."""
+
+
+def of_type(*types: EventType) -> Column:
+    """Whether an event is of one of these types."""
+    return F.col("type").isin([each.value for each in types])
+
+
+def went_well() -> Column:
+    """Whether what was asked for was done."""
+    return F.col("outcome") == Outcome.OK.value
+
+
+def ok(*types: EventType) -> Column:
+    """Whether an event is of one of these types and was done."""
+    return of_type(*types) & went_well()
+
+
+def login_by_token() -> Column:
+    """Whether an event is a login that succeeded by a token."""
+    return ok(EventType.LOGIN) & F.col("token_id").isNotNull()
+
+
+def until(events: DataFrame, at: datetime) -> DataFrame:
+    """Leave out what happened after `at`; whole days of it are not read.
+
+    Args:
+        events: of the table.
+        at: an instant with its zone.
+    """
+    instant = F.lit(at)
+    return events.where((F.col("date") <= F.to_date(instant)) & (F.col("time") <= instant))
+
+
+def as_text(instant: Column) -> Column:
+    """Show an instant as people read it; null stays null."""
+    return F.date_format(instant, INSTANT_FORMAT)
+
+
+def first_of(values: Column, limit: int = 5) -> Column:
+    """Show the first values of an array as text; long ones are cut."""
+    return F.array_join(F.transform(F.slice(values, 1, limit), _cut), ", ")
+
+
+def some(values: Column, limit: int = 5) -> Column:
+    """Show the first values of a sorted array as text, and that there are more of them."""
+    shown = first_of(values, limit)
+    more = F.when(F.size(values) > limit, F.concat(F.lit(" and "), F.size(values) - limit, F.lit(" more")))
+    return F.concat(shown, F.coalesce(more, F.lit("")))
+
+
+def _cut(text: Column) -> Column:
+    return F.when(
+        F.length(text) > _LONGEST_SHOWN, F.concat(F.substring(text, 1, _LONGEST_SHOWN), F.lit("…"))
+    ).otherwise(text)
+
+
+def subnet(address: Column) -> Column:
+    """Give the network of an address: `10.1.2.0/24`, `2001:db8:0:1::/64`; other text as it is, null as `unknown`."""
+    plain = F.regexp_replace(F.regexp_replace(F.lower(address), "%.*$", ""), _MAPPED, "")
+    ipv4 = F.concat(F.substring_index(plain, ".", 3), F.lit(".0/24"))
+    ipv6 = F.concat(F.array_join(F.slice(_groups(plain), 1, _SUBNET_GROUPS), ":"), F.lit("::/64"))
+    return F.coalesce(F.when(plain.rlike(_IPV4), ipv4).when(plain.contains(":"), ipv6).otherwise(plain), F.lit(UNKNOWN))
+
+
+def client_shape(client_id: Column) -> Column:
+    """Give a client id without its numbers and random parts; null is `unknown`."""
+    words = F.regexp_replace(F.lower(F.substring(client_id, 1, _LONGEST_NAME)), _WITH_DIGIT, "#")
+    joined = F.regexp_replace(words, _REPEATED, "#")
+    return F.coalesce(F.regexp_replace(joined, _POD_SUFFIX, "#"), F.lit(UNKNOWN))
+
+
+def software(name: Column) -> Column:
+    """Give what a client calls its library, `unknown` if it does not."""
+    return F.coalesce(F.substring(name, 1, _LONGEST_NAME), F.lit(UNKNOWN))
+
+
+def _groups(ipv6: Column) -> Column:
+    """Write out the zero groups that `::` stands for."""
+    head = _split(F.substring_index(ipv6, "::", 1))
+    tail = _split(F.when(ipv6.contains("::"), F.substring_index(ipv6, "::", -1)).otherwise(""))
+    zeros = F.array_repeat(F.lit("0"), F.lit(_IPV6_GROUPS) - F.size(head) - F.size(tail))
+    return F.concat(head, zeros, tail)
+
+
+def _split(groups: Column) -> Column:
+    return F.when(groups == "", F.array().cast("array<string>")).otherwise(F.split(groups, ":"))
