@@ -22,9 +22,10 @@ from kafka_dt.config import GatewaySettings, Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector, identities_for
-from kafka_dt.gateway.connection import LOCAL, GatewayConnection, GatewayServices
+from kafka_dt.gateway.forwarding import LOCAL, Forwarding, GatewayServices
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 
@@ -64,14 +65,16 @@ class Gateway:
         """
         await self._brokers.start()
 
-    def new_connection(self, services: ConnectionServices, broker_id: int | None = None) -> GatewayConnection:
+    def new_connection(self, services: ConnectionServices, broker_id: int | None = None) -> ClientConnection:
         """Make what serves a client.
 
         Args:
             services: of the listener by which it comes.
             broker_id: the upstream broker that the port stands for; None for the listener's own port.
         """
-        return GatewayConnection(services, self._services, broker_id)
+        return ClientConnection(
+            services, lambda connection: Forwarding(connection, services, self._services, broker_id)
+        )
 
     def open_ports(self, listeners: Sequence[PortListener], *, node: str) -> None:
         """Open a port for each broker on the listeners that have a port base, and follow the brokers from now on.

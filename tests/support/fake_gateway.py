@@ -14,11 +14,14 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, cast
 
 from kafka_dt.config import Endpoint, Listener
-from kafka_dt.gateway.connection import GatewayConnection, GatewayServices
+from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
 from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
+from kafka_dt.server.connections.connection import ClientConnection
+from kafka_dt.server.connections.intake import Serving
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import frame
@@ -140,20 +143,18 @@ class GatewayShell(Shell):
         self.brokers = FakeBrokers()
         super().__post_init__()
 
-    @property
-    def gateway(self) -> GatewayConnection:
-        """The connection, as what it is."""
-        assert isinstance(self.connection, GatewayConnection)
-        return self.connection
-
     async def upstream(self) -> FakeUpstream:
         """Wait for the connection upstream."""
         await turns()
         (made,) = self.connector.made
         return made
 
-    def _new_connection(self, services: ConnectionServices) -> GatewayConnection:
-        return GatewayConnection(
+    def _new_connection(self, services: ConnectionServices) -> ClientConnection:
+        return ClientConnection(services, partial(self._new_forwarding, services))
+
+    def _new_forwarding(self, services: ConnectionServices, connection: Serving) -> Forwarding:
+        self.forwarding = Forwarding(
+            connection,
             services,
             GatewayServices(
                 connector=cast("Any", self.connector),
@@ -162,3 +163,4 @@ class GatewayShell(Shell):
                 offered=cast("Any", None),
             ),
         )
+        return self.forwarding

@@ -10,7 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import LoginFailed
-from kafka_dt.gateway.connection import MAX_OUTSTANDING, STEPS_IN_A_ROW
+from kafka_dt.gateway.forwarding import MAX_OUTSTANDING, STEPS_IN_A_ROW
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import ApiKey, frame, refusal
@@ -260,6 +260,6 @@ async def test_a_login_that_is_due_in_some_days_waits_for_them() -> None:
     shell.connector.login_due_ms = NOW + days_ms
     shell.send(request(JOIN_GROUP, 1))
     await shell.upstream()
-    timer = shell.gateway._login_timer
+    timer = shell.forwarding.upstream.login_timer
     assert timer is not None
     assert timer.when() - asyncio.get_running_loop().time() == pytest.approx(days_ms / 1000, abs=5)

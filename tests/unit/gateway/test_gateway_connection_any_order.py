@@ -116,7 +116,7 @@ class Play:
 
     def _let_login_be_due(self) -> None:
         if self._upstream and not self.dice.randrange(10):
-            self.shell.gateway._log_in_when_drained()
+            self.shell.forwarding.upstream.log_in_when_drained()
 
     async def _log_in_again(self, exchange: Exchange) -> None:
         await turns(self.dice.randrange(3))

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
-from kafka_dt.gateway import connection as gateway_connection
+from kafka_dt.gateway import forwarding, upstream_side
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.identity.login.login import Identity, LoggedIn
 from kafka_dt.server.connections.lifetimes import Lifetimes
@@ -34,8 +34,8 @@ HOST = "127.0.0.1"
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what is waited for be short."""
-    for name in ("GOODBYE_S", "REVOKED_S", "FLUSH_S"):
-        monkeypatch.setattr(gateway_connection, name, SHORT_S)
+    for module, name in ((forwarding, "GOODBYE_S"), (forwarding, "REVOKED_S"), (upstream_side, "FLUSH_S")):
+        monkeypatch.setattr(module, name, SHORT_S)
 
 
 class TokenLogin(FakeLogin):
@@ -161,7 +161,7 @@ async def test_a_client_that_goes_while_its_way_upstream_is_looked_for_leaves_no
 
 async def test_an_upstream_that_comes_though_it_was_called_off_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = GatewayShell()
-    upstream = FakeUpstream(shell.gateway)
+    upstream = FakeUpstream(shell.forwarding)
 
     async def connect(*_: Any) -> FakeUpstream:
         with suppress(asyncio.CancelledError):
@@ -187,7 +187,7 @@ async def test_a_client_that_goes_while_it_is_logged_in_again_upstream_leaves_no
     shell.transport.abort()
     await turns()
     assert upstream.closed
-    assert shell.gateway._upstream_task is None
+    assert shell.forwarding.upstream.task is None
 
 
 # Silence
@@ -221,7 +221,7 @@ async def test_logins_upstream_keep_no_connection_that_is_idle() -> None:
         await until(lambda: upstream.written.count(b"login") == number + 1)  # noqa: B023
         upstream.answer(number)
     await turns()
-    assert shell.gateway._upstream_task is None
+    assert shell.forwarding.upstream.task is None
     assert shell.connection.last_received == 0.0
     shell.send(request(JOIN_GROUP, 100))
     await turns()
@@ -368,7 +368,7 @@ async def test_an_upstream_that_goes_while_it_is_logged_in_to_again_takes_the_cl
     upstream.listener.upstream_lost("it closed the connection")
     await turns()
     assert shell.opened == []
-    assert shell.gateway._upstream_task is None
+    assert shell.forwarding.upstream.task is None
 
 
 async def test_what_comes_after_the_end_is_not_looked_at() -> None:

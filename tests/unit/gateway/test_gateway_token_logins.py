@@ -12,7 +12,7 @@ from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt_protocol import ApiKey
 from tests.support.authorization import ADMIN, authorizer
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
-from tests.support.fake_transport import turns
+from tests.support.fake_transport import FakeLogin, turns
 from tests.support.scram_changes import MemoryScramUserStore, deletion, upsertion
 
 ALTER = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
@@ -26,11 +26,12 @@ class Client:
     def __init__(self, token_id: str | None) -> None:
         self.users = MemoryScramUserStore()
         handlers = ScramUserHandlers(ScramUserManager(self.users), authorizer())
-        self.shell = GatewayShell(dispatcher(handlers.handlers()))
+        self.login = FakeLogin()
+        self.shell = GatewayShell(dispatcher(handlers.handlers()), new_login=lambda _: self.login)
         self.log_in(token_id)
 
     def log_in(self, token_id: str | None) -> None:
-        self.shell.connection._login.identity = Identity(ADMIN, Mechanism.SCRAM_SHA_256, token_id)
+        self.login.identity = Identity(ADMIN, Mechanism.SCRAM_SHA_256, token_id)
 
     async def alter(self) -> None:
         self.shell.ask(ALTER, 0, deletions=(deletion("bob"),), upsertions=(upsertion("eve"),))

@@ -239,7 +239,7 @@ async def test_a_mechanism_that_is_not_offered(log: RecordedEvents) -> None:
 async def test_another_mechanism_at_a_re_authentication(log: RecordedEvents) -> None:
     connection = shell(log, LoggedIn(b"", BY_TOKEN, 60_000, token()))
     log_in(connection)
-    connection.connection._machine._mechanism = "SCRAM-SHA-256"  # as if the first login had been by that
+    connection.connection.machine._mechanism = "SCRAM-SHA-256"  # as if the first login had been by that
     log_in(connection)
     connection.connection.connection_lost(None)
     (event,) = [event for event in log.told() if event["outcome"] == "refused"]

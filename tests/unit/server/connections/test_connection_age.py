@@ -74,7 +74,7 @@ async def test_a_client_that_always_has_a_request_under_way_is_closed_after_an_a
     shell = Shell(gate)
     shell.send(b"".join(find(shell, str(number)) for number in range(100)))
     shell.connection.retire()
-    while not shell.connection._finishing:  # noqa: ASYNC110 - a connection sends no events
+    while not shell.connection.finishing:  # noqa: ASYNC110 - a connection sends no events
         await asyncio.sleep(0.001)
     gate.let_through()
     await until(lambda: shell.transport.closed)

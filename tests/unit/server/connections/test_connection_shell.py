@@ -17,7 +17,8 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, Refused
-from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, READ_AHEAD_BYTES, ClientConnection
+from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnection
+from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -304,7 +305,7 @@ async def test_a_refusal_that_fails_as_well_closes_the_connection(
     def failing(*_: object) -> Any:
         raise RuntimeError("no refusal either")
 
-    monkeypatch.setattr("kafka_dt.server.connections.connection.refusal", failing)
+    monkeypatch.setattr("kafka_dt.server.connections.requests.refusal", failing)
     shell = Shell(failing)
     shell.send(find(shell, "group"))
     await until(lambda: not shell.opened)
@@ -375,7 +376,7 @@ async def test_a_refusal_is_held_back_from_its_message_on_and_not_from_its_decis
     monkeypatch.setattr(FailedLogins, "delay_s", delay_s)
     shell = Shell(at_once, SASL, lambda _: LateLogin(Refused("no", "why", "alice", Mechanism.PLAIN), later=True))
     log_in(shell)
-    shell.connection._login_asked -= 7  # as if seven seconds passed
+    shell.connection.logins._asked -= 7  # as if seven seconds passed
     decided.set()
     await until(lambda: not shell.opened)
     (took_s,) = held_back
@@ -417,7 +418,7 @@ def test_a_challenge_is_with_the_client_before_anything_is_looked_for(run: Calla
 
     async def log_in_by_socket() -> None:
         shell = Shell(at_once, SASL, lambda _: PreparingLogin(Challenge(b"and then?"), later=False))
-        services = shell.connection._services
+        services = shell.connection.services
         server = await asyncio.get_running_loop().create_server(lambda: ClientConnection(services), "127.0.0.1", 0)
         async with server:
             client.connect(server.sockets[0].getsockname())

@@ -452,7 +452,7 @@ async def test_a_connection_is_read_no_more_while_there_is_no_memory_and_then_se
 async def test_a_connection_that_waits_for_its_answer_and_for_memory_is_read_when_it_has_both() -> None:
     memory = strained()
     shell = Shell(unused, memory=memory)
-    reading = shell.connection._reading
+    reading = shell.connection.reading
     reading.pause()
     reading.pause_for_memory()
     reading.resume()

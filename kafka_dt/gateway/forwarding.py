@@ -1,0 +1,376 @@
+"""The intake of a gateway: its connection serves what a client says about logins and tokens, the rest goes upstream.
+
+`Forwarding` stands between a client's `ClientConnection` and the bytes that the client sends. A client logs in as at
+any node; the first request that is not ours opens a connection upstream (`upstream_side.py`) under the identity of the
+client's principal. It serves this client alone: no bytes of two principals ever meet, and correlation ids, order and
+quotas stay the upstream's.
+
+Requests are told apart by their first bytes and written on as they come. Ours (`LOCAL`, and `NOT_BY_TOKEN` of a client
+that logged in with a token) wait until everything forwarded has been answered, and nothing is forwarded while one of
+ours is under way, as a broker serves one request of a connection at a time. So both sides write to the client without a
+queue between them. An Envelope (`NEVER_FORWARDED`) closes the connection.
+
+Reading stops on either side while the other cannot be written to, while the upstream connection is being opened or
+logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due.
+
+When one side ends, so does the other, whether or not the client reads: it sees what it would see of a broker that has
+gone. A client that says goodbye gets the answers that it waits for, and what it sent that needs none still goes
+upstream; both have their time. A token that ends takes both sides with it.
+
+Source: DESIGN.md, "gateway"; Kafka's SocketServer.Processor; KIP-43, KIP-152, KIP-368, KIP-951.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from kafka_dt.gateway.addresses import BrokerAddresses
+from kafka_dt.gateway.brokers import UpstreamBrokers
+from kafka_dt.gateway.connecting import Connector
+from kafka_dt.gateway.upstream_side import UpstreamSide
+from kafka_dt.server.connections.intake import Serving
+from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt_protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
+from kafka_dt_protocol.api.offered_versions import NEVER_FORWARDED, OfferedByUpstream
+from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
+from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
+
+LOCAL: Final = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    }
+)
+"""What ends here; every other API is the upstream's."""
+NOT_BY_TOKEN: Final = frozenset({ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
+"""What ends here as well if the client logged in with a token. It is refused as on any node: brokers do not check that
+a stolen token does not make itself a password (KIP-554)."""
+MAX_OUTSTANDING: Final = 1_000
+"""How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
+STEPS_IN_A_ROW: Final = 256
+"""How many pieces of one connection are passed on before the others get their turn."""
+GOODBYE_S: Final = 30.0
+"""How long a connection that is ending waits: for the upstream's answers, and for the client to read them."""
+REVOKED_S: Final = 1.0
+"""How long it waits for the client when its token has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayServices:
+    """What all connections of a gateway share."""
+
+    connector: Connector
+    brokers: UpstreamBrokers
+    addresses: BrokerAddresses
+    offered: OfferedByUpstream
+
+
+class _Side(Enum):
+    """Who answers a request."""
+
+    HERE = auto()
+    UPSTREAM = auto()
+
+
+class _Turn(Enum):
+    """What can be done for the client now."""
+
+    PASS_ON = auto()
+    """A piece of the request under way is there, and can be passed on."""
+    READ = auto()
+    """More has to be read."""
+    WAIT = auto()
+    """Something else comes first."""
+
+
+class Forwarding:
+    """The gateway's intake of one client.
+
+    Args:
+        connection: the client's.
+        services: as of any connection.
+        gateway: what all of them share.
+        broker_id: the upstream broker that the port stands for; None where any will do, or TLS tells it by a name.
+    """
+
+    def __init__(
+        self,
+        connection: Serving,
+        services: ConnectionServices,
+        gateway: GatewayServices,
+        broker_id: int | None = None,
+    ) -> None:
+        self._connection = connection
+        self._machine = connection.machine
+        self._services = services
+        self._gateway = gateway
+        self._broker_id = broker_id
+        self._loop = asyncio.get_running_loop()
+        self._requests = RequestStream(services.limits.after_login_bytes)
+        self._answers = AnswerStream(self._advertise)
+        self.upstream: Final = UpstreamSide(
+            connection, self._route, connector=gateway.connector, now_ms=services.now_ms
+        )
+        self._request: RequestStart | None = None  # the one under way, or one that has to wait
+        self._side: _Side | None = None  # whose the request under way is; None between two
+        self._deadline: asyncio.TimerHandle | None = None
+        self._eof = False
+        self._routing = False
+        self._route_scheduled = False
+
+    # What the connection asks and tells: see `Intake`
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether a request is being forwarded, or its answer is due."""
+        return self.upstream.task is not None or self._answers.outstanding > 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request has begun that is not passed on whole."""
+        return self._side is None and not self._requests.buffered
+
+    @property
+    def held_bytes(self) -> int:
+        """How much waits for the client.
+
+        A piece that waits to be forwarded is not counted: no more than a socket's buffer, and not the client's fault.
+        """
+        return self._requests.buffered if self._connection.reading.wanted else 0
+
+    @property
+    def frames_given(self) -> int:
+        """How many requests have been taken whole."""
+        return self._requests.given
+
+    def connected(self, transport: asyncio.BaseTransport) -> None:
+        """Find out which broker the client means, and offer what that broker speaks."""
+        name = transport.get_extra_info("server_name")
+        if self._broker_id is None and name is not None:
+            self._broker_id = self._gateway.addresses.broker_of_name(name)
+        versions = self._gateway.brokers.versions(self._broker_id)
+        self._machine.offer(None if versions is None else self._gateway.offered.of(versions))
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        self._requests.receive_data(data)
+        self._route()
+
+    def receive_eof(self) -> None:
+        """Serve what has been received before the connection is closed, if that does not take too long."""
+        if not self._eof:
+            self._eof = True
+            self._abort_in(GOODBYE_S)
+            self._route()
+
+    def served(self) -> None:
+        """Go on when what was asked of us has been answered."""
+        self._route()
+
+    def client_reads_not(self) -> None:
+        """Take nothing of the upstream while the client does not read."""
+        self.upstream.pause_reading()
+
+    def client_reads(self) -> None:
+        """Go on."""
+        self.upstream.resume_reading()
+
+    def closing(self) -> None:
+        """Write what is left to be written upstream, and leave the client its time."""
+        self.upstream.leave()
+        self._abort_in(GOODBYE_S)
+
+    def aborting(self) -> None:
+        """Leave the upstream without writing what has not been written."""
+        self.upstream.leave(at_once=True)
+
+    def revoked(self) -> None:
+        """Leave the upstream at once, in any state: the token is no more."""
+        self.upstream.leave(at_once=True)
+        self._abort_in(REVOKED_S)
+
+    def lost(self) -> None:
+        """End the other side as well."""
+        self.upstream.leave()
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _abort_in(self, seconds: float) -> None:
+        """Set the time that the client has from now on; the first end of several counts."""
+        deadline = self._loop.call_later(seconds, self._connection.abort)
+        if self._deadline is not None:
+            deadline, other = sorted((deadline, self._deadline), key=lambda timer: timer.when())
+            other.cancel()
+        self._deadline = deadline
+
+    # From the client
+
+    def _route(self) -> None:
+        """Take requests and pass them on until one has to wait; what nobody foresaw ends this client alone."""
+        if self._routing or self._route_scheduled:
+            return
+        self._routing = True
+        try:
+            self._take_requests()
+            self.upstream.write()
+            self._connection.settle()
+        except RemoteProtocolError as error:
+            self._connection.reject(str(error))
+        except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
+            self._connection.fail(error)
+        finally:
+            self._routing = False
+
+    def _take_requests(self) -> None:
+        connection = self._connection
+        for _ in range(STEPS_IN_A_ROW):
+            if connection.closing:
+                return
+            turn = self._turn()
+            if turn is _Turn.READ:
+                connection.reading.resume()
+                self._end_if_answered()
+                return
+            if turn is _Turn.WAIT:
+                connection.reading.pause()
+                self._finish_if_answered()
+                return
+            self._pass_on()
+        self._route_scheduled = True
+        self._loop.call_soon(self._route_again)
+
+    def _route_again(self) -> None:
+        self._route_scheduled = False
+        self._route()
+
+    def _turn(self) -> _Turn:
+        """Say what can be done now, and begin with the next request if that is it."""
+        if self.upstream.task is not None or self.upstream.full:
+            return _Turn.WAIT
+        if self._side is not None:
+            return _Turn.PASS_ON if self._requests.buffered else _Turn.READ
+        if self._connection.finishing or self._connection.held_up() or self._machine.answers_at_length:
+            return _Turn.WAIT
+        if self.upstream.log_in_again_if_due(self._answers):
+            return _Turn.WAIT
+        return self._begin_request() if self._requests.buffered else _Turn.READ
+
+    def _begin_request(self) -> _Turn:
+        if self._machine.state is not State.READY:  # in a login a frame may have no header
+            if self._requests.next_length() is None:
+                return _Turn.READ
+            self._side = _Side.HERE
+            return _Turn.PASS_ON
+        self._request = self._request or self._requests.next_start()
+        if self._request is None:
+            return _Turn.READ
+        self._side = self._side_of(self._request)
+        return _Turn.WAIT if self._side is None else _Turn.PASS_ON
+
+    def _side_of(self, request: RequestStart) -> _Side | None:
+        """Say who answers a request now; None while others come first, or there is no way upstream so far."""
+        if request.api_key in LOCAL or (request.api_key in NOT_BY_TOKEN and self._connection.logins.by_token):
+            return None if self._answers.outstanding else _Side.HERE
+        if request.api_key in NEVER_FORWARDED:
+            self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers and not forwarded"))
+        elif self._machine.session_ended(self._services.now_ms()):
+            self._connection.end(ConnectionClosed("the session has ended"))
+        elif self.upstream.link is None:
+            self.upstream.open(self, lambda: self._gateway.brokers.candidates(self._broker_id))
+        elif self._answers.outstanding < MAX_OUTSTANDING:
+            self._answers.expect(request)
+            return _Side.UPSTREAM
+        return None
+
+    def _pass_on(self) -> None:
+        """Pass on a piece of the request under way."""
+        piece = self._requests.take()
+        side = self._side
+        if self._requests.finished:
+            self._side = self._request = None
+        if side is _Side.HERE:
+            self._connection.serve(piece)
+        else:
+            self.upstream.pieces.append(piece)
+
+    def _finish_if_answered(self) -> None:
+        """Close as `finish` has asked for: what is under way is answered, and nothing after it is taken."""
+        connection = self._connection
+        if connection.finishing and self._side is None and not connection.owes_answers:
+            connection.close()
+
+    def _end_if_answered(self) -> None:
+        """Close after a client that has said goodbye; a request that it has not sent whole is owed no answer."""
+        half_sent = self._side is _Side.UPSTREAM and self._request is not None and self._request.answered
+        if self._eof and self._answers.outstanding == int(half_sent):
+            self._connection.serve_rest()
+
+    # The upstream's side
+
+    def upstream_data(self, data: bytes) -> None:
+        """Take answers."""
+        connection = self._connection
+        if connection.closing:
+            return
+        own_answer = self.upstream.own_answer
+        if own_answer is None or own_answer.done():
+            # Who waits for answers is idle only while none come. A login of ours, which happens again and again on a
+            # connection that nobody uses, is no sign of life.
+            connection.last_received = self._loop.time()
+        pieces: list[bytes] = []
+        try:
+            self._take_answers(data, pieces)
+        except RemoteProtocolError as error:
+            connection.write(pieces)
+            connection.end(ConnectionClosed(f"the upstream broker sent what nobody asked for: {error}"))
+        except Exception as error:  # noqa: BLE001 - as in `_route`
+            self._connection.fail(error)
+        else:
+            connection.write(pieces)
+            if (
+                self._eof
+                or not connection.reading.wanted
+                or self.upstream.login_due
+                or connection.finishing
+                or connection.retiring
+            ):
+                self._route()  # something has waited for these answers
+
+    def upstream_full(self) -> None:
+        """Take nothing of the client while the upstream does not read."""
+        self.upstream.full = True
+        self._connection.reading.pause()
+
+    def upstream_writable(self) -> None:
+        """Go on."""
+        self.upstream.full = False
+        self._route()
+
+    def upstream_lost(self, reason: str) -> None:
+        """End with it: its answers are lost, and the client knows what to do about a broker that has gone."""
+        if not self._connection.closing:
+            self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
+
+    def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
+        """Add what the client is to get to some pieces."""
+        answers = self._answers
+        answers.receive_data(data)
+        while (piece := answers.next()) is not None:
+            if isinstance(piece, Forward):
+                pieces.append(piece.data)
+            elif (own_answer := self.upstream.own_answer) is not None and not own_answer.done():
+                own_answer.set_result(piece.content)
+
+    def _advertise(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        self._gateway.brokers.learn(node_id, host, port)
+        return self._gateway.addresses.advertised(
+            self._services.listener, node_id, self._connection.requests.endpoint()
+        )

@@ -1,0 +1,173 @@
+"""The logins of one connection, and the session that the last one began.
+
+The connection hands over what the client sends to the mechanism that it chose; `ConnectionLogins` has the login judge
+it, tells the protocol's machine the outcome and the audit what has happened, and registers the session of a token, so
+that the end of the token ends it. A login whose credential is in memory is decided without a task.
+
+An error of our own, and a login that cannot be decided now, close the connection without an answer: any answer would be
+final for some clients, and clients whose connection closes come again.
+
+Source: KIP-43, KIP-152, KIP-306 (delays), KIP-368.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.audit import RefusalReason
+from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt.log import of_peer
+from kafka_dt.server.audited.connection import ConnectionAudit
+from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol.sasl import Challenge
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kafka_dt.server.connections.connection import ClientConnection
+
+_LOG = logging.getLogger(__name__)
+
+LONGEST_NAME: Final = 200
+"""How much of a name that a client claims is logged, in characters."""
+
+
+class ConnectionLogins:
+    """Who the client of a connection is.
+
+    Args:
+        connection: the client's.
+    """
+
+    audit: ConnectionAudit | None = None
+    """What audit events say of the connection; None where nothing is written down."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._services = connection.services
+        self._login = self._services.new_login(self._services.listener)
+        self._loop = asyncio.get_running_loop()
+        self._asked = 0.0  # when the last message of a login came, by the loop's clock in seconds
+        self._certified = ANONYMOUS
+        self._token_id: str | None = None  # of the token that the session is registered for
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client is, as far as it has shown."""
+        identity = self._login.identity
+        return identity.principal if identity else self._certified
+
+    @property
+    def by_token(self) -> bool:
+        """Whether the client logged in with a token, last."""
+        identity = self._login.identity
+        return identity is not None and identity.token_id is not None
+
+    def connected(self, transport: asyncio.BaseTransport) -> None:
+        """Take the certificate that the client has shown, if it has shown one.
+
+        Raises:
+            CertificateUnusable: no principal can be made of it.
+        """
+        recorder, machine = self._services.recorder, self._connection.machine
+        if recorder is not None:
+            peer = transport.get_extra_info("peername")
+            self.audit = ConnectionAudit(recorder, self._services.listener.name, machine, peer)
+        self._certified = self._services.certified(_certificate(transport))
+        if self.audit is not None and self._certified != ANONYMOUS:
+            self.audit.certified(self._certified)
+
+    def begin(self, mechanism: str) -> None:
+        """Begin a login by a mechanism; in a session that there is, it must not take too long."""
+        self._login.begin(mechanism)
+        if self._connection.machine.state.logged_in:
+            self._services.deadlines.begin(self._connection.reauthentication_overdue)
+
+    def evaluate(self, message: bytes) -> None:
+        """Judge a message of the mechanism, at once or in a task of the connection."""
+        self._asked = self._loop.time()
+        outcome = self._login.evaluate(message)
+        if isinstance(outcome, Coroutine):
+            self._connection.requests.start(self._await(outcome))
+        else:
+            self._conclude(outcome)
+
+    def revoked(self) -> None:
+        """Take note that the session is no longer registered, for its token has ended."""
+        self._token_id = None
+
+    def lost(self) -> None:
+        """Forget the login under way and the session: the connection is no more."""
+        if self.audit is not None:
+            self.audit.lost(self._login.foregone)
+        self._login.abandon()
+        self._leave_session()
+        self._services.deadlines.forget(self._connection.reauthentication_overdue)
+
+    async def _await(self, outcome: Awaitable[LoginOutcome]) -> None:
+        connection = self._connection
+        try:
+            known = await outcome
+        except Exception:  # noqa: BLE001 - an unforeseen error must not take other connections along
+            extra = of_peer(connection.client_host)
+            _LOG.exception("A login of %s failed for a reason of our own", connection.peer, extra=extra)
+            if self.audit is not None:
+                self.audit.broken_off()
+            self._break_off("an error of the server")
+        else:
+            if not connection.closing:  # else the client has gone, and its session ends before it begins
+                self._conclude(known)
+
+    def _conclude(self, outcome: LoginOutcome) -> None:
+        if self.audit is not None:
+            self.audit.concluded(outcome)
+        machine = self._connection.machine
+        match outcome:
+            case Challenge():
+                machine.challenge(outcome.message)
+                self._loop.call_soon(self._login.prepare)  # when the challenge has been written
+            case LoggedIn():
+                machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+                self._services.deadlines.forget(self._connection.reauthentication_overdue)
+                self._join_session(outcome.identity.token_id)
+            case Refused():
+                who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
+                if outcome.reason is RefusalReason.UNAVAILABLE:
+                    self._break_off(f"{who}{outcome.detail}")
+                else:
+                    self._fail(outcome.message, f"{who}{outcome.detail}")
+
+    def _fail(self, message: str, detail: str) -> None:
+        event = self._connection.machine.fail(message)
+        delay_s = self._services.failed_logins.delay_s(self._connection.client_host, self._took_s())
+        # A warning: the client is told no reason, so this line is where its user finds one, in `kafka-dt run` as well.
+        self._connection.end(replace(event, reason=f"failed authentication, {detail}"), logging.WARNING, delay_s)
+
+    def _break_off(self, detail: str) -> None:
+        """Close without an answer."""
+        event = self._connection.machine.break_off(f"a login that cannot be decided now, {detail}")
+        self._connection.end(event, logging.WARNING, self._services.failed_logins.undecided_s(self._took_s()))
+
+    def _took_s(self) -> float:
+        """Say for how many seconds the last message of the login has been looked at."""
+        return self._loop.time() - self._asked
+
+    def _join_session(self, token_id: str | None) -> None:
+        self._leave_session()
+        if token_id is not None:
+            self._services.sessions.add(token_id, self._connection)
+            self._token_id = token_id
+
+    def _leave_session(self) -> None:
+        if self._token_id is not None:
+            self._services.sessions.remove(self._token_id, self._connection)
+            self._token_id = None
+
+
+def _certificate(transport: asyncio.BaseTransport) -> bytes | None:
+    encryption: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    return None if encryption is None else encryption.getpeercert(binary_form=True)
