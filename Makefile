@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SERVER_TESTS := tests/integration tests/interop tests/chaos
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-servers test-beside soak bench kerberos lint format docs generated lock clean
+.PHONY: help setup run test test-servers test-beside soak bench kerberos lint format docs generated lock lowest clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,15 +73,25 @@ docs: generated ## Build the manual into docs/_build/html
 
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header pyproject.toml \
+		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
 		--extra embedded --extra clients --extra spark --group build --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header pyproject.toml \
+		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
 		--constraint requirements.lock --extra audit-kafka --group build -o requirements-server.lock
 	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-kerberos.lock
+
+lowest: ## Run the unit tests with the lowest versions that pyproject.toml allows (needs uv)
+	@mkdir -p build
+	uv pip compile --quiet --no-config --python-version 3.11 --resolution lowest-direct --upgrade --no-annotate --no-header \
+		--no-emit-index-url --no-emit-package kafka-dt-protocol pyproject.toml \
+		--extra embedded --extra clients --extra spark -o build/lowest.txt
+	uv venv --quiet --clear --python 3.11 build/lowest
+	uv pip install --quiet --python build/lowest -r build/lowest.txt --group build --group test --group docs
+	uv pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable protocol --editable .
+	build/lowest/bin/python -m pytest tests/unit
 
 generated: $(READY) ## Write the pages of the manual that are made of the code
 	$(BIN)/python -m docs.generators

@@ -10,4 +10,4 @@ from __future__ import annotations
 
 def installed_by(extra: str) -> str:
     """Return the command that adds an extra, to be run in a checkout with the pip of this interpreter."""
-    return f"in a checkout of kafka-dt: pip install '.[{extra}]'"
+    return f"in a checkout of kafka-dt: pip install ./protocol '.[{extra}]'"

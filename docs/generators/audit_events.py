@@ -166,8 +166,8 @@ Files are made with mode 640, the folder with 750. They hold who uses what from 
 ## The topic
 
 The same lines, without the line feed, are the values of records without keys in `{topic}`
-(`kafka.dt.audit.kafka.topic`). It needs `pip install '.[audit-kafka]'` (in a checkout; `make setup` has it), and a
-user that may WRITE to the topic.
+(`kafka.dt.audit.kafka.topic`). It needs `pip install ./protocol '.[audit-kafka]'` (in a checkout; `make setup` has it),
+and a user that may WRITE to the topic.
 Make the topic yourself, with the partitions, replicas and retention that you want; the order of events is that of
 `time`, not of offsets. A batch that was not acknowledged is sent again, so **an event can be there twice: `id` tells**.
 

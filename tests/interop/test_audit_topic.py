@@ -318,5 +318,5 @@ def test_the_extra_that_is_missing_is_named(tmp_path: Path, connect: str) -> Non
     (hidden / "__init__.py").write_text('raise ImportError("not installed")\n')
     node, _, _ = audited(tmp_path / "node", connect, "127.0.0.1:1")
     node.process._environment["PYTHONPATH"] = str(hidden.parent)
-    with pytest.raises(Exception, match=r"pip install '\.\[audit-kafka\]'"):
+    with pytest.raises(Exception, match=r"pip install ./protocol '\.\[audit-kafka\]'"):
         node.start()

@@ -52,6 +52,7 @@ class KafkaDt:
         name: for messages and file names.
         environment: variables to set over those of this process.
         start_timeout_s: how long it may take to start; longer with many tokens.
+        program: the `kafka-dt` to start; without it the one beside this Python.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class KafkaDt:
         name: str = "kafka-dt",
         environment: Mapping[str, str] | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
+        *,
+        program: Path | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         # Tests look for each line, and they all come from one address.
         properties = {"kafka.dt.log.lines.per.minute": 1_000_000, **properties}
         self.configuration = write_properties(directory / f"{name}.properties", properties)
-        program = Path(sys.executable).with_name("kafka-dt")
+        program = program or Path(sys.executable).with_name("kafka-dt")
         command = [str(program), "serve", "--config", str(self.configuration)]
         variables = {"PYTHONUNBUFFERED": "1", **(environment or {})}
         self.process = ChildProcess(name, command, directory / f"{name}.log", variables)

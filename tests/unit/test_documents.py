@@ -81,7 +81,7 @@ def test_extras_are_installed_from_a_checkout_as_long_as_there_is_no_release() -
     named = {
         name
         for text in texts
-        for name in re.findall(r"""pip install '\.\[([\w-]+)]'|installed_by\(['"]([\w-]+)""", text)
+        for name in re.findall(r"""pip install ./protocol '\.\[([\w-]+)]'|installed_by\(['"]([\w-]+)""", text)
     }
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     assert {"spark", "embedded", "kerberos", "audit-kafka"} <= {a or b for a, b in named} <= declared.keys()

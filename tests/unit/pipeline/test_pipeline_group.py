@@ -40,7 +40,7 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, missing: s
     result = CliRunner().invoke(main, ["pipeline", "ingest"])
     assert result.exit_code == 1
     assert result.output == (
-        "Error: ingest needs packages of an extra; in a checkout of kafka-dt: pip install '.[spark]' "
+        "Error: ingest needs packages of an extra; in a checkout of kafka-dt: pip install ./protocol '.[spark]' "
         f"(No module named {missing!r})\n"
     )
 
