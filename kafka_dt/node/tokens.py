@@ -87,7 +87,7 @@ class WorkerTokens:
 
     def revocations(self, board: Board, sessions: Sessions) -> Revocations:
         """Tell the other workers of revocations, and end the sessions that they tell of."""
-        revocations = Revocations(board, self.manager.catch_up, self.cache.held, sessions.end_by)
+        revocations = Revocations(board, self.manager.prove, self.cache.held, sessions.end_by)
         self.cache.on_change(revocations.token_changed)
         return revocations
 
