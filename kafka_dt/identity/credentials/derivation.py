@@ -24,9 +24,11 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Final
 
+import scramp
+
 from kafka_dt.identity.credentials.newest_first import NewestFirst
 from kafka_dt.tokens import DelegationToken
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
 
 ITERATIONS: Final = 4096
 SALT_BITS: Final = 130
@@ -115,6 +117,23 @@ def _salt(digest: bytes) -> bytes:
     return b"".join(digits).lstrip(b"0") or b"0"
 
 
+def derive_token_credential(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
+    """Derive the credential of a token; costs a PBKDF2.
+
+    scramp derives it. It prepares passwords by SASLprep, which Kafka does not; the password of a token is base64 text,
+    which SASLprep leaves as it is. No user's password comes here, because the clients send it salted (decision 0019).
+
+    Args:
+        mechanism: of the login.
+        password: the base64 text of the token's HMAC.
+        salt: 12 bytes or more.
+        iterations: rounds of PBKDF2, 4096 or more.
+    """
+    scram = scramp.ScramMechanism(mechanism.value)
+    _, stored_key, server_key, _ = scram.make_auth_info(password, iterations, salt)
+    return ScramCredential(salt, stored_key, server_key, iterations)
+
+
 class TokenCredentials:
     """The SCRAM credentials of tokens.
 
@@ -131,7 +150,7 @@ class TokenCredentials:
         executor: Executor,
         *,
         max_derived: int = MAX_DERIVED,
-        derive: Callable[[ScramMechanism, str, bytes, int], ScramCredential] = derive_credential,
+        derive: Callable[[ScramMechanism, str, bytes, int], ScramCredential] = derive_token_credential,
     ) -> None:
         self._salts = salts
         self._max_derived = max_derived

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
+from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials, derive_token_credential
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 from tests.support.token_store_contract import new_token
@@ -42,6 +44,17 @@ def credentials(derivations: Derivations) -> Iterator[TokenCredentials]:
 
 def password(hmac: bytes) -> str:
     return base64.b64encode(hmac).decode()
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+@given(hmac=st.binary(min_size=20, max_size=64), token_id=st.text())
+@settings(deadline=None, max_examples=20)
+def test_scramp_derives_the_keys_that_the_protocol_derives(
+    mechanism: ScramMechanism, hmac: bytes, token_id: str
+) -> None:
+    salt = Salts(b"secret").salt(mechanism, token_id)
+    expected = derive_credential(mechanism, password(hmac), salt, 4096)
+    assert derive_token_credential(mechanism, password(hmac), salt, 4096) == expected
 
 
 async def test_there_is_a_credential_for_each_key_with_one_salt(credentials: TokenCredentials) -> None:

@@ -70,3 +70,26 @@ def test_a_token_logs_in_with_a_client_that_cannot_send_extensions(mechanism: Sc
     assert isinstance(challenge, Challenge)
     client.set_server_first(challenge.message.decode())
     assert isinstance(server.step(client.get_client_final().encode()), Success)
+
+
+@pytest.mark.parametrize(
+    ("client_first", "reason"),
+    [
+        ("n,,n=alice,r=fresh,tokenauth=true", "Malformed client_first_bare"),
+        ("n,a=alice,n=alice,r=fresh", "authzid must be empty"),
+    ],
+)
+def test_the_server_of_scramp_refuses_what_kafka_and_ours_take(client_first: str, reason: str) -> None:
+    """Decision 0019 rests on this: where scramp takes both, ask again whose exchange it is."""
+    peer = scramp.ScramMechanism("SCRAM-SHA-256")
+    info = peer.make_auth_info("secret", iteration_count=4096, salt=SALT)
+    with pytest.raises(scramp.ScramException, match=reason):
+        peer.make_server(lambda _: info).set_client_first(client_first)
+    server = ScramServer(ScramMechanism.SHA_256, SERVER_NONCE)
+    assert isinstance(server.step(client_first.encode()), CredentialRequest)
+
+
+def test_the_server_of_scramp_tells_an_unknown_user_from_a_known_one() -> None:
+    server = scramp.ScramMechanism("SCRAM-SHA-256").make_server({}.get)
+    with pytest.raises(scramp.ScramException, match="Unknown user"):
+        server.set_client_first("n,,n=nobody,r=fresh")
