@@ -20,6 +20,7 @@ from kafka_dt.audit.trail import AuditTrail
 from kafka_dt.config import Endpoint, Listener, Loaded, Settings, audit_settings, from_properties, listeners
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.node import Node, Shared
 from kafka_dt.node.listeners import encryption, gateway
@@ -60,7 +61,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
         WorkerFailed: the node cannot start for another reason, such as ZooKeeper not being there.
     """
     settings = loaded.settings
-    made = listeners(settings)
+    made = listeners(settings, MECHANISMS)
     workers = _workers(settings)
     _check(settings, made, workers)
     with (
@@ -109,6 +110,7 @@ def worker(brief: Mapping[str, Any]) -> Node:
         settings,
         ports=brief["ports"],
         place=place,
+        mechanisms=MECHANISMS,
         shared=Shared(
             board=Board.shared(brief["board"], number),
             creations=CreationCounts.shared(brief["creations"], number, node.encode()),

@@ -1,13 +1,15 @@
-"""The APIs that are spoken, as a page: made of the registry by which requests are judged.
+"""The APIs and SASL mechanisms that are spoken, as a page: made of the tables by which requests and logins are judged.
 
-Source: protocol/kafka_dt_protocol/api/registry.py.
+Source: protocol/kafka_dt_protocol/api/registry.py, kafka_dt/identity/mechanisms/table.py.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from kafka_dt.config.settings import options
+from kafka_dt.identity.mechanisms import MECHANISMS, Mechanism
 from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
 
 _HEAD: Final = """\
@@ -51,6 +53,12 @@ _TAIL: Final = """\
 Version 0 of the four token APIs, which Kafka 4.0 removed for its age, has the layout of version 1. Version 0 of the
 three ACL APIs has one of its own.
 
+## SASL mechanisms
+
+`sasl.enabled.mechanisms` lists those that a listener offers. The table is generated from
+`kafka_dt/identity/mechanisms/table.py`, the table that settings and logins go by.
+
+{mechanisms}
 ## Limits
 
 Everything that a client can make the server allocate is bounded before it is believed.
@@ -97,8 +105,12 @@ An ACL or filter with a code of 0 closes the connection, as at a broker. [Who ma
 """
 
 
-def page() -> str:
-    """Return the page as Markdown."""
+def page(mechanisms: Mapping[str, Mechanism[Any]] = MECHANISMS) -> str:
+    """Return the page as Markdown.
+
+    Args:
+        mechanisms: the SASL mechanisms that a listener can offer.
+    """
     table = "| key | API | versions | elements | |\n|---|---|---|---|---|\n" + "".join(
         _row(api) for api in APIS.values()
     )
@@ -107,6 +119,7 @@ def page() -> str:
         _HEAD
         + table
         + _TAIL.format(
+            mechanisms=_mechanisms(mechanisms.values()),
             before_login=defaults["sasl.server.max.receive.size"],
             after_login=defaults["socket.request.max.bytes"],
             header_tags=MAX_TAGGED_FIELDS,
@@ -118,3 +131,11 @@ def _row(api: Api) -> str:
     name = api.key.name.title().replace("_", "")
     cells = (api.key.value, name, f"{api.min_version}-{api.max_version}", f"{api.max_elements:,}", _NOTES[api.key])
     return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def _mechanisms(mechanisms: Iterable[Mechanism[Any]]) -> str:
+    header = "| mechanism | users | delegation tokens | login module of its JAAS line |\n|---|---|---|---|\n"
+    return header + "".join(
+        f"| {each.name} | {each.users} | {'yes' if each.takes_tokens else 'no'} | `{each.login_module}` |\n"
+        for each in mechanisms
+    )

@@ -10,7 +10,8 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.errors import one_line
-from kafka_dt.config import ConfigError, Endpoint, Loaded, Mechanism, SecretKeyFiles, Settings, listeners, load
+from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, listeners, load
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.log import set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
 from kafka_dt.processes.supervisor import WorkerFailed
@@ -50,7 +51,7 @@ def report_left_out(loaded: Loaded) -> None:
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
     _report_keys(loaded.settings)
-    _report_historic(loaded.settings)
+    _report_mechanisms(loaded.settings)
 
 
 def _report_keys(settings: Settings) -> None:
@@ -64,11 +65,13 @@ def _report_keys(settings: Settings) -> None:
     warn_of_short(SecretKey(text) for text in {keys.current, *keys.previous})
 
 
-def _report_historic(settings: Settings) -> None:
-    """Log where a mechanism is offered that nobody should need any more."""
-    offering = [each.name for each in listeners(settings) if Mechanism.DIGEST_MD5 in each.mechanisms]
-    if offering:
-        _LOG.warning("DIGEST-MD5 is offered on %s; it is historic (RFC 6331), SCRAM is safer", ", ".join(offering))
+def _report_mechanisms(settings: Settings) -> None:
+    """Log which listeners offer a mechanism that has a warning."""
+    made = listeners(settings, MECHANISMS)
+    for mechanism in MECHANISMS.values():
+        offering = [each.name for each in made if mechanism.name in each.mechanisms]
+        if mechanism.warning and offering:
+            _LOG.warning("%s is offered on %s; %s", mechanism.name, ", ".join(offering), mechanism.warning)
 
 
 def announce(addresses: Sequence[Endpoint]) -> None:

@@ -11,7 +11,7 @@ draws what can go wrong; `tokens.py` is the token.
             run_job(settings(token, "aiokafka"))
 """
 
-from kafka_dt.client.config import MECHANISMS, Address, ClientConfig, Credentials, SecurityProtocol, parse_addresses
+from kafka_dt.client.config import MECHANISMS, Address, ClientConfig, Credentials, parse_addresses
 from kafka_dt.client.errors import (
     ClientConfigError,
     ConnectionFailed,
@@ -42,6 +42,7 @@ from kafka_dt.client.login_settings import ClientKind, jaas_line, settings, spar
 from kafka_dt.client.renewal import EndReason, Renewal, RenewalEnd
 from kafka_dt.client.token_client import TokenClient
 from kafka_dt.client.tokens import DelegationToken, hmac_from_base64
+from kafka_dt.security_protocol import SecurityProtocol
 
 __all__ = [
     "MECHANISMS",

@@ -15,12 +15,12 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.client.known_keys import is_name, nearest_key, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
+from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
 from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
 
@@ -38,25 +38,6 @@ DEFAULT_SETUP_TIMEOUT_MS: Final = 10_000
 
 _ADDRESS: Final = re.compile(r"(?:[a-zA-Z][a-zA-Z\d_]*://)?\[?(?P<host>[0-9a-zA-Z\-._%:]+?)]?:(?P<port>[0-9]{1,5})")
 _LARGEST_PORT: Final = 65535
-
-
-class SecurityProtocol(StrEnum):
-    """How a listener is spoken to: with TLS or without, with SASL or without."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def uses_tls(self) -> bool:
-        """Whether the connection is encrypted."""
-        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
-
-    @property
-    def uses_sasl(self) -> bool:
-        """Whether a login follows."""
-        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kafka_dt.client.config import SecurityProtocol
 from kafka_dt.jaas import SCRAM_LOGIN_MODULE, LoginModule
+from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt_protocol.sasl import ScramMechanism
 
 if TYPE_CHECKING:

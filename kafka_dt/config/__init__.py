@@ -8,15 +8,14 @@ gateway and of audit events into one, `manual.py` writes the manual's page, `opt
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
 from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.gateway import GatewaySettings, gateway_settings
-from kafka_dt.config.kerberos import KerberosSettings
-from kafka_dt.config.listener_tls import ListenerTls
-from kafka_dt.config.listeners import Endpoint, Listener, Mechanism, SecurityProtocol, listeners
+from kafka_dt.config.listener_keys import MechanismKeys, OfferedMechanism
+from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, listeners
 from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
-from kafka_dt.config.oauthbearer import OAuthBearerSettings
 from kafka_dt.config.options.gateway import UpstreamIdentity
 from kafka_dt.config.options.option import Option, Secret
 from kafka_dt.config.secret_keys import SecretKeyFiles, SecretKeys
 from kafka_dt.config.settings import Settings, options
+from kafka_dt.security_protocol import SecurityProtocol
 
 __all__ = [
     "AuditFileSettings",
@@ -25,12 +24,11 @@ __all__ = [
     "ConfigError",
     "Endpoint",
     "GatewaySettings",
-    "KerberosSettings",
     "Listener",
     "ListenerTls",
     "Loaded",
-    "Mechanism",
-    "OAuthBearerSettings",
+    "MechanismKeys",
+    "OfferedMechanism",
     "Option",
     "Secret",
     "SecretKeyFiles",

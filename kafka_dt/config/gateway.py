@@ -1,6 +1,6 @@
 """What makes a node a gateway: the cluster behind it, and who its clients are there.
 
-    gateway = gateway_settings(settings, listeners(settings))
+    gateway = gateway_settings(settings, made)
     gateway.client               # Kafka's client properties, as kafka_dt.client reads them
 
 Settings that contradict each other are errors here. How each listener shows the brokers is in the `Listener`:
@@ -20,11 +20,12 @@ from typing import Final
 
 from kafka_dt.config.client_properties import client_properties
 from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener, SecurityProtocol
+from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX, GatewayOptions, UpstreamIdentity
 from kafka_dt.config.options.option import OPTION, Option, Secret
 from kafka_dt.config.settings import Settings
 from kafka_dt.jaas import JaasError, parse_login_module
+from kafka_dt.security_protocol import SecurityProtocol
 
 BOOTSTRAP: Final = f"{UPSTREAM_PREFIX}bootstrap.servers"
 IDENTITY: Final = f"{UPSTREAM_PREFIX}identity"
@@ -87,13 +88,13 @@ def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
     protocol = SecurityProtocol(settings.upstream_security_protocol)
     certified = bool(settings.upstream_ssl_keystore_location or settings.upstream_ssl_keystore_key)
     match identity:
-        case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.MAPPED if not protocol.sasl:
+        case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.MAPPED if not protocol.uses_sasl:
             reason = f"{IDENTITY}={identity} needs SASL_SSL or SASL_PLAINTEXT, since that is how clients log in there"
             raise ConfigError(SECURITY_PROTOCOL, reason)
-        case UpstreamIdentity.SERVICE if not (protocol.sasl or (protocol.tls and certified)):
+        case UpstreamIdentity.SERVICE if not (protocol.uses_sasl or (protocol.uses_tls and certified)):
             reason = f"{protocol} makes nobody of the gateway: log in by SASL, or by a certificate, or set {IDENTITY}="
             raise ConfigError(SECURITY_PROTOCOL, reason + UpstreamIdentity.NONE)
-        case UpstreamIdentity.NONE if protocol.sasl or settings.upstream_sasl_jaas_config or certified:
+        case UpstreamIdentity.NONE if protocol.uses_sasl or settings.upstream_sasl_jaas_config or certified:
             key = JAAS if settings.upstream_sasl_jaas_config else SECURITY_PROTOCOL
             reason = (
                 f"it makes somebody of the gateway; set {IDENTITY}={UpstreamIdentity.SERVICE} if everybody is to be"
@@ -122,7 +123,7 @@ def _check_authorizer(settings: Settings, identity: UpstreamIdentity) -> None:
 
 def _check_clients(listener: Listener, identity: UpstreamIdentity) -> None:
     """See that every client of a listener is somebody, where that is who it is upstream."""
-    if identity in {UpstreamIdentity.SERVICE, UpstreamIdentity.NONE} or listener.security_protocol.sasl:
+    if identity in {UpstreamIdentity.SERVICE, UpstreamIdentity.NONE} or listener.security_protocol.uses_sasl:
         return
     if listener.tls is None or listener.tls.settings.get("ssl.client.auth") != "required":
         way_out = "a SASL listener, or SSL with ssl.client.auth=required"

@@ -201,8 +201,8 @@ class Settings(TokenLimitOptions):
         "sasl.enabled.mechanisms",
         Kind.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms of a listener: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, with the extra "
-        "`kerberos` GSSAPI, and DIGEST-MD5, which is for tokens alone and historic.",
+        "The SASL mechanisms of a listener, such as `SCRAM-SHA-256,PLAIN`; "
+        "[the list](protocol.md#sasl-mechanisms) says which there are and who logs in by each.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )

@@ -208,7 +208,7 @@ def gateway(settings: Settings, listeners: Sequence[Listener]) -> Gateway | None
 
 def _certified(listener: Listener, encrypted: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:
     """Return the function from a client's certificate to its principal; ANONYMOUS where it logs in by SASL."""
-    if encrypted is None or listener.security_protocol.sasl:
+    if encrypted is None or listener.security_protocol.uses_sasl:
         return lambda _: ANONYMOUS
     return encrypted.principals.principal
 

@@ -1,6 +1,6 @@
 """One worker of a node: its parts, joined.
 
-    node = Node(settings, ports=ports, place=place, shared=shared, make_stores=make_stores, now_ms=now_ms)
+    node = Node(settings, ports=ports, place=place, mechanisms=MECHANISMS, shared=shared, make_stores=make, now_ms=now)
     await node.start()
     await node.outdated.wait()      # or a signal
     await node.stop()
@@ -30,6 +30,7 @@ from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.tokens import LoginTokens
+from kafka_dt.identity.mechanisms import Mechanism
 from kafka_dt.identity.revocation.board import Board
 from kafka_dt.node.listeners import Served, WorkerPorts
 from kafka_dt.node.logins import Logins
@@ -81,6 +82,7 @@ class Node:
         settings: of the node.
         ports: the port of each listener, by name.
         place: which worker it is.
+        mechanisms: the SASL mechanisms that a listener can offer, by name.
         shared: with the other workers of the node.
         make_stores: builds the stores.
         now_ms: the wall clock, milliseconds since 1970.
@@ -95,6 +97,7 @@ class Node:
         *,
         ports: Mapping[str, int],
         place: WorkerPlace,
+        mechanisms: Mapping[str, Mechanism[Any]],
         shared: Shared,
         make_stores: MakeStores,
         now_ms: Callable[[], int],
@@ -105,11 +108,11 @@ class Node:
         self._background: list[asyncio.Task[None]] = []
         self._audit = _audit(settings, place.number, now_ms)
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
-        made = [_bound(listener, ports) for listener in listeners(settings)]
+        made = [_bound(listener, ports) for listener in listeners(settings, mechanisms)]
         self._ports = WorkerPorts(
             settings, made, workers=place.workers, turn=shared.turn, counts=shared.connections, recorder=self._recorder
         )
-        self._logins = Logins(settings, made, self._executor, now_ms)
+        self._logins = Logins(settings, made, mechanisms, self._executor, now_ms)
         self._tokens = WorkerTokens(
             settings,
             place,

@@ -11,6 +11,7 @@ from kafka_dt.client import ClientConfig, TokenClientError
 from kafka_dt.config import ConfigError, audit_settings, from_properties, gateway_settings, listeners
 from kafka_dt.config.load import read_properties
 from kafka_dt.config.settings import options
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.jaas import JaasError, parse_login_file, parse_login_module
 
 _NODE, _CLIENT, _JAAS_LINE, _JAAS_FILE = range(4)
@@ -67,7 +68,7 @@ def check(data: bytes) -> None:
 
 def _read_node(content: bytes) -> None:
     settings = from_properties(_properties(content)).settings
-    made = listeners(settings)
+    made = listeners(settings, MECHANISMS)
     gateway_settings(settings, made)
     audit_settings(settings)
 

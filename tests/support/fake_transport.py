@@ -14,12 +14,12 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, cast
 
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.config import Endpoint, Listener, Mechanism, SecurityProtocol
+from kafka_dt.config import Endpoint, Listener, OfferedMechanism, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, Login, Refused
+from kafka_dt.identity.mechanisms import MECHANISMS, Resources, Subjects, open_mechanisms
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.request_memory import RequestMemory
 from kafka_dt.server.connections.services import ConnectionServices
@@ -29,6 +29,7 @@ from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
+from kafka_dt_protocol.sasl import PLAIN
 
 NOW = 1_700_000_000_000
 FAILED_LOGIN_DELAY_MS = 50
@@ -119,8 +120,7 @@ def listener(
         bind=Endpoint(name, "", 0),
         advertised=advertised or Endpoint(name, "", 0),
         security_protocol=security_protocol,
-        mechanisms=(Mechanism.PLAIN,) if security_protocol.sasl else (),
-        plain_users=MappingProxyType({"alice": "alice's"}),
+        mechanisms={PLAIN: OfferedMechanism({"alice": "alice's"})} if security_protocol.uses_sasl else {},
     )
 
 
@@ -228,7 +228,9 @@ class Shell:
         )
 
     def _login(self, of: Listener) -> Login:
-        return Login(of, cast("Any", None), self.now_ms, lambda: "nonce")
+        none: Any = None
+        offers = open_mechanisms(of, MECHANISMS, Resources(none, self.now_ms, lambda: "nonce"))
+        return Login(offers, Subjects(none, none), self.now_ms)
 
 
 async def turns(count: int = 10) -> None:

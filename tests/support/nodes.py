@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
-from kafka_dt.client.config import Address, ClientConfig, Credentials, SecurityProtocol
+from kafka_dt.client.config import Address, ClientConfig, Credentials
+from kafka_dt.security_protocol import SecurityProtocol
 from tests.support.broker import SECRET_KEY, USERS
 from tests.support.raw import RawConnection
 from tests.support.server import KafkaDt, server_properties

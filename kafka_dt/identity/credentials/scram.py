@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Protocol
 
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
-from kafka_dt.identity.credentials.digest_md5 import DigestSubjects
+from kafka_dt.identity.login.exchange import Claim, Subject
 from kafka_dt.identity.login.tokens import LoginTokens, Nobody
-from kafka_dt.tokens import DelegationToken, Principal, has_token_id_form
+from kafka_dt.tokens import Principal, has_token_id_form
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
+
+ScramSubject = Subject[ScramCredential]
 
 
 class ScramUsers(Protocol):
@@ -36,35 +37,13 @@ class ScramUsers(Protocol):
         """Give the count of iterations of every user with a mechanism, in ascending order."""
 
 
-class Claim(Enum):
-    """What the client says its user name is."""
-
-    TOKEN = auto()
-    """A token id: it sent `tokenauth=true`."""
-    USER = auto()
-    """A user: it sent `tokenauth` with another value."""
-    UNSAID = auto()
-    """It did not send `tokenauth`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Somebody who claims a name, and what the claim is checked against."""
-
-    credential: ScramCredential
-    principal: Principal | None
-    """Whom a correct proof makes them; None with a decoy, for which there is no correct proof."""
-    token: DelegationToken | None = None
-    """The token of a token login, with the HMACs whose passwords are in the credential, in the same order."""
-
-
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """What is known of a SCRAM login when its challenge is due."""
 
     challenged: ScramCredential | ScramParameters
     """What the challenge is made of; a credential if it is also what the proof is checked against."""
-    subject: Subject | None
+    subject: ScramSubject | None
     """Who claims the name; None if it may be a token, which is to be found until the proof is there."""
     may_be_token: bool
     """Whether the login may be one by token, as far as the name and the claim tell."""
@@ -116,7 +95,7 @@ class ScramSubjects:
             return Beginning(ScramParameters(decoy.salt, decoy.iterations), None, may_be_token)
         return Beginning(decoy, Subject(decoy, None), may_be_token)
 
-    def find(self, mechanism: ScramMechanism, name: str) -> Subject | None:
+    def find(self, mechanism: ScramMechanism, name: str) -> ScramSubject | None:
         """Give the subject of a login that may be by token if memory has all it takes; None if `lookup` is needed."""
         token = self._tokens.find(name)
         if token is None:
@@ -126,7 +105,7 @@ class ScramSubjects:
         credential = self._credentials.find(mechanism, token)
         return None if credential is None else Subject(credential, token.token.owner, token)
 
-    async def lookup(self, mechanism: ScramMechanism, name: str) -> Subject:
+    async def lookup(self, mechanism: ScramMechanism, name: str) -> ScramSubject:
         """Give the subject of a login that `find` could not answer.
 
         Raises:
@@ -142,7 +121,7 @@ class ScramSubjects:
     def _takes_tokens(self, claim: Claim) -> bool:
         return claim is Claim.TOKEN or (claim is Claim.UNSAID and self._without_extension)
 
-    def _no_token(self, mechanism: ScramMechanism, name: str) -> Subject:
+    def _no_token(self, mechanism: ScramMechanism, name: str) -> ScramSubject:
         return Subject(self._salts.token(mechanism, name), None)
 
     def _decoy(self, mechanism: ScramMechanism, name: str, claim: Claim) -> ScramCredential:
@@ -152,12 +131,3 @@ class ScramSubjects:
         if claim is Claim.TOKEN:
             return self._salts.no_token(mechanism, name)
         return self._salts.user(mechanism, name, self._users.iterations(mechanism))
-
-
-@dataclass(frozen=True, slots=True)
-class Subjects:
-    """All that finds what logins are checked against."""
-
-    tokens: LoginTokens
-    scram: ScramSubjects
-    digest: DigestSubjects

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
-from kafka_dt.config import ConfigError, KerberosSettings
-from kafka_dt.config.kerberos import RULES_KEY
+from kafka_dt.config import ConfigError
 from kafka_dt.extras import installed_by
 from kafka_dt.identity.kerberos.names import InvalidRule, ShortNames
+from kafka_dt.identity.kerberos.settings import RULES_KEY, KerberosSettings
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol.sasl import GssapiServer, GssContext, Outcome
 

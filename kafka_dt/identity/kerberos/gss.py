@@ -15,7 +15,7 @@ from typing import Any
 import gssapi
 from gssapi.exceptions import GSSError
 
-from kafka_dt.config.kerberos import ANY_PRINCIPAL
+from kafka_dt.identity.kerberos.settings import ANY_PRINCIPAL
 from kafka_dt_protocol.sasl import GssContext, GssRefused
 
 

@@ -1,16 +1,17 @@
-"""One connection's logins: drives the SASL machine that the client chose and decides the principal, once, at the end.
+"""One connection's logins: passes the client's messages to an exchange and decides the principal, once, at the end.
 
-`begin` starts an exchange, `evaluate` takes each message of it and gives either the outcome or, where the store must be
-asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it. `prepare`, called when
-a challenge is on its way, has such work done while the client computes; `abandon` ends it.
+`begin` starts the exchange of the mechanism that the client chose; the table in `kafka_dt/identity/mechanisms/table.py`
+says how each mechanism makes one. `evaluate` takes each message of the exchange and gives either the outcome or, where
+the store must be asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it.
+`prepare`, called when a challenge is on its way, has such work done while the client computes; `abandon` ends it.
 
-A login by token that cannot be decided, because the store of tokens cannot be asked, is refused as UNAVAILABLE. That is
-so for every wrong proof of what may be a token, whether there is one or not: else the answer would tell which ids there
-are.
+A login by token that cannot be decided, because the store of tokens cannot be asked, is refused as UNAVAILABLE. So is
+every wrong proof with a name that may be a token's, whether there is such a token or not: else the answer would tell
+which ids there are.
 
 At a re-authentication the principal must stay the same (KIP-368). A token that ended during the exchange does not
-complete it. The session of a token, a bearer's or one of ours, ends with the token, and no session outlives
-`connections.max.reauth.ms`.
+complete it. A session ends with the token that it began with, a bearer token or a delegation token, and no session
+outlives `connections.max.reauth.ms`.
 
 Source: KIP-48, KIP-368; Kafka's SaslServerAuthenticator (ReauthInfo), ScramSaslServer, PlainSaslServer.
 """
@@ -22,38 +23,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Listener, Mechanism
-from kafka_dt.identity.credentials.digest_md5 import DigestSubject
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
-from kafka_dt.identity.credentials.scram import Claim, Subject, Subjects
-from kafka_dt.identity.kerberos.contexts import Kerberos
-from kafka_dt.identity.kerberos.names import NoShortName
-from kafka_dt.identity.login.token_search import TokenSearch
-from kafka_dt.identity.oauth.bearer import BearerTokens, Judgement
+from kafka_dt.identity.login.exchange import Claim, Exchange
+from kafka_dt.identity.mechanisms.mechanism import Offer, Subjects
 from kafka_dt.tokens import Principal, StoreUnavailable, Token, has_token_id_form
 from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.sasl import (
-    TOKENAUTH,
-    BearerRejected,
-    Challenge,
-    CredentialRequest,
-    DigestServer,
-    Failure,
-    Fault,
-    OAuthBearerServer,
-    Outcome,
-    PlainServer,
-    ScramMechanism,
-    ScramServer,
-    ServerMechanism,
-    Success,
-    VerdictRequest,
-)
+from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Fault, Outcome, Success, VerdictRequest
 
-_SCRAM: Final[Mapping[Mechanism, ScramMechanism]] = {
-    Mechanism.SCRAM_SHA_256: ScramMechanism.SHA_256,
-    Mechanism.SCRAM_SHA_512: ScramMechanism.SHA_512,
-}
 _REASONS: Final[Mapping[Fault, RefusalReason]] = {
     Fault.PROOF: RefusalReason.WRONG_CREDENTIALS,
     Fault.GRAMMAR: RefusalReason.BROKEN_EXCHANGE,
@@ -67,7 +43,7 @@ class Identity:
     """Who a connection belongs to."""
 
     principal: Principal
-    mechanism: Mechanism
+    mechanism: str
     token_id: str | None = None
     """The token that was logged in with; None without one."""
 
@@ -95,7 +71,7 @@ class Refused:
     """What the log is told; no secret either."""
     name: str
     """Who the client says it is, a user name or a token id, for the log; empty if it has not said it."""
-    mechanism: Mechanism
+    mechanism: str
     reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS
     by_token: bool = False
     """Whether the name is meant to be a token id."""
@@ -110,66 +86,30 @@ class Login:
     """The logins of one connection.
 
     Args:
-        listener: the listener that the connection came in by.
-        subjects: finds what a login is checked against.
+        offers: the mechanisms that the connection's listener offers, by name.
+        subjects: what a login is checked against.
         now_ms: the clock, milliseconds since the epoch.
-        nonce: makes the server's nonce of SCRAM and DIGEST-MD5, printable ASCII without commas.
-        bearer: judges the tokens of OAUTHBEARER; None where the listener does not offer it.
-        kerberos: runs GSSAPI; None where the listener does not offer it.
     """
 
     identity: Identity | None = None
-    """Whom the last successful login made the connection's owner."""
+    """The connection's owner, as the last successful login established it."""
     foregone: Refused | None = None
-    """What the exchange under way can only come to, though the client has still to say a word: many never say it."""
+    """How the exchange under way can only end, though the client has still a message to send: many never send it."""
 
-    def __init__(
-        self,
-        listener: Listener,
-        subjects: Subjects,
-        now_ms: Callable[[], int],
-        nonce: Callable[[], str],
-        *,
-        bearer: BearerTokens | None = None,
-        kerberos: Kerberos | None = None,
-    ) -> None:
-        self._listener = listener
+    def __init__(self, offers: Mapping[str, Offer], subjects: Subjects, now_ms: Callable[[], int]) -> None:
+        self._offers = offers
         self._subjects = subjects
+        self._tokens = subjects.tokens
         self._now_ms = now_ms
-        self._nonce = nonce
-        self._bearer = bearer
-        self._kerberos = kerberos
-        self._mechanism = Mechanism.PLAIN
-        self._machine: ServerMechanism[Any] | None = None
-        self._subject: Subject | DigestSubject | None = None
-        self._claim = Claim.USER
-        self._name = ""
-        self._bearer_expiry_ms: int | None = None
-        self._search: TokenSearch | None = None
-        self._may_be_token = False
-        self._store_was_there = True
+        self._offer: Offer
+        self._exchange: Exchange | None = None
 
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
-        self._mechanism = Mechanism(mechanism)
         self.abandon()
         self.foregone = None
-        self._subject = None
-        self._claim = Claim.USER
-        self._name = ""
-        self._bearer_expiry_ms = None
-        self._may_be_token = False
-        match self._mechanism:
-            case Mechanism.PLAIN:
-                self._machine = PlainServer()
-            case Mechanism.OAUTHBEARER:
-                self._machine = OAuthBearerServer()
-            case Mechanism.GSSAPI:
-                self._machine = self._running_kerberos().new_machine()
-            case Mechanism.SCRAM_SHA_256 | Mechanism.SCRAM_SHA_512:
-                self._machine = ScramServer(_SCRAM[self._mechanism], self._nonce())
-            case Mechanism.DIGEST_MD5:
-                self._machine = DigestServer(self._nonce())
+        self._offer = self._offers[mechanism]
+        self._exchange = self._offer.opened.begin(self._subjects)
 
     def evaluate(self, message: bytes) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         """Take the client's next message.
@@ -177,222 +117,134 @@ class Login:
         Returns:
             The outcome, or a coroutine that gives it when it cannot be known without waiting.
         """
-        if self._mechanism is Mechanism.GSSAPI:
-            return self._run_kerberos(message)
+        exchange = self._exchange
+        if exchange is None:
+            raise LocalProtocolError("no exchange is under way")
         self.foregone = None
-        outcome = self._running().step(message)
-        match outcome:
-            case CredentialRequest():
-                return self._find(outcome)
-            case VerdictRequest():
-                return self._judge(outcome.bearer_token)
-            case _:
-                return self._conclude_when_sure(outcome)
+        outcome = exchange.evaluate(message)
+        if isinstance(outcome, Outcome):
+            return self._conclude_when_sure(exchange, outcome)
+        return self._conclude_awaited(exchange, outcome)
 
     def prepare(self) -> None:
         """Look for what the next message will be checked against; to be called when the challenge is on its way.
 
         The challenge itself must not wait for it, nor take longer where there is something to be found.
         """
-        if self._search is not None:
-            self._search.begin()
+        if self._exchange is not None:
+            self._exchange.prepare()
 
     def abandon(self) -> None:
         """End what `prepare` has begun: the client has gone, or begins anew."""
-        if self._search is not None:
-            self._search.abandon()
-            self._search = None
+        if self._exchange is not None:
+            self._exchange.abandon()
 
-    async def _run_kerberos(self, message: bytes) -> LoginOutcome:
-        return self._conclude(await self._running_kerberos().run(self._running().step, message))
-
-    def _find(self, request: CredentialRequest) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
-        self._name = request.name
-        if self._mechanism is Mechanism.PLAIN:
-            return self._check_password(request.name)
-        if self._search is None:
-            self._claim = _claim(request)
-            self._store_was_there = self._subjects.tokens.can_ask()
-            if self._mechanism is not Mechanism.DIGEST_MD5:
-                return self._challenge(_SCRAM[self._mechanism], request.name)
-            self._may_be_token = has_token_id_form(request.name)
-        subject = self._found()
-        return self._look_up() if subject is None else self._conclude_when_sure(self._check_proof(subject))
-
-    def _challenge(self, mechanism: ScramMechanism, name: str) -> LoginOutcome:
-        """Answer the first message of SCRAM; where a token may be meant, it is found for the second."""
-        beginning = self._subjects.scram.begin(mechanism, name, self._claim)
-        self._subject = beginning.subject
-        self._may_be_token = beginning.may_be_token
-        if beginning.subject is None:
-            self._search = TokenSearch(self._subjects.scram, mechanism, name)
-        return self._conclude(self._running().resume(beginning.challenged))
-
-    def _found(self) -> Subject | DigestSubject | None:
-        return self._subjects.digest.find(self._name) if self._search is None else self._search.found()
-
-    def _conclude_when_sure(self, outcome: Outcome) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
-        token = self._subject.token if self._subject is not None else None
-        if (
-            isinstance(outcome, Success)
-            and token is not None
-            and not self._subjects.tokens.revocations_heard(token.token.token_id)
-        ):
-            return self._conclude_later(outcome)
-        return self._conclude(outcome)
-
-    async def _conclude_later(self, success: Success) -> LoginOutcome:
-        if not await self._subjects.tokens.hear_revocations():
-            detail = "the token may have been revoked, and the store cannot be asked"
-            return self._refused(detail, reason=RefusalReason.UNAVAILABLE)
-        return self._conclude(success)
-
-    def _judge(self, bearer_token: str) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
-        if self._bearer is None:
-            raise LocalProtocolError("there is nobody to judge bearer tokens")
-        judgement = self._bearer.judge(bearer_token)
-        if isinstance(judgement, Judgement):
-            return self._take_verdict(judgement)
-        return self._await_verdict(judgement)
-
-    async def _await_verdict(self, judgement: Coroutine[Any, Any, Judgement]) -> LoginOutcome:
-        return self._take_verdict(await judgement)
-
-    def _take_verdict(self, judgement: Judgement) -> LoginOutcome:
-        self._bearer_expiry_ms = judgement.expiry_timestamp_ms
-        if isinstance(judgement.verdict, BearerRejected):
-            self.foregone = self._refused(judgement.verdict.detail)
-        return self._conclude(self._running().resume(judgement.verdict))
-
-    async def _look_up(self) -> LoginOutcome:
-        subject: Subject | DigestSubject
+    async def _conclude_awaited(self, exchange: Exchange, waiting: Coroutine[Any, Any, Outcome]) -> LoginOutcome:
         try:
-            if self._search is None:
-                subject = await self._subjects.digest.lookup(self._name)
-            else:
-                subject = await self._search.finish()
+            outcome = await waiting
         except (StoreUnavailable, TooMuchWaits) as error:
-            return self._refused(str(error), reason=RefusalReason.UNAVAILABLE)
-        outcome = self._conclude_when_sure(self._check_proof(subject))
-        return outcome if isinstance(outcome, LoginOutcome) else await outcome
+            return self._refused(exchange, str(error), reason=RefusalReason.UNAVAILABLE)
+        concluded = self._conclude_when_sure(exchange, outcome)
+        return concluded if isinstance(concluded, LoginOutcome) else await concluded
 
-    def _check_password(self, name: str) -> LoginOutcome:
-        return self._conclude(self._running().resume(self._listener.plain_users.get(name)))
+    def _conclude_when_sure(
+        self, exchange: Exchange, outcome: Outcome
+    ) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
+        if isinstance(outcome, Success):
+            token = exchange.subject.token if exchange.subject is not None else None
+            if token is not None and not self._tokens.revocations_heard(token.token.token_id):
+                return self._conclude_later(exchange, outcome)
+        return self._conclude(exchange, outcome)
 
-    def _check_proof(self, subject: Subject | DigestSubject) -> Outcome:
-        """Go on with what was found: SCRAM has the client prove it now, DIGEST-MD5 has the proof already."""
-        self._subject = subject
-        return self._running().resume(subject.credential)
+    async def _conclude_later(self, exchange: Exchange, success: Success) -> LoginOutcome:
+        if not await self._tokens.hear_revocations():
+            detail = "the token may have been revoked, and the store cannot be asked"
+            return self._refused(exchange, detail, reason=RefusalReason.UNAVAILABLE)
+        return self._conclude(exchange, success)
 
-    def _conclude(self, outcome: Outcome) -> LoginOutcome:
+    def _conclude(self, exchange: Exchange, outcome: Outcome) -> LoginOutcome:
         match outcome:
             case Challenge():
+                if exchange.foregone is not None:
+                    self.foregone = self._refused(exchange, exchange.foregone)
                 return outcome
             case Success():
-                return self._complete(outcome)
+                return self._complete(exchange, outcome)
             case Failure():
-                return self._refused(self._why(outcome), outcome.message, _REASONS[outcome.fault])
+                detail = self._why(exchange, outcome)
+                return self._refused(exchange, detail, outcome.message, _REASONS[outcome.fault])
             case CredentialRequest() | VerdictRequest():
-                raise LocalProtocolError("a mechanism asked twice what a login is checked against")
+                raise LocalProtocolError("an exchange passed on what its machine asked for")
 
-    def _complete(self, success: Success) -> LoginOutcome:
-        self._name = self._name or success.identity
-        if self._subject is None:
-            try:
-                identity = Identity(self._principal(success.identity), self._mechanism)
-            except NoShortName as error:
-                return self._refused(str(error), reason=RefusalReason.NOT_ALLOWED)
-            return self._establish(success.message, identity, self._bearer_expiry_ms)
-        if self._subject.principal is None:
-            return self._refused("a decoy was matched")
-        if self._subject.token is None:
-            return self._establish(success.message, Identity(self._subject.principal, self._mechanism), None)
-        token = self._subjects.tokens.still_alive(self._subject.token, success.proved)
+    def _complete(self, exchange: Exchange, success: Success) -> LoginOutcome:
+        subject = exchange.subject
+        if subject is None:
+            raise LocalProtocolError("an exchange has succeeded without a subject")
+        exchange.name = success.identity
+        if subject.principal is None:
+            return self._refused(exchange, "a decoy was matched")
+        mechanism = self._offer.mechanism.name
+        if subject.token is None:
+            identity = Identity(subject.principal, mechanism)
+            return self._establish(exchange, success.message, identity, subject.ends_timestamp_ms)
+        token = self._tokens.still_alive(subject.token, success.proved)
         if token is None:
             detail = "the token ended during the login, or its secret key left the ring"
-            return self._refused(detail, reason=self._subjects.tokens.why_not(self._name))
-        identity = Identity(self._subject.principal, self._mechanism, token.token_id)
-        return self._establish(success.message, identity, token.end_timestamp_ms, token)
+            return self._refused(exchange, detail, reason=self._tokens.why_not(exchange.name))
+        identity = Identity(subject.principal, mechanism, token.token_id)
+        return self._establish(exchange, success.message, identity, token.end_timestamp_ms, token)
 
     def _establish(
-        self, message: bytes | None, identity: Identity, ends_timestamp_ms: int | None, token: Token | None = None
+        self,
+        exchange: Exchange,
+        message: bytes | None,
+        identity: Identity,
+        ends_timestamp_ms: int | None,
+        token: Token | None = None,
     ) -> LoginOutcome:
         before = self.identity
         if before is not None and before.principal != identity.principal:
             changed = f"{_dotted(before.principal)}: {_dotted(identity.principal)}"
             text = f"Cannot change principals during re-authentication from {changed}"
-            return self._refused("the principal is another one than before", text, RefusalReason.NOT_ALLOWED)
-        lifetime = session_lifetime_ms(ends_timestamp_ms, self._max_reauth_ms(), self._now_ms())
+            detail = "the principal is another one than before"
+            return self._refused(exchange, detail, text, RefusalReason.NOT_ALLOWED)
+        lifetime = session_lifetime_ms(ends_timestamp_ms, self._offer.max_reauth_ms, self._now_ms())
         self.identity = identity
-        self._forget_exchange()
+        # A connection may live long: it keeps nothing of an exchange that has succeeded.
+        exchange.abandon()
+        self._exchange = None
         return LoggedIn(message, identity, lifetime, token)
 
-    def _forget_exchange(self) -> None:
-        """Keep nothing of an exchange that has succeeded: a connection may live long."""
-        self.abandon()
-        self._machine = None
-        self._subject = None
-
-    def _why(self, failure: Failure) -> str:
+    def _why(self, exchange: Exchange, failure: Failure) -> str:
         """Say why, for the log: a decoy fails like a wrong password, which would send an operator the wrong way."""
-        if self._subject is not None and self._subject.principal is None:
+        if self._offer.mechanism.takes_tokens and _is_unknown(exchange):
             return "there is no such user, and no live token with that id"
         return failure.detail
 
     def _refused(
-        self, detail: str, message: str | None = None, reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS
+        self,
+        exchange: Exchange,
+        detail: str,
+        message: str | None = None,
+        reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS,
     ) -> Refused:
-        by_token = self._claims_token()
+        name = exchange.name
+        by_token = _claims_token(exchange)
         if reason is RefusalReason.WRONG_CREDENTIALS:
-            if self._is_undecided():
-                reason, detail = (
-                    RefusalReason.UNAVAILABLE,
-                    f"{detail}, as far as is known while the store cannot be asked",
-                )
-            elif self._is_nobody():
-                reason = self._subjects.tokens.why_not(self._name) if by_token else RefusalReason.UNKNOWN_USER
-        token = self._subjects.tokens.known(self._name) if by_token else None
-        return Refused(message or self._generic(), detail, self._name, self._mechanism, reason, by_token, token)
+            if self._is_undecided(exchange):
+                reason = RefusalReason.UNAVAILABLE
+                detail = f"{detail}, as far as is known while the store cannot be asked"
+            elif _is_unknown(exchange):
+                reason = self._tokens.why_not(name) if by_token else RefusalReason.UNKNOWN_USER
+        token = self._tokens.known(name) if by_token else None
+        mechanism = self._offer.mechanism.name
+        if message is None:
+            message = _GENERIC.format("re-authentication" if self.identity else "authentication", mechanism)
+        return Refused(message, detail, name, mechanism, reason, by_token, token)
 
-    def _claims_token(self) -> bool:
-        """Say whether the name is meant to be a token id: the client says so, or it looks like one and is no user's."""
-        if self._claim is Claim.UNSAID:
-            if self._subject is not None and self._subject.token is not None:
-                return True
-            return (self._subject is None or self._is_nobody()) and has_token_id_form(self._name)
-        return self._claim is Claim.TOKEN
-
-    def _is_undecided(self) -> bool:
+    def _is_undecided(self, exchange: Exchange) -> bool:
         """Say whether a wrong proof may be due to a token that the store has and this node does not know."""
-        return self._may_be_token and not (self._store_was_there and self._subjects.tokens.can_ask())
-
-    def _is_nobody(self) -> bool:
-        """Say whether there is nobody of that name who could log in."""
-        if self._mechanism is Mechanism.PLAIN:
-            return bool(self._name) and self._name not in self._listener.plain_users
-        return self._subject is not None and self._subject.principal is None
-
-    def _principal(self, name: str) -> Principal:
-        if self._mechanism is Mechanism.GSSAPI:
-            return self._running_kerberos().principal(name)
-        return Principal.user(name)
-
-    def _max_reauth_ms(self) -> int:
-        configured: Mapping[Mechanism, int] = self._listener.max_reauth_ms
-        return configured.get(self._mechanism, 0)
-
-    def _generic(self) -> str:
-        return _GENERIC.format("re-authentication" if self.identity else "authentication", self._mechanism)
-
-    def _running(self) -> ServerMechanism[Any]:
-        if self._machine is None:
-            raise LocalProtocolError("no exchange is under way")
-        return self._machine
-
-    def _running_kerberos(self) -> Kerberos:
-        if self._kerberos is None:
-            raise LocalProtocolError("there is no Kerberos on this listener")
-        return self._kerberos
+        return exchange.may_be_token and not (exchange.store_was_there and self._tokens.can_ask())
 
 
 def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_ms: int) -> int | None:
@@ -414,10 +266,18 @@ def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_m
     return min(lifetimes, default=None)
 
 
-def _claim(request: CredentialRequest) -> Claim:
-    if request.token:
-        return Claim.TOKEN
-    return Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
+def _claims_token(exchange: Exchange) -> bool:
+    """Say whether the name is meant to be a token id: the client says so, or it looks like one and is no user's."""
+    if exchange.claim is Claim.UNSAID:
+        if exchange.subject is not None and exchange.subject.token is not None:
+            return True
+        return (exchange.subject is None or _is_unknown(exchange)) and has_token_id_form(exchange.name)
+    return exchange.claim is Claim.TOKEN
+
+
+def _is_unknown(exchange: Exchange) -> bool:
+    """Say whether neither a user nor a live token has the name."""
+    return exchange.subject is not None and exchange.subject.principal is None
 
 
 def _dotted(principal: Principal) -> str:

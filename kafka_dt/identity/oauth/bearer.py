@@ -24,8 +24,8 @@ from joserfc.errors import InvalidClaimError, JoseError, UnsupportedAlgorithmErr
 from joserfc.jws import CompactSignature, JWSRegistry, extract_compact, validate_compact
 from joserfc.jwt import ClaimsOption, JWTClaimsRegistry
 
-from kafka_dt.config import OAuthBearerSettings
 from kafka_dt.identity.oauth.jwks import AmbiguousKey, Jwks, KeyNotHeld
+from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected, BearerVerdict
 from kafka_dt_protocol.sasl.text import printable
 

@@ -31,8 +31,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import GuestProtocol, Key, OctKey, import_key
 from joserfc.jws import JWSRegistry
 
-from kafka_dt.config import ConfigError, OAuthBearerSettings
-from kafka_dt.config.oauthbearer import URL_KEY
+from kafka_dt.config import ConfigError
+from kafka_dt.identity.oauth.settings import URL_KEY, OAuthBearerSettings
 from kafka_dt.tls import TlsError, client_context
 
 _LOG = logging.getLogger(__name__)

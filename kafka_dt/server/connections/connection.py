@@ -78,7 +78,7 @@ class ClientConnection(LoginConnection):
 
     def __init__(self, services: ConnectionServices, new_intake: Callable[[Serving], Intake] = ServedHere) -> None:
         self.services = services
-        self.machine = ServerConnection(services.listener.mechanisms, services.limits)
+        self.machine = ServerConnection(tuple(services.listener.mechanisms), services.limits)
         self.logins = ConnectionLogins(self)
         self.requests = ConnectionRequests(self)
         self.reading = Reading(services.memory, self._give_up)

@@ -13,6 +13,7 @@ from kafka_dt.config import (
     gateway_settings,
     listeners,
 )
+from kafka_dt.identity.mechanisms import MECHANISMS
 
 UPSTREAM = "kafka.dt.gateway.upstream."
 BROKER = "kafka.dt.gateway.broker."
@@ -31,7 +32,7 @@ NONE = GATEWAY | {f"{UPSTREAM}identity": "none"}
 
 def made(properties: dict[str, str]) -> GatewaySettings | None:
     settings = from_properties(properties).settings
-    return gateway_settings(settings, listeners(settings))
+    return gateway_settings(settings, listeners(settings, MECHANISMS))
 
 
 def gateway(properties: dict[str, str]) -> GatewaySettings:
@@ -98,7 +99,7 @@ def test_listeners_can_show_the_brokers_each_in_its_way() -> None:
             f"listener.name.sasl_ssl.{BROKER}host.pattern": "b{id}.kafka.example.com",
         }
     ).settings
-    inside, outside = listeners(settings)
+    inside, outside = listeners(settings, MECHANISMS)
     assert gateway_settings(settings, (inside, outside)) is not None
     assert (inside.broker_port_base, inside.broker_host_pattern) == (9200, "")
     assert (outside.broker_port_base, outside.broker_host_pattern) == (None, "b{id}.kafka.example.com")

@@ -2,19 +2,29 @@ import re
 
 import pytest
 
-from kafka_dt.config import ConfigError, Endpoint, Listener, Mechanism, SecurityProtocol, from_properties, listeners
+from kafka_dt.config import (
+    ConfigError,
+    Endpoint,
+    Listener,
+    OfferedMechanism,
+    SecurityProtocol,
+    from_properties,
+    listeners,
+)
+from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt_protocol.sasl import PLAIN
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="";'
 SASL = {"listeners": "SASL_PLAINTEXT://localhost:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
 
 
 def made(**changes: str) -> tuple[Listener, ...]:
-    return listeners(from_properties(SASL | changes).settings)
+    return listeners(from_properties(SASL | changes).settings, MECHANISMS)
 
 
 def test_a_listener_has_the_mechanisms_of_the_node() -> None:
     (listener,) = made(**{"sasl.enabled.mechanisms": "SCRAM-SHA-512, SCRAM-SHA-256"})
-    assert listener.mechanisms == (Mechanism.SCRAM_SHA_512, Mechanism.SCRAM_SHA_256)
+    assert tuple(listener.mechanisms) == ("SCRAM-SHA-512", "SCRAM-SHA-256")
     assert listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT
 
 
@@ -27,9 +37,8 @@ def test_a_listener_name_has_mechanisms_of_its_own() -> None:
             "listener.name.outside.plain.sasl.jaas.config": JAAS,
         }
     )
-    assert first.mechanisms == ()
-    assert second.mechanisms == (Mechanism.PLAIN,)
-    assert second.plain_users == {"alice": "secret", "bob": ""}
+    assert first.mechanisms == {}
+    assert second.mechanisms == {PLAIN: OfferedMechanism({"alice": "secret", "bob": ""})}
 
 
 def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:
@@ -40,14 +49,15 @@ def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:
             "listener.name.sasl_plaintext.scram-sha-512.connections.max.reauth.ms": "2000",
         }
     )
-    assert listener.max_reauth_ms == {Mechanism.SCRAM_SHA_256: 1000, Mechanism.SCRAM_SHA_512: 2000}
+    after = {name: offered.max_reauth_ms for name, offered in listener.mechanisms.items()}
+    assert after == {"SCRAM-SHA-256": 1000, "SCRAM-SHA-512": 2000}
 
 
 def test_the_line_that_a_broker_wants_for_scram_is_taken() -> None:
     key = "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config"
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     (listener,) = made(**{key: f"{module} required;"})
-    assert listener.mechanisms == (Mechanism.SCRAM_SHA_256,)
+    assert tuple(listener.mechanisms) == ("SCRAM-SHA-256",)
     with pytest.raises(ConfigError, match=re.escape(f"{key}: SCRAM-SHA-256 needs {module}, not")):
         made(**{key: JAAS})
 

@@ -8,6 +8,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from kafka_dt.config import from_properties, listeners
+from kafka_dt.identity.mechanisms import MECHANISMS
 from tests.support.broker import SECRET_KEY, USERS
 from tests.support.documents import ROOT
 
@@ -59,6 +60,6 @@ def test_the_image_opens_nothing_without_a_login(tmp_path: Any) -> None:
         )
     lines = PROPERTIES.replace("/etc/kafka-dt/secrets", str(tmp_path)).splitlines()
     settings = from_properties(dict(line.split("=", 1) for line in lines if line and line[0] != "#")).settings
-    assert all(listener.mechanisms for listener in listeners(settings))
+    assert all(listener.mechanisms for listener in listeners(settings, MECHANISMS))
     assert not settings.allow_everyone_if_no_acl_found
     assert settings.authorizer_class_name

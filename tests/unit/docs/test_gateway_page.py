@@ -9,6 +9,7 @@ import pytest
 from kafka_dt.config import UpstreamIdentity, from_properties, gateway_settings, listeners
 from kafka_dt.config.load import load
 from kafka_dt.gateway import mapped
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.documents import Block, blocks
 
@@ -38,7 +39,7 @@ def settings_of(block: Block, folder: Path) -> str:
     loaded = load(file, ())
     assert not loaded.unknown
     assert not loaded.ignored
-    made = listeners(loaded.settings)
+    made = listeners(loaded.settings, MECHANISMS)
     gateway = gateway_settings(loaded.settings, made)
     return "" if gateway is None else gateway.identity
 
@@ -61,6 +62,6 @@ def test_the_file_of_identities_can_be_read(tmp_path: Path) -> None:
 def test_what_several_listeners_can_set_goes_together() -> None:
     (block,) = [block for block in blocks(PAGE, "properties") if block not in WHOLE]
     lines = dict(line.split("=", 1) for line in block.text.splitlines())
-    made = listeners(from_properties(lines | {"sasl.enabled.mechanisms": "SCRAM-SHA-256"}).settings)
+    made = listeners(from_properties(lines | {"sasl.enabled.mechanisms": "SCRAM-SHA-256"}).settings, MECHANISMS)
     assert [each.broker_port_base for each in made] == [9100, None]
     assert [each.broker_host_pattern for each in made] == ["", "broker-{id}.kafka.example.com"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
+from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.gateway import forwarding, upstream_side
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.identity.login.login import Identity, LoggedIn
@@ -21,6 +21,7 @@ from kafka_dt.server.listeners.listener import OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl import PLAIN
 from tests.support.admission import admission
 from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.fake_transport import NOW, FakeLogin, listener, turns
@@ -42,7 +43,7 @@ class TokenLogin(FakeLogin):
     """Logs everybody in as alice, with a token."""
 
     def evaluate(self, _message: bytes) -> LoggedIn:
-        self.identity = Identity(Principal.user("alice"), Mechanism.PLAIN, TOKEN_ID)
+        self.identity = Identity(Principal.user("alice"), PLAIN, TOKEN_ID)
         return LoggedIn(b"", self.identity, 60_000)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_dt.config import Mechanism
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.login import Identity
 from kafka_dt.server.handlers import dispatcher
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.authorization import ADMIN, authorizer
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
 from tests.support.fake_transport import FakeLogin, turns
@@ -31,7 +31,7 @@ class Client:
         self.log_in(token_id)
 
     def log_in(self, token_id: str | None) -> None:
-        self.login.identity = Identity(ADMIN, Mechanism.SCRAM_SHA_256, token_id)
+        self.login.identity = Identity(ADMIN, ScramMechanism.SHA_256, token_id)
 
     async def alter(self) -> None:
         self.shell.ask(ALTER, 0, deletions=(deletion("bob"),), upsertions=(upsertion("eve"),))

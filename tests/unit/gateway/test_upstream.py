@@ -16,11 +16,12 @@ import uvloop
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ConnectionLost, Credentials, LoginFailed, RequestTimedOut, UnexpectedAnswer
-from kafka_dt.client.config import ClientConfig, SecurityProtocol, parse_addresses
+from kafka_dt.client.config import ClientConfig, parse_addresses
 from kafka_dt.client.requests import Requests
 from kafka_dt.config import UpstreamIdentity
 from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import client_context, server_context
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build

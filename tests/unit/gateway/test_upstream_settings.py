@@ -11,6 +11,7 @@ from kafka_dt.client import Address, ConnectionLost, Credentials, SecurityProtoc
 from kafka_dt.config import ConfigError, UpstreamIdentity, from_properties, gateway_settings, listeners
 from kafka_dt.gateway.upstream import Upstream, UpstreamListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.tls import server_context
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.scripted_server import ScriptedServer
@@ -33,7 +34,7 @@ PROPERTIES = {
 
 def made(**changes: str) -> UpstreamSettings:
     settings = from_properties(PROPERTIES | {UPSTREAM + key: text for key, text in changes.items()}).settings
-    gateway = gateway_settings(settings, listeners(settings))
+    gateway = gateway_settings(settings, listeners(settings, MECHANISMS))
     assert gateway is not None
     return UpstreamSettings.of(gateway)
 

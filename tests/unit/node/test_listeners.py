@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kafka_dt.config import from_properties, listeners
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.node.listeners import WorkerPorts
 from kafka_dt.processes.turns import NodeTurn
 from tests.support.admission import connection_counts
@@ -32,7 +33,7 @@ async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_la
     with NodeTurn.file() as turn:
         ports = WorkerPorts(
             settings,
-            listeners(settings),
+            listeners(settings, MECHANISMS),
             workers=1,
             turn=NodeTurn(turn.fileno()),
             counts=connection_counts(),

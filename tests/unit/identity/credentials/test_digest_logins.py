@@ -10,10 +10,9 @@ import pytest
 from puresasl.client import SASLClient
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol.sasl import Challenge
+from kafka_dt_protocol.sasl import DIGEST_MD5, Challenge
 from tests.unit.identity.login.test_login import GENERIC, HMAC, HOUR, NOW, PASSWORD, TOKEN_ID, World, evaluated, token
 
 OLDER = bytes(64)
@@ -30,7 +29,7 @@ def world() -> Iterator[World]:
 
 async def challenged(login: Login, name: str, password: str) -> tuple[SASLClient, bytes]:
     """Begin to log in; gives the client and its response."""
-    login.begin(Mechanism.DIGEST_MD5)
+    login.begin(DIGEST_MD5)
     challenge = await evaluated(login, b"")
     assert isinstance(challenge, Challenge)
     client = SASLClient("localhost", "kafka", mechanism="DIGEST-MD5", username=name, password=password)
@@ -62,7 +61,7 @@ async def test_a_token_that_only_the_store_knows_logs_in(world: World) -> None:
 
 
 async def test_a_session_ends_when_the_setting_says_so(world: World) -> None:
-    world.max_reauth_ms = {Mechanism.DIGEST_MD5: 1_000}
+    world.max_reauth_ms = {DIGEST_MD5: 1_000}
     outcome = await digest(world.login())
     assert isinstance(outcome, LoggedIn)
     assert outcome.session_lifetime_ms == 1_000
@@ -97,9 +96,7 @@ async def test_whoever_has_no_token_is_refused_at_the_same_step_with_the_same_wo
 ) -> None:
     outcome = await digest(world.login(), name, password)
     known = world.tokens.cached.get(name)
-    assert outcome == Refused(
-        GENERIC + "DIGEST-MD5", detail, name, Mechanism.DIGEST_MD5, reason, by_token=True, token=known
-    )
+    assert outcome == Refused(GENERIC + "DIGEST-MD5", detail, name, DIGEST_MD5, reason, by_token=True, token=known)
 
 
 async def test_an_expired_token_and_one_of_a_silent_store_are_nobodys(world: World) -> None:

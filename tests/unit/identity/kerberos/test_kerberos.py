@@ -6,15 +6,19 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kafka_dt.config import ConfigError, Endpoint, KerberosSettings, Listener, Mechanism, SecurityProtocol
+from kafka_dt.config import ConfigError
 from kafka_dt.identity.kerberos.contexts import Kerberos
 from kafka_dt.identity.kerberos.names import ShortNames
+from kafka_dt.identity.kerberos.settings import KerberosSettings
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.identity.mechanisms import MECHANISMS, Offer, OpenMechanism, Subjects
+from kafka_dt.identity.mechanisms.gssapi import GssapiExchange
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol.sasl import Challenge, GssRefused
+from kafka_dt_protocol.sasl import GSSAPI, Challenge, GssRefused
 
 CHOICE = b"\x01\x00\x00\x00"
 SETTINGS = KerberosSettings(keytab="/etc/kafka.keytab", principal="kafka/host")
@@ -47,16 +51,10 @@ def executor() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def login(executor: ThreadPoolExecutor) -> Login:
-    listener = Listener(
-        bind=Endpoint("SASL", "", 1),
-        advertised=Endpoint("SASL", "", 1),
-        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
-        mechanisms=(Mechanism.GSSAPI,),
-        max_reauth_ms={Mechanism.GSSAPI: 5_000},
-    )
     kerberos = Kerberos(SimpleNamespace(context=Pretended), ShortNames.parse(["DEFAULT"], "REALM"), executor)
-    unused = SimpleNamespace()
-    return Login(listener, unused, lambda: 0, str, kerberos=kerberos)  # type: ignore[arg-type]
+    opened = OpenMechanism(lambda _: GssapiExchange(kerberos))
+    unused: Any = None
+    return Login({GSSAPI: Offer(MECHANISMS[GSSAPI], opened, 5_000)}, Subjects(unused, unused), lambda: 0)
 
 
 async def taken(login: Login, message: bytes) -> LoginOutcome:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import MappingProxyType
 
 import pytest
 
-from kafka_dt.config import Endpoint, Listener, Mechanism, OAuthBearerSettings, SecurityProtocol
+from kafka_dt.config import Endpoint, Listener, OfferedMechanism, SecurityProtocol
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
-from kafka_dt.identity.credentials.digest_md5 import DigestSubjects
-from kafka_dt.identity.credentials.scram import ScramSubjects, Subjects
+from kafka_dt.identity.credentials.scram import ScramSubjects
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
 from kafka_dt.identity.login.tokens import LoginTokens
-from kafka_dt.identity.oauth.bearer import BearerTokens
+from kafka_dt.identity.mechanisms import MECHANISMS, Offer, Resources, Subjects, open_mechanisms
+from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.identity.revocation.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from kafka_dt_protocol.sasl import (
+    GSSAPI,
+    OAUTHBEARER,
+    PLAIN,
     Challenge,
     ScramClient,
     ScramCredential,
@@ -110,7 +112,7 @@ class World:
         )
         self.now = NOW
         self.without_extension = True
-        self.max_reauth_ms: dict[Mechanism, int] = {}
+        self.max_reauth_ms: dict[str, int] = {}
         self._salts = Salts(b"secret")
         board = bytearray(board_bytes(2))
         self.other_worker = Board(board, 1)
@@ -118,6 +120,7 @@ class World:
         self.cut_off = False
         self._revocations = Revocations(Board(board, 0), self._hear, lambda _: None, lambda *_: None)
         self._credentials = TokenCredentials(self._salts, executor)
+        self._executor = executor
 
     async def _hear(self) -> None:
         if self.cut_off:
@@ -130,22 +133,28 @@ class World:
         return LoginTokens(_as_manager(self.tokens), self._revocations, lambda: self.now)
 
     def login(self) -> Login:
-        listener = Listener(
-            bind=Endpoint("SASL", "", 1),
-            advertised=Endpoint("SASL", "", 1),
-            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
-            mechanisms=tuple(Mechanism),
-            plain_users=MappingProxyType({"alice": "alice's"}),
-            max_reauth_ms=MappingProxyType(self.max_reauth_ms),
-        )
         tokens = self.login_tokens()
         scram = ScramSubjects(
             self.users, tokens, self._credentials, self._salts, without_extension=self.without_extension
         )
-        subjects = Subjects(tokens, scram, DigestSubjects(tokens, decoy="nobody's"))
-        unsigned_only = OAuthBearerSettings(jwks_url="", allow_unsigned=True)
-        judge = BearerTokens(unsigned_only, None, lambda: self.now)
-        return Login(listener, subjects, lambda: self.now, lambda: "servernonce", bearer=judge)
+        return Login(self._offers(), Subjects(tokens, scram), lambda: self.now)
+
+    def _offers(self) -> Mapping[str, Offer]:
+        settings = {
+            PLAIN: {"alice": "alice's"},
+            OAUTHBEARER: OAuthBearerSettings(jwks_url="", allow_unsigned=True),
+        }
+        listener = Listener(
+            bind=Endpoint("SASL", "", 1),
+            advertised=Endpoint("SASL", "", 1),
+            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+            mechanisms={
+                name: OfferedMechanism(settings.get(name), self.max_reauth_ms.get(name, 0))
+                for name in MECHANISMS
+                if name != GSSAPI
+            },
+        )
+        return open_mechanisms(listener, MECHANISMS, Resources(self._executor, lambda: self.now, lambda: "servernonce"))
 
 
 def _as_manager(tokens: KnownTokens) -> TokenManager:
@@ -164,7 +173,7 @@ async def evaluated(login: Login, message: bytes) -> LoginOutcome:
 
 
 async def scram(
-    login: Login, mechanism: Mechanism, user: str, password: str, *, extension: bool = False
+    login: Login, mechanism: ScramMechanism, user: str, password: str, *, extension: bool = False
 ) -> LoginOutcome:
     login.begin(mechanism)
     client = ScramClient(SCRAM[mechanism], user, password, "clientnonce", token=extension)
@@ -176,13 +185,13 @@ async def scram(
     return final
 
 
-BOTH = [Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512]
+BOTH = [ScramMechanism.SHA_256, ScramMechanism.SHA_512]
 
 
 @pytest.mark.parametrize("mechanism", BOTH)
 @pytest.mark.parametrize("extension", [True, False])
 async def test_a_token_logs_in_as_its_owner_with_and_without_the_extension(
-    world: World, mechanism: Mechanism, extension: bool
+    world: World, mechanism: ScramMechanism, extension: bool
 ) -> None:
     login = world.login()
     outcome = await scram(login, mechanism, TOKEN_ID, PASSWORD, extension=extension)
@@ -195,12 +204,12 @@ async def test_a_token_logs_in_as_its_owner_with_and_without_the_extension(
 
 async def test_a_token_that_only_the_store_knows_logs_in(world: World) -> None:
     world.tokens.stored, world.tokens.cached = world.tokens.cached, {}
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     assert isinstance(outcome, LoggedIn)
 
 
 @pytest.mark.parametrize("mechanism", BOTH)
-async def test_a_user_of_zookeeper_logs_in_by_name(world: World, mechanism: Mechanism) -> None:
+async def test_a_user_of_zookeeper_logs_in_by_name(world: World, mechanism: ScramMechanism) -> None:
     outcome = await scram(world.login(), mechanism, "carol", "carol's")
     assert isinstance(outcome, LoggedIn)
     assert outcome.identity.principal == Principal.user("carol")
@@ -209,14 +218,14 @@ async def test_a_user_of_zookeeper_logs_in_by_name(world: World, mechanism: Mech
 
 
 async def test_a_user_is_no_token_even_if_the_client_says_so(world: World) -> None:
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, "carol", "carol's", extension=True)
+    outcome = await scram(world.login(), ScramMechanism.SHA_256, "carol", "carol's", extension=True)
     assert isinstance(outcome, Refused)
 
 
 async def test_without_the_setting_a_token_needs_the_extension(world: World) -> None:
     world.without_extension = False
-    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), Refused)
-    with_extension = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), Refused)
+    with_extension = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     assert isinstance(with_extension, LoggedIn)
 
 
@@ -230,14 +239,14 @@ async def test_without_the_setting_a_token_needs_the_extension(world: World) -> 
     ],
 )
 async def test_the_log_is_told_what_the_client_is_not(world: World, name: str, detail: str) -> None:
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, name, "wrong")
+    outcome = await scram(world.login(), ScramMechanism.SHA_256, name, "wrong")
     assert isinstance(outcome, Refused)
-    assert (outcome.detail, outcome.name, outcome.mechanism) == (detail, name, Mechanism.SCRAM_SHA_256)
+    assert (outcome.detail, outcome.name, outcome.mechanism) == (detail, name, ScramMechanism.SHA_256)
 
 
 async def test_a_client_that_says_it_is_no_token_is_none(world: World) -> None:
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
+    login.begin(ScramMechanism.SHA_256)
     first = await evaluated(login, f"n,,n={TOKEN_ID},r=clientnonce,tokenauth=false".encode())
     assert isinstance(first, Challenge)
     assert login.identity is None
@@ -254,7 +263,7 @@ async def test_a_client_that_says_it_is_no_token_is_none(world: World) -> None:
 async def test_wrong_passwords_and_unknown_names_fail_alike_at_the_last_step(
     world: World, user: str, password: str, extension: bool
 ) -> None:
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_512, user, password, extension=extension)
+    outcome = await scram(world.login(), ScramMechanism.SHA_512, user, password, extension=extension)
     assert isinstance(outcome, Refused)
     assert outcome.message == GENERIC + "SCRAM-SHA-512"
 
@@ -263,7 +272,7 @@ async def test_the_salt_of_a_name_that_nobody_has_stays_the_same(world: World) -
     challenges = set()
     for _ in range(3):
         login = world.login()
-        login.begin(Mechanism.SCRAM_SHA_256)
+        login.begin(ScramMechanism.SHA_256)
         first = ScramClient(ScramMechanism.SHA_256, "nobody", "x", "clientnonce").first()
         outcome = await evaluated(login, first)
         assert isinstance(outcome, Challenge)
@@ -274,7 +283,7 @@ async def test_the_salt_of_a_name_that_nobody_has_stays_the_same(world: World) -
 def server_first(world: World, name: str) -> dict[str, str]:
     """Give the attributes of the first challenge, which must come without waiting."""
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
+    login.begin(ScramMechanism.SHA_256)
     outcome = login.evaluate(ScramClient(ScramMechanism.SHA_256, name, "x", "clientnonce").first())
     assert isinstance(outcome, Challenge)
     return {part[0]: part[2:] for part in outcome.message.decode().split(",")}
@@ -289,10 +298,10 @@ def test_a_name_that_nobody_has_is_challenged_like_a_user_of_kafkas_tools(world:
 
 
 async def test_an_id_that_no_token_has_is_challenged_like_a_token(world: World) -> None:
-    await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD)
+    await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD)
     live = server_first(world, TOKEN_ID)
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
+    login.begin(ScramMechanism.SHA_256)
     other = "AAAAAAAAAAAAAAAAAAAAAA"
     outcome = await evaluated(login, ScramClient(ScramMechanism.SHA_256, other, "x", "clientnonce").first())
     assert isinstance(outcome, Challenge)
@@ -303,7 +312,7 @@ async def test_an_id_that_no_token_has_is_challenged_like_a_token(world: World) 
 
 async def test_an_expired_token_is_refused_like_one_that_nobody_has(world: World) -> None:
     world.tokens.cached[TOKEN_ID] = token(expiry_timestamp_ms=NOW - 1)
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     assert isinstance(outcome, Refused)
     assert outcome.message == GENERIC + "SCRAM-SHA-256"
 
@@ -311,7 +320,7 @@ async def test_an_expired_token_is_refused_like_one_that_nobody_has(world: World
 @pytest.mark.parametrize("end", ["deleted", "expired"])
 async def test_a_token_that_ends_during_the_login_does_not_complete_it(world: World, end: str) -> None:
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
+    login.begin(ScramMechanism.SHA_256)
     client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce", token=True)
     first = await evaluated(login, client.first())
     assert isinstance(first, Challenge)
@@ -324,7 +333,7 @@ async def test_a_token_that_ends_during_the_login_does_not_complete_it(world: Wo
 
 async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(world: World) -> None:
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
+    login.begin(ScramMechanism.SHA_256)
     client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce", token=True)
     first = await evaluated(login, client.first())
     assert isinstance(first, Challenge)
@@ -337,29 +346,29 @@ async def test_while_a_revocation_cannot_be_heard_the_token_does_not_log_in(worl
     world.other_worker.post(TOKEN_ID)
     world.cut_off = True
     for _ in range(2):
-        outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD)
+        outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD)
         assert isinstance(outcome, Refused)
         assert outcome.message == GENERIC + "SCRAM-SHA-256"
     world.cut_off = False
-    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
 async def test_while_a_revocation_cannot_be_heard_other_tokens_log_in(world: World) -> None:
     world.other_worker.post("AAAAAAAAAAAAAAAAAAAAAA")
     world.cut_off = True
-    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
 async def test_a_login_after_all_news_were_heard_asks_for_no_more(world: World) -> None:
     world.other_worker.post(TOKEN_ID)
-    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
     world.news.append(TOKEN_ID)
-    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
 
 
 async def test_a_renewal_during_the_login_counts_for_the_session(world: World) -> None:
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
+    login.begin(ScramMechanism.SHA_256)
     client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce", token=True)
     first = await evaluated(login, client.first())
     assert isinstance(first, Challenge)
@@ -371,13 +380,13 @@ async def test_a_renewal_during_the_login_counts_for_the_session(world: World) -
 
 async def test_a_node_that_was_cut_off_too_long_refuses_tokens_but_not_users(world: World) -> None:
     world.tokens.stale = True
-    by_token = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    by_token = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     assert isinstance(by_token, Refused)
-    assert isinstance(await scram(world.login(), Mechanism.SCRAM_SHA_256, "carol", "carol's"), LoggedIn)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, "carol", "carol's"), LoggedIn)
 
 
 async def plain(login: Login, user: str, password: str, authzid: str = "") -> LoginOutcome:
-    login.begin(Mechanism.PLAIN)
+    login.begin(PLAIN)
     return await evaluated(login, plain_message(user, password, authzid))
 
 
@@ -398,8 +407,8 @@ async def test_a_second_login_may_use_another_token_of_the_same_owner(world: Wor
     other = "AAAAAAAAAAAAAAAAAAAAAA"
     world.tokens.cached[other] = token(token_id=other)
     login = world.login()
-    await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
-    outcome = await scram(login, Mechanism.SCRAM_SHA_256, other, PASSWORD, extension=True)
+    await scram(login, ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(login, ScramMechanism.SHA_256, other, PASSWORD, extension=True)
     assert isinstance(outcome, LoggedIn)
     assert outcome.identity.token_id == other
 
@@ -409,16 +418,16 @@ async def test_a_second_login_may_not_change_the_principal(world: World) -> None
     world.tokens.cached[TOKEN_ID] = token(owner=Principal.user("alice"))
     world.tokens.cached[other] = token(token_id=other, owner=Principal.user("bob"))
     login = world.login()
-    await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
-    outcome = await scram(login, Mechanism.SCRAM_SHA_256, other, PASSWORD, extension=True)
+    await scram(login, ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(login, ScramMechanism.SHA_256, other, PASSWORD, extension=True)
     assert isinstance(outcome, Refused)
     assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
 
 
 async def test_a_failed_second_login_is_called_re_authentication(world: World) -> None:
     login = world.login()
-    await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
-    outcome = await scram(login, Mechanism.SCRAM_SHA_256, TOKEN_ID, "wrong", extension=True)
+    await scram(login, ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(login, ScramMechanism.SHA_256, TOKEN_ID, "wrong", extension=True)
     assert isinstance(outcome, Refused)
     assert outcome.message == GENERIC.replace("authentication due", "re-authentication due") + "SCRAM-SHA-256"
 
@@ -469,13 +478,13 @@ def test_a_session_lasts_as_long_as_its_token_and_the_setting_allow(
 
 async def test_the_session_of_a_token_ends_with_the_tokens_maximum_too(world: World) -> None:
     world.tokens.cached[TOKEN_ID] = token(max_timestamp_ms=NOW + 5)
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, PASSWORD, extension=True)
+    outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     assert isinstance(outcome, LoggedIn)
     assert outcome.session_lifetime_ms == 5
 
 
 async def bearer(login: Login, token_text: str) -> LoginOutcome:
-    login.begin(Mechanism.OAUTHBEARER)
+    login.begin(OAUTHBEARER)
     return await evaluated(login, f"n,,\x01auth=Bearer {token_text}\x01\x01".encode())
 
 
@@ -492,7 +501,7 @@ async def test_a_bearer_token_logs_in_as_its_subject_until_it_ends(world: World)
 
 
 async def test_a_session_by_bearer_token_ends_when_the_setting_says_so(world: World) -> None:
-    world.max_reauth_ms = {Mechanism.OAUTHBEARER: 1_000}
+    world.max_reauth_ms = {OAUTHBEARER: 1_000}
     outcome = await bearer(world.login(), unsigned_token())
     assert isinstance(outcome, LoggedIn)
     assert outcome.session_lifetime_ms == 1_000
@@ -530,6 +539,6 @@ async def test_a_bearer_token_may_not_change_the_principal(world: World) -> None
 async def test_the_end_of_a_bearer_token_is_not_that_of_the_next_login(world: World) -> None:
     login = world.login()
     await bearer(login, unsigned_token("carol"))
-    outcome = await scram(login, Mechanism.SCRAM_SHA_256, "carol", "carol's")
+    outcome = await scram(login, ScramMechanism.SHA_256, "carol", "carol's")
     assert isinstance(outcome, LoggedIn)
     assert outcome.session_lifetime_ms is None

@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
-from kafka_dt_protocol.sasl import Challenge, ScramClient
+from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramMechanism
 from tests.unit.identity.login.test_login import BOTH, GENERIC, SCRAM, TOKEN_ID, World, evaluated, scram
 
 OLD, NEW, OTHER = bytes(64), b"\x01" * 64, b"\x02" * 64
@@ -31,8 +30,8 @@ def password(hmac: bytes) -> str:
 async def login_during(world: World, hmac: bytes, ring: tuple[bytes, ...]) -> LoginOutcome:
     """Log in by an HMAC while the keys are replaced by such as make `ring` of the token."""
     login = world.login()
-    login.begin(Mechanism.SCRAM_SHA_256)
-    client = ScramClient(SCRAM[Mechanism.SCRAM_SHA_256], TOKEN_ID, password(hmac), "clientnonce", token=True)
+    login.begin(ScramMechanism.SHA_256)
+    client = ScramClient(SCRAM[ScramMechanism.SHA_256], TOKEN_ID, password(hmac), "clientnonce", token=True)
     challenge = await evaluated(login, client.first())
     assert isinstance(challenge, Challenge)
     world.tokens.hmacs = ring
@@ -42,7 +41,7 @@ async def login_during(world: World, hmac: bytes, ring: tuple[bytes, ...]) -> Lo
 @pytest.mark.parametrize("mechanism", BOTH)
 @pytest.mark.parametrize("extension", [True, False])
 async def test_a_token_that_may_be_of_several_keys_logs_in_by_the_hmac_of_each(
-    world: World, mechanism: Mechanism, extension: bool
+    world: World, mechanism: ScramMechanism, extension: bool
 ) -> None:
     for hmac in (OLD, NEW, OLD):
         outcome = await scram(world.login(), mechanism, TOKEN_ID, password(hmac), extension=extension)
@@ -51,7 +50,7 @@ async def test_a_token_that_may_be_of_several_keys_logs_in_by_the_hmac_of_each(
 
 
 async def test_another_key_logs_nobody_in(world: World) -> None:
-    outcome = await scram(world.login(), Mechanism.SCRAM_SHA_256, TOKEN_ID, password(OTHER), extension=True)
+    outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, password(OTHER), extension=True)
     assert isinstance(outcome, Refused)
     assert outcome.message == GENERIC + "SCRAM-SHA-256"
 

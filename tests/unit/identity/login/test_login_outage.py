@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramMechanism
+from kafka_dt_protocol.sasl import DIGEST_MD5, Challenge, ScramClient, ScramMechanism
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram
 
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-SHA_256 = Mechanism.SCRAM_SHA_256
+SHA_256 = ScramMechanism.SHA_256
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ async def test_a_token_that_only_the_store_knows_is_undecided(world: World) -> N
 async def test_a_wrong_response_of_digest_md5_is_undecided_as_well(world: World, name: str) -> None:
     set_store(world, "silent")
     login = world.login()
-    login.begin(Mechanism.DIGEST_MD5)
+    login.begin(DIGEST_MD5)
     assert isinstance(await evaluated(login, b""), Challenge)
     response = (
         f'username="{name}",realm="kafka",nonce="servernonce",cnonce="c",nc=00000001,qop=auth,'

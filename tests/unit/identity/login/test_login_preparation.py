@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Mechanism
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
 from kafka_dt.identity.login.login import LoggedIn, Login, Refused
@@ -22,7 +21,7 @@ from tests.support.fake_transport import turns
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram, token
 
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-SHA_256 = Mechanism.SCRAM_SHA_256
+SHA_256 = ScramMechanism.SHA_256
 EXTENSIONS = ["", ",tokenauth=true", ",tokenauth=false"]
 
 
@@ -92,18 +91,17 @@ async def test_a_proof_that_comes_early_waits_for_the_derivation(world: WatchedW
 
 
 @pytest.mark.parametrize("prepared", [True, False])
-async def test_nothing_of_the_search_is_kept_for_the_life_of_the_connection(
+async def test_nothing_of_the_exchange_is_kept_for_the_life_of_the_connection(
     world: WatchedWorld, *, prepared: bool
 ) -> None:
     login, challenge = begun(world)
     if prepared:
         login.prepare()
-    assert login._search is not None
-    search = weakref.ref(login._search)
+    assert login._exchange is not None
+    exchange = weakref.ref(login._exchange)
     assert isinstance(await evaluated(login, final(challenge)), LoggedIn)
     gc.collect()
-    assert search() is None
-    assert login._subject is None
+    assert exchange() is None
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)

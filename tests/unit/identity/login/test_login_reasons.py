@@ -8,12 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Mechanism
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
-from kafka_dt_protocol.sasl import plain_message
+from kafka_dt_protocol.sasl import DIGEST_MD5, OAUTHBEARER, PLAIN, ScramMechanism, plain_message
 from tests.unit.identity.login.test_login import HOUR, NOW, PASSWORD, TOKEN_ID, World, evaluated, scram, token
 
-SHA_256 = Mechanism.SCRAM_SHA_256
+SHA_256 = ScramMechanism.SHA_256
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -24,7 +23,7 @@ def world() -> Iterator[World]:
 
 
 async def plain(login: Login, user: str, password: str, authorization_id: str = "") -> LoginOutcome:
-    login.begin(Mechanism.PLAIN)
+    login.begin(PLAIN)
     return await evaluated(login, plain_message(user, password, authorization_id))
 
 
@@ -112,8 +111,8 @@ async def test_plain_is_for_users(
     assert (outcome.reason, outcome.by_token) == (reason, False)
 
 
-@pytest.mark.parametrize("mechanism", [Mechanism.PLAIN, SHA_256, Mechanism.OAUTHBEARER, Mechanism.DIGEST_MD5])
-async def test_what_is_no_message_of_the_mechanism_breaks_the_exchange(world: World, mechanism: Mechanism) -> None:
+@pytest.mark.parametrize("mechanism", [PLAIN, SHA_256, OAUTHBEARER, DIGEST_MD5])
+async def test_what_is_no_message_of_the_mechanism_breaks_the_exchange(world: World, mechanism: str) -> None:
     login = world.login()
     login.begin(mechanism)
     outcome = refused(await evaluated(login, b"\xff\xfe nonsense"))
@@ -121,7 +120,7 @@ async def test_what_is_no_message_of_the_mechanism_breaks_the_exchange(world: Wo
 
 
 async def test_another_principal_at_a_re_authentication_is_not_allowed(world: World) -> None:
-    world.max_reauth_ms = {Mechanism.PLAIN: HOUR}
+    world.max_reauth_ms = {PLAIN: HOUR}
     login = world.login()
     assert isinstance(await scram(login, SHA_256, "carol", "carol's"), LoggedIn)
     outcome = refused(await plain(login, "alice", "alice's"))

@@ -17,12 +17,15 @@ from hypothesis import strategies as st
 from joserfc import jwt
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.config import Mechanism, OAuthBearerSettings, SecurityProtocol
+from kafka_dt.config import OfferedMechanism, SecurityProtocol
 from kafka_dt.identity.login.login import Login
+from kafka_dt.identity.mechanisms import MECHANISMS, Offer, OpenMechanism, Subjects
+from kafka_dt.identity.mechanisms.oauthbearer import BearerExchange
 from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens, Judgement
 from kafka_dt.identity.oauth.jwks import Jwks
+from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol import ApiKey
-from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
+from kafka_dt_protocol.sasl import OAUTHBEARER, BearerAccepted, BearerRejected
 from tests.support.fake_transport import FAILED_LOGIN_DELAY_MS, Shell, listener
 from tests.support.issuer import AUDIENCE, NAME, Issuer, segment, signing_key, unsigned
 
@@ -199,11 +202,12 @@ async def test_a_refused_token_is_one_line_of_the_log(
     unsigned_only: BearerTokens, claims: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    offered = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms=(Mechanism.OAUTHBEARER,))
+    offered = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms={OAUTHBEARER: OfferedMechanism()})
+    opened = OpenMechanism(lambda _: BearerExchange(unsigned_only))
+    offers = {OAUTHBEARER: Offer(MECHANISMS[OAUTHBEARER], opened)}
     subjects: Any = None
     shell = Shell(
-        listener=offered,
-        new_login=lambda of: Login(of, subjects, lambda: NOW_S * 1000, lambda: "nonce", bearer=unsigned_only),
+        listener=offered, new_login=lambda _: Login(offers, Subjects(subjects, subjects), lambda: NOW_S * 1000)
     )
     shell.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="OAUTHBEARER")
     token = unsigned({"alg": "none"}, GOOD | claims)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from kafka_dt.config import ConfigError, OAuthBearerSettings
+from kafka_dt.config import ConfigError
 from kafka_dt.identity.oauth.jwks import MAX_BYTES, MIN_INTERVAL_MS, Jwks, JwksUnreadable, KeyNotHeld, parse, reader
+from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from tests.support.issuer import Issuer, publishing, signing_key
 
 ISSUER = Issuer()

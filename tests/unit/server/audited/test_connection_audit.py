@@ -9,14 +9,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Mechanism, SecurityProtocol
+from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.certificates.client_principal import CertificateUnusable
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.audited.connection import LONGEST_MECHANISM, peer_address
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import ApiKey, build, response_type
-from kafka_dt_protocol.sasl import Challenge
+from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN, Challenge, ScramMechanism
 from tests.support.audit import INSTANCE, RecordedEvents
 from tests.support.fake_transport import Shell, listener, turns
 from tests.unit.identity.login.test_login import TOKEN_ID, token
@@ -32,7 +32,7 @@ CLIENT = {
     "client_port": 50000,
     "connection": f"{INSTANCE}-c1",
 }
-BY_TOKEN = Identity(Principal("Group", "ops"), Mechanism.SCRAM_SHA_256, TOKEN_ID)
+BY_TOKEN = Identity(Principal("Group", "ops"), ScramMechanism.SHA_256, TOKEN_ID)
 
 
 class Seen:
@@ -162,7 +162,7 @@ async def test_a_login_that_goes_on_is_no_event(log: RecordedEvents) -> None:
 
 
 async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log: RecordedEvents) -> None:
-    rejected = Refused("m", "d", "", Mechanism.OAUTHBEARER)
+    rejected = Refused("m", "d", "", OAUTHBEARER)
 
     def new_login(_: Any) -> Any:
         return StubLogin(Challenge(b"{}"), later=False, foregone=rejected)
@@ -181,27 +181,27 @@ async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log:
     ("refused", "expected"),
     [
         pytest.param(
-            Refused("m", "d", "mallory", Mechanism.PLAIN, RefusalReason.UNKNOWN_USER),
+            Refused("m", "d", "mallory", PLAIN, RefusalReason.UNKNOWN_USER),
             {"mechanism": "PLAIN", "principal": "User:mallory", "reason": "unknown_user"},
             id="a user",
         ),
         pytest.param(
-            Refused("m", "d", "", Mechanism.OAUTHBEARER, RefusalReason.BROKEN_EXCHANGE),
+            Refused("m", "d", "", OAUTHBEARER, RefusalReason.BROKEN_EXCHANGE),
             {"mechanism": "OAUTHBEARER", "reason": "broken_exchange"},
             id="nobody",
         ),
         pytest.param(
-            Refused("m", "d", "x" * 22, Mechanism.SCRAM_SHA_512, RefusalReason.UNKNOWN_TOKEN, by_token=True),
+            Refused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNKNOWN_TOKEN, by_token=True),
             {"mechanism": "SCRAM-SHA-512", "token_id": "x" * 22, "reason": "unknown_token"},
             id="an unknown token",
         ),
         pytest.param(
-            Refused("m", "d", "x" * 22, Mechanism.SCRAM_SHA_512, RefusalReason.UNAVAILABLE, by_token=True),
+            Refused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNAVAILABLE, by_token=True),
             {"mechanism": "SCRAM-SHA-512", "token_id": "x" * 22, "reason": "unavailable"},
             id="a token that cannot be checked now",
         ),
         pytest.param(
-            Refused("m", "d", TOKEN_ID, Mechanism.SCRAM_SHA_256, RefusalReason.EXPIRED_TOKEN, True, token()),
+            Refused("m", "d", TOKEN_ID, ScramMechanism.SHA_256, RefusalReason.EXPIRED_TOKEN, True, token()),
             {
                 "mechanism": "SCRAM-SHA-256",
                 "token_id": TOKEN_ID,

@@ -15,7 +15,7 @@ import uvloop
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.config import Endpoint, Mechanism, SecurityProtocol
+from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, Refused
 from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnection
 from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
@@ -23,7 +23,7 @@ from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
-from kafka_dt_protocol.sasl import Challenge
+from kafka_dt_protocol.sasl import PLAIN, Challenge, ScramMechanism
 from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns
 
 FIND = ApiKey.FIND_COORDINATOR
@@ -347,7 +347,7 @@ async def test_a_login_that_fails_is_answered_and_closed_after_the_delay(caplog:
 async def test_a_login_that_cannot_be_decided_is_closed_after_the_delay_without_an_answer(
     later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    undecided = Refused("for nobody", "why", "an id", Mechanism.SCRAM_SHA_256, RefusalReason.UNAVAILABLE)
+    undecided = Refused("for nobody", "why", "an id", ScramMechanism.SHA_256, RefusalReason.UNAVAILABLE)
     shell = Shell(at_once, SASL, lambda _: StubLogin(undecided, later))
     log_in(shell)
     await turns()
@@ -374,7 +374,7 @@ async def test_a_refusal_is_held_back_from_its_message_on_and_not_from_its_decis
         return 0.0
 
     monkeypatch.setattr(FailedLogins, "delay_s", delay_s)
-    shell = Shell(at_once, SASL, lambda _: LateLogin(Refused("no", "why", "alice", Mechanism.PLAIN), later=True))
+    shell = Shell(at_once, SASL, lambda _: LateLogin(Refused("no", "why", "alice", PLAIN), later=True))
     log_in(shell)
     shell.connection.logins._asked -= 7  # as if seven seconds passed
     decided.set()
@@ -453,7 +453,7 @@ async def test_a_library_with_a_long_name_makes_no_long_line(caplog: pytest.LogC
 
 async def test_the_line_about_a_revoked_token_says_which_library_used_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    identity = Identity(Principal.user("alice"), Mechanism.PLAIN, "a token")
+    identity = Identity(Principal.user("alice"), PLAIN, "a token")
     shell = Shell(at_once, SASL, lambda _: StubLogin(LoggedIn(b"", identity, 60_000), later=False))
     shell.ask(ApiKey.API_VERSIONS, 3, client_software_name="sarama", client_software_version="1.46.0")
     log_in(shell)
@@ -487,7 +487,7 @@ async def test_every_refusal_before_the_login_waits_for_the_delay(
 
 @pytest.mark.parametrize("later", [True, False])
 async def test_a_token_login_hangs_on_its_token_until_the_connection_ends(later: bool) -> None:
-    identity = Identity(Principal.user("alice"), Mechanism.PLAIN, "a token")
+    identity = Identity(Principal.user("alice"), PLAIN, "a token")
     gate = Gate()
     shell = Shell(gate, SASL, lambda _: StubLogin(LoggedIn(b"", identity, 60_000), later))
     log_in(shell)
@@ -500,7 +500,7 @@ async def test_a_token_login_hangs_on_its_token_until_the_connection_ends(later:
 
 
 async def test_a_login_that_completes_when_the_client_has_gone_leaves_nothing_behind() -> None:
-    identity = Identity(Principal.user("alice"), Mechanism.PLAIN, "a token")
+    identity = Identity(Principal.user("alice"), PLAIN, "a token")
     shell = Shell(at_once, SASL, lambda _: StubLogin(LoggedIn(b"", identity, 60_000), later=True))
     log_in(shell)
     shell.transport.abort()
@@ -510,7 +510,7 @@ async def test_a_login_that_completes_when_the_client_has_gone_leaves_nothing_be
 
 async def test_a_session_that_is_cut_short_ends_at_its_next_request() -> None:
     now = NOW
-    identity = Identity(Principal.user("alice"), Mechanism.PLAIN, "a token")
+    identity = Identity(Principal.user("alice"), PLAIN, "a token")
     shell = Shell(at_once, SASL, lambda _: StubLogin(LoggedIn(b"", identity, 60_000), later=False), now_ms=lambda: now)
     log_in(shell)
     shell.connection.end_session_at(NOW + 1000)

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kafka_dt.config import Mechanism, SecurityProtocol
+from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.login.login import Identity, LoggedIn
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl import PLAIN
 from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns, unused
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
-ALICE = Identity(Principal.user("alice"), Mechanism.PLAIN)
+ALICE = Identity(Principal.user("alice"), PLAIN)
 
 
 @dataclass

@@ -10,12 +10,12 @@ VerificationKeyResolverFactory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from kafka_dt.config.errors import ConfigError
+from kafka_dt.config import ConfigError, MechanismKeys
 
 HANDLER_KEY: Final = "sasl.server.callback.handler.class"
 URL_KEY: Final = "sasl.oauthbearer.jwks.endpoint.url"
@@ -50,35 +50,28 @@ class OAuthBearerSettings:
     allow_unsigned: bool = False
 
 
-def oauthbearer_settings(
-    listener: str, value: Callable[[str], Any], handler: tuple[str, str] | None, jaas_options: Mapping[str, str]
-) -> OAuthBearerSettings:
+def oauthbearer_settings(keys: MechanismKeys) -> OAuthBearerSettings:
     """Collect what is set for one listener.
-
-    Args:
-        listener: its name, for messages.
-        value: gives the value of a key as it holds for the listener.
-        handler: the key and value of `sasl.server.callback.handler.class`, if it is set.
-        jaas_options: the options of its JAAS line.
 
     Raises:
         ConfigError: there is nothing that a token could be checked against, or the URL cannot be used.
     """
+    jaas_options = keys.login_module.options if keys.login_module else {}
     settings = OAuthBearerSettings(
-        jwks_url=value(URL_KEY),
-        jwks_refresh_ms=value("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
-        jwks_retry_backoff_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
-        jwks_retry_backoff_max_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
+        jwks_url=keys.value(URL_KEY),
+        jwks_refresh_ms=keys.value("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        jwks_retry_backoff_ms=keys.value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        jwks_retry_backoff_max_ms=keys.value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         jwks_tls={name: text for name, text in jaas_options.items() if name.startswith("ssl.")},
-        clock_skew_seconds=value("sasl.oauthbearer.clock.skew.seconds"),
-        expected_audience=value("sasl.oauthbearer.expected.audience"),
-        expected_issuer=value("sasl.oauthbearer.expected.issuer"),
-        scope_claim_name=value("sasl.oauthbearer.scope.claim.name"),
-        sub_claim_name=value("sasl.oauthbearer.sub.claim.name"),
-        allow_unsigned=value(UNSIGNED_KEY),
+        clock_skew_seconds=keys.value("sasl.oauthbearer.clock.skew.seconds"),
+        expected_audience=keys.value("sasl.oauthbearer.expected.audience"),
+        expected_issuer=keys.value("sasl.oauthbearer.expected.issuer"),
+        scope_claim_name=keys.value("sasl.oauthbearer.scope.claim.name"),
+        sub_claim_name=keys.value("sasl.oauthbearer.sub.claim.name"),
+        allow_unsigned=keys.value(UNSIGNED_KEY),
     )
-    _check_handler(handler, settings)
-    _check_url(listener, settings)
+    _check_handler(keys.text(HANDLER_KEY), settings)
+    _check_url(keys.listener, settings)
     return settings
 
 

@@ -2,7 +2,9 @@ import re
 
 import pytest
 
-from kafka_dt.config import ConfigError, KerberosSettings, Listener, from_properties, listeners
+from kafka_dt.config import ConfigError, from_properties, listeners
+from kafka_dt.identity.kerberos.settings import KerberosSettings
+from kafka_dt.identity.mechanisms import MECHANISMS
 
 BASE = {"listeners": "SASL_PLAINTEXT://localhost:9092", "sasl.enabled.mechanisms": "GSSAPI"}
 JAAS = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
@@ -16,28 +18,29 @@ def line(**options: str) -> str:
     return f"{MODULE} required " + " ".join(f'{key}="{value}"' for key, value in named.items() if value) + ";"
 
 
-def made(**changes: str) -> Listener:
-    (listener,) = listeners(from_properties(BASE | changes).settings)
-    return listener
+def made(**changes: str) -> KerberosSettings:
+    (listener,) = listeners(from_properties(BASE | changes).settings, MECHANISMS)
+    settings = listener.mechanisms["GSSAPI"].settings
+    assert isinstance(settings, KerberosSettings)
+    return settings
 
 
 def test_the_line_of_a_broker_says_who_we_are() -> None:
     jaas = line(storeKey="true", isInitiator="false", keyTab="FILE:/etc/kafka.keytab")
-    assert made(**{JAAS: jaas, SERVICE: "kafka"}).kerberos == KerberosSettings(
+    assert made(**{JAAS: jaas, SERVICE: "kafka"}) == KerberosSettings(
         keytab="/etc/kafka.keytab", principal="kafka/host@REALM", rules=("DEFAULT",)
     )
 
 
 def test_a_listener_can_have_rules_of_its_own() -> None:
     settings = made(**{JAAS: line(), RULES: "DEFAULT", f"listener.name.sasl_plaintext.{RULES}": "RULE:[1:$1], DEFAULT"})
-    assert settings.kerberos is not None
-    assert settings.kerberos.rules == ("RULE:[1:$1]", "DEFAULT")
+    assert settings.rules == ("RULE:[1:$1]", "DEFAULT")
 
 
 @pytest.mark.parametrize("principal", ["kafka", "kafka/host", "kafka/host@REALM", "kafka@REALM", "*"])
 def test_the_principal_has_to_be_of_the_service(principal: str) -> None:
-    assert made(**{JAAS: line(principal=principal), SERVICE: "kafka"}).kerberos
-    assert made(**{JAAS: line(principal=principal, serviceName="kafka")}).kerberos
+    assert made(**{JAAS: line(principal=principal), SERVICE: "kafka"}).principal == principal
+    assert made(**{JAAS: line(principal=principal, serviceName="kafka")}).principal == principal
 
 
 @pytest.mark.parametrize(

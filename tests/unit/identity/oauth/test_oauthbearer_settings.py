@@ -2,7 +2,9 @@ import re
 
 import pytest
 
-from kafka_dt.config import ConfigError, Listener, OAuthBearerSettings, from_properties, listeners
+from kafka_dt.config import ConfigError, from_properties, listeners
+from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 
 BASE = {"listeners": "SASL_PLAINTEXT://localhost:9092", "sasl.enabled.mechanisms": "OAUTHBEARER"}
 URL = "sasl.oauthbearer.jwks.endpoint.url"
@@ -13,15 +15,15 @@ PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 UNSECURED = f"{PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 
 
-def made(**changes: str) -> Listener:
-    (listener,) = listeners(from_properties(BASE | changes).settings)
-    return listener
+def made(**changes: str) -> OAuthBearerSettings:
+    (listener,) = listeners(from_properties(BASE | changes).settings, MECHANISMS)
+    settings = listener.mechanisms["OAUTHBEARER"].settings
+    assert isinstance(settings, OAuthBearerSettings)
+    return settings
 
 
 def test_the_defaults_are_kafkas() -> None:
-    assert made(**{URL: "https://issuer.example/jwks"}).oauthbearer == OAuthBearerSettings(
-        jwks_url="https://issuer.example/jwks"
-    )
+    assert made(**{URL: "https://issuer.example/jwks"}) == OAuthBearerSettings(jwks_url="https://issuer.example/jwks")
 
 
 def test_every_setting_can_be_a_listeners_own() -> None:
@@ -35,8 +37,7 @@ def test_every_setting_can_be_a_listeners_own() -> None:
             "sasl.oauthbearer.sub.claim.name": "email",
             HERE + UNSIGNED: "true",
         }
-    ).oauthbearer
-    assert settings is not None
+    )
     assert settings.jwks_url == "file:///etc/kafka/jwks.json"
     assert settings.expected_audience == ("kafka", "other")
     assert settings.expected_issuer == "https://issuer.example"
@@ -48,8 +49,7 @@ def test_every_setting_can_be_a_listeners_own() -> None:
 def test_the_line_and_the_handler_of_a_broker_are_taken() -> None:
     jaas = f'{PACKAGE}.OAuthBearerLoginModule required ssl.truststore.location="/ca.pem" clientId="x";'
     for handler in (f"{PACKAGE}.OAuthBearerValidatorCallbackHandler", f"{PACKAGE}.secured.{HANDLER_NAME}"):
-        settings = made(**{URL: "https://x/", f"{HERE}sasl.jaas.config": jaas, HANDLER: handler}).oauthbearer
-        assert settings is not None
+        settings = made(**{URL: "https://x/", f"{HERE}sasl.jaas.config": jaas, HANDLER: handler})
         assert settings.jwks_tls == {"ssl.truststore.location": "/ca.pem"}
 
 
@@ -81,12 +81,12 @@ def test_what_no_token_can_be_checked_against_is_an_error(changes: dict[str, str
 
 
 def test_unsigned_tokens_need_no_keys() -> None:
-    settings = made(**{UNSIGNED: "true", HANDLER: UNSECURED}).oauthbearer
-    assert settings is not None
+    settings = made(**{UNSIGNED: "true", HANDLER: UNSECURED})
     assert settings.allow_unsigned
     assert settings.jwks_url == ""
 
 
 def test_a_listener_without_the_mechanism_has_no_settings_of_it() -> None:
-    listener = made(**{"sasl.enabled.mechanisms": "SCRAM-SHA-256", URL: "https://x/"})
-    assert listener.oauthbearer is None
+    other = BASE | {"sasl.enabled.mechanisms": "SCRAM-SHA-256", URL: "https://x/"}
+    (listener,) = listeners(from_properties(other).settings, MECHANISMS)
+    assert tuple(listener.mechanisms) == ("SCRAM-SHA-256",)

@@ -5,12 +5,10 @@ Source: Kafka's KerberosLogin, JaasContext; com.sun.security.auth.module.Krb5Log
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from kafka_dt.config.errors import ConfigError
-from kafka_dt.jaas import LoginModule
+from kafka_dt.config import ConfigError, MechanismKeys
 
 SERVICE_KEY: Final = "sasl.kerberos.service.name"
 RULES_KEY: Final = "sasl.kerberos.principal.to.local.rules"
@@ -28,24 +26,25 @@ class KerberosSettings:
     rules: tuple[str, ...] = ("DEFAULT",)
 
 
-def kerberos_settings(jaas_key: str, module: LoginModule, value: Callable[[str], Any]) -> KerberosSettings:
+def kerberos_settings(keys: MechanismKeys) -> KerberosSettings:
     """Collect what is set for one listener.
 
-    Args:
-        jaas_key: the key of its JAAS line, for messages.
-        module: what that line says.
-        value: gives the value of a key as it holds for the listener.
-
     Raises:
-        ConfigError: the line names no keytab or no principal, or another service than the setting.
+        ConfigError: there is no JAAS line, or it names no keytab or no principal, or another service than the setting.
     """
+    jaas_key = keys.jaas_key
+    # GSSAPI is Kafka's default: it may be enabled without intent.
+    module = keys.required_login_module(
+        'useKeyTab="true" storeKey="true" keyTab="/etc/kafka.keytab" principal="kafka/host.example.com@EXAMPLE.COM"',
+        ", unless sasl.enabled.mechanisms names others",
+    )
     options = module.options
     if options.get("useKeyTab", "").lower() != "true" or not options.get("keyTab"):
         raise ConfigError(jaas_key, 'GSSAPI needs our keytab: useKeyTab="true" keyTab="/path"')
     principal = options.get("principal", "")
     if not principal:
         raise ConfigError(jaas_key, 'GSSAPI needs our name: principal="kafka/host.example.com@EXAMPLE.COM"')
-    service = options.get("serviceName") or value(SERVICE_KEY)
+    service = options.get("serviceName") or keys.value(SERVICE_KEY)
     if (
         service
         and principal not in {ANY_PRINCIPAL, service}
@@ -55,4 +54,4 @@ def kerberos_settings(jaas_key: str, module: LoginModule, value: Callable[[str],
     keytab = options["keyTab"]
     for scheme in ("FILE:", "file:"):
         keytab = keytab.removeprefix(scheme)
-    return KerberosSettings(keytab=keytab, principal=principal, rules=value(RULES_KEY))
+    return KerberosSettings(keytab=keytab, principal=principal, rules=keys.value(RULES_KEY))

@@ -1,0 +1,68 @@
+"""Logins that are checked against the passwords of a listener's JAAS line (`user_<name>="<password>"`).
+
+Source: Kafka's PlainServerCallbackHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from kafka_dt.config import MechanismKeys
+from kafka_dt.identity.login.exchange import Exchange, Subject
+from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt.tokens import Principal
+from kafka_dt_protocol.sasl import CredentialRequest, Outcome, ServerMechanism
+
+NewMachine = Callable[[Resources], ServerMechanism[str | None]]
+"""Makes the server's side of one login, which asks for the password of a name; None stands for an unknown name."""
+
+
+def jaas_users(keys: MechanismKeys) -> Mapping[str, str]:
+    """Read the users of a listener: name to password.
+
+    Raises:
+        ConfigError: there is no JAAS line.
+    """
+    module = keys.required_login_module('user_alice="alice\'s password"')
+    return MappingProxyType(dict(module.plain_users))
+
+
+def open_passwords(
+    new_machine: NewMachine, users: Mapping[str, str], _listener: str, resources: Resources
+) -> OpenMechanism:
+    """Check the logins of a mechanism against passwords.
+
+    Args:
+        new_machine: makes its machines.
+        users: name to password.
+        resources: of the node.
+    """
+
+    def begin(_: Subjects) -> Exchange:
+        return PasswordExchange(new_machine(resources), users)
+
+    return OpenMechanism(begin)
+
+
+class PasswordExchange(Exchange):
+    """One login by a user name and a password.
+
+    Args:
+        machine: asks for the password of a name.
+        users: name to password.
+    """
+
+    def __init__(self, machine: ServerMechanism[str | None], users: Mapping[str, str]) -> None:
+        self._machine = machine
+        self._users = users
+
+    def evaluate(self, message: bytes) -> Outcome:
+        """Take the client's next message."""
+        outcome = self._machine.step(message)
+        if not isinstance(outcome, CredentialRequest):
+            return outcome
+        self.name = outcome.name
+        password = self._users.get(outcome.name)
+        self.subject = Subject(password, None if password is None else Principal.user(outcome.name))
+        return self._machine.resume(password)

@@ -1,0 +1,107 @@
+"""Logins by SCRAM, of users and of tokens.
+
+The challenge is made of what the name alone decides. If the name may be a token's, the exchange looks for the token and
+derives its credential while the client computes its proof: `prepare` begins that when the challenge is on its way.
+
+Source: KIP-48, KIP-84; Kafka's ScramSaslServer; docs/decisions/0009 (no oracle).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from kafka_dt.identity.credentials.scram import ScramSubject, ScramSubjects
+from kafka_dt.identity.login.exchange import Claim, Exchange
+from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt_protocol.sasl import (
+    TOKENAUTH,
+    CredentialRequest,
+    Outcome,
+    ScramMechanism,
+    ScramServer,
+)
+
+
+def open_scram(mechanism: ScramMechanism, _settings: None, _listener: str, resources: Resources) -> OpenMechanism:
+    """Check the logins of a SCRAM mechanism against the cluster's users and tokens."""
+    return OpenMechanism(partial(ScramExchange, mechanism, resources.nonce))
+
+
+class ScramExchange(Exchange):
+    """One login by SCRAM.
+
+    Args:
+        mechanism: the hash.
+        nonce: makes the server's nonce.
+        subjects: finds users and tokens.
+    """
+
+    def __init__(self, mechanism: ScramMechanism, nonce: Callable[[], str], subjects: Subjects) -> None:
+        self._mechanism = mechanism
+        self._machine = ScramServer(mechanism, nonce())
+        self._tokens = subjects.tokens
+        self._subjects: ScramSubjects = subjects.scram
+        self._searches = False
+        self._found: ScramSubject | None = None
+        self._lookup: asyncio.Task[ScramSubject] | None = None
+
+    def evaluate(self, message: bytes) -> Outcome | Coroutine[Any, Any, Outcome]:
+        """Take the client-first or the client-final message."""
+        outcome = self._machine.step(message)
+        if not isinstance(outcome, CredentialRequest):
+            return outcome
+        if not self._searches:
+            return self._challenge(outcome)
+        if self._found is None and not self._find():
+            return self._check_later()
+        return self._check()
+
+    def prepare(self) -> None:
+        """Begin to ask the store, or to derive the credential, if memory does not have it."""
+        if self._searches and self._lookup is None and self._found is None and not self._find():
+            self._lookup = asyncio.get_running_loop().create_task(self._subjects.lookup(self._mechanism, self.name))
+            self._lookup.add_done_callback(_seen)
+
+    def abandon(self) -> None:
+        """End what `prepare` has begun."""
+        if self._lookup is not None:
+            self._lookup.cancel()
+
+    def _challenge(self, request: CredentialRequest) -> Outcome:
+        self.name = request.name
+        if request.token:
+            self.claim = Claim.TOKEN
+        else:
+            self.claim = Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
+        self.store_was_there = self._tokens.can_ask()
+        beginning = self._subjects.begin(self._mechanism, request.name, self.claim)
+        self.may_be_token = beginning.may_be_token
+        self.subject = beginning.subject
+        self._searches = beginning.subject is None
+        return self._machine.resume(beginning.challenged)
+
+    def _find(self) -> bool:
+        """Look for the subject in memory; False if it does not have all that it takes."""
+        self._found = self._subjects.find(self._mechanism, self.name)
+        return self._found is not None
+
+    def _check(self) -> Outcome:
+        assert self._found is not None  # noqa: S101 - the callers have seen to that
+        self.subject = self._found
+        return self._machine.resume(self._found.credential)
+
+    async def _check_later(self) -> Outcome:
+        if self._lookup is not None:
+            self._found = await self._lookup
+        else:
+            self._found = await self._subjects.lookup(self._mechanism, self.name)
+        return self._check()
+
+
+def _seen(task: asyncio.Task[ScramSubject]) -> None:
+    """Take note of how a task ended: if the client leaves, no caller asks, and asyncio would log that."""
+    if not task.cancelled():
+        task.exception()

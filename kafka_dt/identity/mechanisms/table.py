@@ -1,0 +1,86 @@
+"""The SASL mechanisms that a listener can offer: a row for each, in the order in which errors and the manual list them.
+
+A node gets this table passed in; a test passes one with a row more. CONTRIBUTING.md has a worked example.
+
+Source: Kafka's SaslConfigs; RFC 4616, RFC 5802, RFC 7628, RFC 4752, RFC 2831.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from kafka_dt.identity.kerberos.settings import kerberos_settings
+from kafka_dt.identity.mechanisms.digest_md5 import open_digest, refuse_users
+from kafka_dt.identity.mechanisms.gssapi import open_kerberos
+from kafka_dt.identity.mechanisms.mechanism import Mechanism, no_settings
+from kafka_dt.identity.mechanisms.oauthbearer import open_bearer
+from kafka_dt.identity.mechanisms.passwords import jaas_users, open_passwords
+from kafka_dt.identity.mechanisms.scram import open_scram
+from kafka_dt.identity.oauth.settings import oauthbearer_settings
+from kafka_dt.jaas import (
+    KERBEROS_LOGIN_MODULE,
+    OAUTHBEARER_LOGIN_MODULE,
+    PLAIN_LOGIN_MODULE,
+    SCRAM_LOGIN_MODULE,
+)
+from kafka_dt_protocol.sasl import DIGEST_MD5, GSSAPI, OAUTHBEARER, PLAIN, PlainServer, ScramMechanism
+
+_SCRAM_USERS: Final = "the cluster's SCRAM users (`kafka-dt user create`, `kafka-configs.sh`)"
+
+_ROWS: Final = (
+    Mechanism(
+        name=PLAIN,
+        users='the users of the JAAS line (`user_alice="..."`)',
+        takes_tokens=False,
+        login_module=PLAIN_LOGIN_MODULE,
+        settings=jaas_users,
+        open=partial(open_passwords, lambda _: PlainServer()),
+    ),
+    Mechanism(
+        name=ScramMechanism.SHA_256,
+        users=_SCRAM_USERS,
+        takes_tokens=True,
+        login_module=SCRAM_LOGIN_MODULE,
+        settings=no_settings,
+        open=partial(open_scram, ScramMechanism.SHA_256),
+    ),
+    Mechanism(
+        name=ScramMechanism.SHA_512,
+        users=_SCRAM_USERS,
+        takes_tokens=True,
+        login_module=SCRAM_LOGIN_MODULE,
+        settings=no_settings,
+        open=partial(open_scram, ScramMechanism.SHA_512),
+    ),
+    Mechanism(
+        name=OAUTHBEARER,
+        users="the subjects of an issuer's bearer tokens (`sasl.oauthbearer.*`)",
+        takes_tokens=False,
+        login_module=OAUTHBEARER_LOGIN_MODULE,
+        settings=oauthbearer_settings,
+        open=open_bearer,
+    ),
+    Mechanism(
+        name=GSSAPI,
+        users="the principals of a Kerberos realm; needs the extra `kerberos`",
+        takes_tokens=False,
+        login_module=KERBEROS_LOGIN_MODULE,
+        settings=kerberos_settings,
+        open=open_kerberos,
+    ),
+    Mechanism(
+        name=DIGEST_MD5,
+        users="none: it is for tokens alone, and historic (RFC 6331)",
+        takes_tokens=True,
+        login_module=PLAIN_LOGIN_MODULE,
+        settings=refuse_users,
+        open=open_digest,
+        warning="it is historic (RFC 6331), SCRAM is safer",
+    ),
+)
+
+MECHANISMS: Final[Mapping[str, Mechanism[Any]]] = MappingProxyType({row.name: row for row in _ROWS})
+"""The table, by name."""
