@@ -7,7 +7,8 @@ drain what is under way.
 
 A worker is a child process that reads one line of JSON from its standard input, its brief, writes READY to its standard
 output when it serves (or why it cannot), beats there, and stops when its standard input closes: so no secret is on a
-command line, and no worker outlives its supervisor, whatever ends it. `guard.py` ends those that hang then.
+command line, and no worker outlives its supervisor, whatever ends it. `guard.py` ends those that hang then;
+`guarding.py` keeps it alive.
 
 Source: SO_REUSEPORT in socket(7).
 """
@@ -19,16 +20,15 @@ import errno
 import json
 import logging
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.processes.guarding import Guard, guarded
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
+from kafka_dt.processes.pauses import Pauses
 from kafka_dt.server.listeners.open_port import bind
 from kafka_dt.server.listeners.port_lock import hold_port
 
@@ -38,10 +38,6 @@ READY: Final = "ready"
 """What a worker says when it serves; any other line but a beat is the reason why it cannot."""
 GRACE_SECONDS: Final = 20.0
 """How long a worker may take to stop before it is killed."""
-FIRST_PAUSE_SECONDS: Final = 0.5
-LONGEST_PAUSE_SECONDS: Final = 30.0
-"""Between a worker's death and its successor; a worker that lived longer than this starts the count anew."""
-GUARD: Final = Path(__file__).with_name("guard.py")
 
 
 class WorkerFailed(Exception):
@@ -71,7 +67,7 @@ class Supervisor:
     _ready: set[int] = field(default_factory=set)
     _announced: bool = False
     _ports: dict[str, int] = field(default_factory=dict)
-    _guard: IO[bytes] | None = None
+    _guard: Guard | None = None
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, or until cancelled.
@@ -83,12 +79,15 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_at, number)
-        with self._reserve() as held:
-            self._guard = held.enter_context(_guard())
-            _LOG.info("Starting: %d worker%s on %s", self.count, "s"[: self.count != 1], _texts(self.endpoints))
-            keepers = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
-            await self._settle(keepers)
+        with self._reserve():
+            async with guarded(GRACE_SECONDS) as self._guard:
+                await self._run_workers()
         _LOG.info("Stopped")
+
+    async def _run_workers(self) -> None:
+        _LOG.info("Starting: %d worker%s on %s", self.count, "s"[: self.count != 1], _texts(self.endpoints))
+        keepers = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
+        await self._settle(keepers)
 
     def _stop_at(self, number: signal.Signals) -> None:
         if not self._stopping.is_set():
@@ -110,7 +109,7 @@ class Supervisor:
     async def _keep(self, number: int) -> None:
         """Run a worker, and another one whenever it dies."""
         loop = asyncio.get_running_loop()
-        pause = 0.0
+        pauses = Pauses()
         while not self._stopping.is_set():
             started = loop.time()
             reason = await self._run_worker(number)
@@ -118,8 +117,7 @@ class Supervisor:
                 return
             if not self._announced:
                 raise WorkerFailed(reason)
-            quickly = loop.time() - started < LONGEST_PAUSE_SECONDS
-            pause = min(max(pause * 2, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS) if quickly else FIRST_PAUSE_SECONDS
+            pause = pauses.after(loop.time() - started)
             _LOG.error("Worker %d: %s; it is replaced in %.1f s", number, reason, pause)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
@@ -134,13 +132,14 @@ class Supervisor:
             # Ctrl-C in a terminal reaches the supervisor alone, which then tells the workers.
             start_new_session=True,
         )
-        self._have_guarded(process.pid)
+        assert self._guard is not None  # noqa: S101 - workers run while it is there
         watch = Watch(self.timeout_s)
         stop = asyncio.create_task(self._stop_with_node(process))
         kill = asyncio.create_task(self._kill_when_silent(process, watch, number))
         try:
-            said = await self._converse(process, watch, number)
-            status = await process.wait()
+            with self._guard.guarding(process.pid):
+                said = await self._converse(process, watch, number)
+                status = await process.wait()
         finally:
             stop.cancel()
             kill.cancel()
@@ -180,13 +179,6 @@ class Supervisor:
         with suppress(ProcessLookupError):
             process.kill()
 
-    def _have_guarded(self, pid: int) -> None:
-        assert self._guard is not None  # noqa: S101 - workers run while it is there
-        try:
-            self._guard.write(b"%d\n" % pid)
-        except BrokenPipeError:
-            _LOG.warning("The guard of the workers has ended; a worker that hangs could outlive the supervisor")
-
     def _announce(self, number: int) -> None:
         self._ready.add(number)
         if len(self._ready) == self.count and not self._announced:
@@ -212,19 +204,3 @@ class Supervisor:
 
 def _texts(endpoints: Sequence[Endpoint]) -> str:
     return ", ".join(map(str, endpoints))
-
-
-@contextmanager
-def _guard() -> Iterator[IO[bytes]]:
-    """Start the guard of the workers, and give the pipe to it."""
-    with subprocess.Popen(  # noqa: S603 - our own interpreter and script
-        [sys.executable, "-I", "-S", str(GUARD), str(GRACE_SECONDS)],
-        stdin=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-    ) as process:
-        assert process.stdin is not None  # noqa: S101 - it is a pipe
-        try:
-            yield process.stdin
-        finally:
-            process.kill()  # no worker is left

@@ -18,10 +18,12 @@ from typing import Any
 import pytest
 
 from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.processes import pauses
 from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
 from tests.support import worker_script
+from tests.support.nodes import children, command_lines
 from tests.support.process import freeze
 from tests.support.waiting import eventually
 
@@ -121,7 +123,7 @@ def test_no_secret_shows_in_a_repr(tmp_path: Path) -> None:
 async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node) as task:
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -136,7 +138,7 @@ async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
 async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, count=1)
     async with running(node):
         for deaths in range(1, 5):
@@ -144,8 +146,8 @@ async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
             (last,) = (pid for pid in node.pids() if alive(pid))
             os.kill(last, signal.SIGKILL)
             await until(lambda: len(caplog.records) == deaths)  # noqa: B023
-    pauses = [float(record.getMessage().split()[-2]) for record in caplog.records]
-    assert pauses == sorted(pauses)
+    paused = [float(record.getMessage().split()[-2]) for record in caplog.records]
+    assert paused == sorted(paused)
 
 
 async def test_a_node_whose_workers_cannot_start_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -218,7 +220,7 @@ async def test_nodes_may_have_the_same_port_on_different_addresses_and_one_after
 
 
 async def test_the_ports_stay_taken_while_no_worker_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 60)
     node = Node(tmp_path, count=1)
     async with running(node):
         os.kill(node.pids()[0], signal.SIGKILL)
@@ -278,7 +280,7 @@ async def test_a_cancelled_supervisor_takes_its_workers_along(tmp_path: Path) ->
 async def test_a_worker_that_hangs_is_killed_and_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, count=1, timeout_s=0.5, hangs=True)
     async with running(node):
         (first,) = node.pids()
@@ -290,7 +292,7 @@ async def test_a_worker_that_hangs_is_killed_and_replaced(
 async def test_a_worker_that_stands_still_is_replaced_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, timeout_s=3)
     async with running(node):
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -353,3 +355,35 @@ def test_a_worker_that_stands_still_ends_as_well_when_its_supervisor_is_killed(t
         freeze(still)
         supervisor.kill()
         eventually(lambda: not alive(still), TIMEOUT_S)
+
+
+def guard_of(supervisor: int, folder: Path) -> int | None:
+    """The guard of a supervisor, once it guards both workers; None until then."""
+    for pid in set(children(supervisor)) - set(pids_in(folder)):
+        with suppress(OSError):
+            links = [link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir()]
+            if len([link for link in links if link.name == "anon_inode:[pidfd]"]) == 2:
+                return pid
+    return None
+
+
+def test_a_guard_that_is_killed_is_replaced_by_one_that_guards_the_same_workers(tmp_path: Path) -> None:
+    with supervisor_process(tmp_path, 0.5) as supervisor:
+        (still,) = pids_in(tmp_path, "0")
+        for _ in range(2):
+            eventually(lambda: guard_of(supervisor.pid, tmp_path) is not None, TIMEOUT_S)
+            guard = guard_of(supervisor.pid, tmp_path)
+            assert guard is not None
+            os.kill(guard, signal.SIGKILL)
+            eventually(lambda: guard_of(supervisor.pid, tmp_path) not in (None, guard), TIMEOUT_S)  # noqa: B023
+        freeze(still)
+        supervisor.kill()
+        eventually(lambda: not alive(still), TIMEOUT_S)
+
+
+async def test_the_log_says_that_the_guard_has_ended(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    node = Node(tmp_path)
+    async with running(node):
+        (guard,) = (pid for pid in children(os.getpid()) if b"guard.py" in command_lines([pid]))
+        os.kill(guard, signal.SIGKILL)
+        await until(lambda: "The guard of the workers ended with status -9" in caplog.text)
