@@ -1,8 +1,8 @@
 """The configuration of a node: a Kafka broker's `server.properties`, with a few keys of our own.
 
-Read `settings.py` first: it is the option table, `gateway_options.py` and `audit_options.py` are parts of it. `load.py`
-fills it, `listeners.py` turns the keys about listeners into one value for each, `gateway.py` and `audit.py` those of a
-gateway and of audit events into one, `manual.py` writes the manual's page, `option.py` holds the types.
+Read `settings.py` first: it composes the option table of its parts in `options/`, where each setting is declared once.
+`load.py` fills the table, `listeners.py` turns the keys about listeners into one value for each, `gateway.py` and
+`audit.py` those of a gateway and of audit events into one, `manual.py` writes the manual's page.
 """
 
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings

@@ -3,8 +3,6 @@
 What begins with `kafka.dt.audit.kafka.` and is a setting of Kafka's clients has its name, meaning and syntax.
 `kafka_dt.config.audit` puts the settings together and refuses those that set nothing.
 
-It stands upon the options of a gateway only because the table is one class.
-
 Source: Kafka's LogConfig for the names about files; CommonClientConfigs, ProducerConfig, SaslConfigs, SslConfigs.
 """
 
@@ -13,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_dt.config.options.gateway import GatewayOptions
 from kafka_dt.config.options.option import Kind, Secret, Section, Source, option
 
 AUDIT_LOG_PREFIX: Final = "kafka.dt.audit.log."
@@ -21,8 +18,8 @@ AUDIT_KAFKA_PREFIX: Final = "kafka.dt.audit.kafka."
 DEFAULT_TOPIC: Final = "kafka-dt-audit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOptions(GatewayOptions):
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
     """The settings of audit events; without a folder and without brokers nothing is written."""
 
     audit_log_dir: str = option(

@@ -28,7 +28,7 @@ class UpstreamIdentity(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GatewayOptions:
     """The settings of a gateway; all of them mean nothing without `upstream_bootstrap_servers`."""
 

@@ -1,6 +1,4 @@
-"""The part of the option table that bounds what the connections of a node may take: their number, time and memory.
-
-It stands upon the options of processes only because the table is one class.
+"""The part of the option table that is about a node's processes, and what its connections may take of them.
 
 Source: Kafka's SocketServerConfigs; KIP-612 (`max.connection.creation.rate`).
 """
@@ -10,12 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_dt.config.options.option import INT_MAX, Kind, Section, Source, option
-from kafka_dt.config.options.processes import ProcessOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions(ProcessOptions):
-    """What a connection, an address and all of them may take."""
+@dataclass(frozen=True, kw_only=True)
+class ResourceOptions:
+    """How many workers a node has, and what a connection, an address and all connections together may take."""
 
     login_timeout_ms: int = option(
         "kafka.dt.login.timeout.ms",
@@ -118,4 +115,45 @@ class ConnectionOptions(ProcessOptions):
         unit="connections a second",
         minimum=1,
         per_listener=True,
+    )
+    workers: int = option(
+        "kafka.dt.workers",
+        Kind.INT,
+        0,
+        "How many processes serve the listeners; 0 is one for each core.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
+        minimum=0,
+    )
+    worker_timeout_ms: int = option(
+        "kafka.dt.worker.timeout.ms",
+        Kind.LONG,
+        30000,
+        "A worker that gives no sign of life for this long hangs: the supervisor kills and replaces it. A pause of the "
+        "whole machine does not count.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
+        unit="milliseconds",
+        minimum=1000,
+    )
+    log_lines_per_minute: int = option(
+        "kafka.dt.log.lines.per.minute",
+        Kind.INT,
+        100,
+        "How many lines of the same kind a worker writes to its log in a minute; about one client it writes a tenth "
+        "of that. At the end of the minute one line says how many more there were. Audit events are not limited by "
+        "this.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
+        minimum=1,
+    )
+    state_dir: str = option(
+        "kafka.dt.state.dir",
+        Kind.STRING,
+        "",
+        "The folder in which a node remembers its writes to ZooKeeper, so that it notices a restored ZooKeeper after "
+        "a restart as well; the node makes the folder if it is missing. Without a folder, only a node that is running "
+        "notices; one that starts afterwards knows only if another node of the cluster has noticed.",
+        section=Section.PROCESS,
+        source=Source.KAFKA_DT,
     )
