@@ -16,13 +16,13 @@ from typing import Any, BinaryIO, Final
 
 import uvloop
 
-from kafka_dt.audit.trail import AuditTrail
 from kafka_dt.config import Endpoint, Listener, Loaded, Settings, audit_settings, from_properties, listeners
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.node import Node, Shared
+from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
 from kafka_dt.processes.stores import WorkerPlace
 from kafka_dt.processes.supervisor import Supervisor

@@ -7,8 +7,6 @@ aiokafka is an extra (`audit-kafka`) and is imported only here, when there is a 
 sent and rests between, so that an idle node does nothing; a connection that the brokers have closed meanwhile is made
 anew. After a failure nothing of the producer is used again.
 
-Limits: of the mechanisms PLAIN and SCRAM. aiokafka cannot say that a user name is a token's, and a token ends.
-
 Source: aiokafka's AIOKafkaProducer; KIP-98 (record batches).
 """
 
@@ -19,16 +17,11 @@ import importlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from kafka_dt.audit.delivery import SinkFailed
-from kafka_dt.client.config import ClientConfig
-from kafka_dt.client.errors import ClientConfigError
-from kafka_dt.config import AuditTopicSettings, ConfigError
-from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
-from kafka_dt.extras import installed_by
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,58 +33,19 @@ _RECORD_BYTES: Final = 32
 """What a record takes beside its line, at most."""
 
 
+class AiokafkaMissing(Exception):
+    """The package aiokafka, which is an extra, is not installed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicProducer:
-    """How to write to the topic."""
+    """How to write to a topic."""
 
-    client: ClientConfig
     topic: str
-    acks: str
-    compression_type: str | None
-
-    @classmethod
-    def of(cls, settings: AuditTopicSettings) -> Self:
-        """Make the values of settings; reads the files of trust and key stores.
-
-        Raises:
-            ConfigError: naming the key whose value cannot be used, or the extra that is missing.
-        """
-        _aiokafka()
-        try:
-            client = ClientConfig.from_properties(settings.client)
-        except ClientConfigError as error:
-            raise ConfigError(AUDIT_KAFKA_PREFIX + error.key, error.reason) from error
-        if client.credentials is not None and client.credentials.token_auth:
-            reason = 'it is a token (tokenauth="true"), which ends some day; log in as a user'
-            raise ConfigError(f"{AUDIT_KAFKA_PREFIX}sasl.jaas.config", reason)
-        compression = settings.compression_type
-        return cls(
-            client=client,
-            topic=settings.topic,
-            acks=settings.acks,
-            compression_type=None if compression == "none" else compression,
-        )
-
-    def arguments(self) -> Mapping[str, Any]:
-        """Give the arguments of aiokafka's producer."""
-        client = self.client
-        arguments = {
-            "bootstrap_servers": [str(address) for address in client.bootstrap_servers],
-            "client_id": client.client_id,
-            "request_timeout_ms": client.request_timeout_ms,
-            "acks": self.acks if self.acks == "all" else int(self.acks),
-            "compression_type": self.compression_type,
-            "max_batch_size": BATCH_BYTES,
-            "security_protocol": str(client.security_protocol),
-            "ssl_context": client.ssl_context if client.security_protocol.uses_tls else None,
-        }
-        if client.credentials is not None:
-            arguments |= {
-                "sasl_mechanism": client.credentials.mechanism,
-                "sasl_plain_username": client.credentials.username,
-                "sasl_plain_password": client.credentials.password,
-            }
-        return arguments
+    timeout_seconds: float
+    """How long brokers may take for an answer."""
+    arguments: Mapping[str, Any] = field(repr=False)
+    """The arguments of aiokafka's producer: the brokers, the login with its password, `acks` and so on."""
 
 
 class EventTopic:
@@ -103,7 +57,7 @@ class EventTopic:
 
     def __init__(self, producer: TopicProducer) -> None:
         self._settings = producer
-        self._timeout_seconds = producer.client.request_timeout_ms / 1000
+        self._timeout_seconds = producer.timeout_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: Any = None
         self._turn = count()
@@ -163,7 +117,7 @@ class EventTopic:
 
     async def _started(self) -> Any:
         if self._producer is None:
-            self._producer = _aiokafka().AIOKafkaProducer(**self._settings.arguments())
+            self._producer = _aiokafka().AIOKafkaProducer(**self._settings.arguments)
             await self._producer.start()
         return self._producer
 
@@ -215,11 +169,17 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def require_aiokafka() -> None:
+    """Check that events can be written to topics.
+
+    Raises:
+        AiokafkaMissing: the extra is not installed.
+    """
+    _aiokafka()
+
+
 def _aiokafka() -> Any:
     try:
         return importlib.import_module("aiokafka")
     except ImportError:
-        raise ConfigError(
-            f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
-            f"events in a topic need the extra audit-kafka ({installed_by('audit-kafka')})",
-        ) from None
+        raise AiokafkaMissing from None

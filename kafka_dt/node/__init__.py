@@ -1,8 +1,9 @@
 """One worker of a node: its parts, built and joined, and its background work.
 
 Read `node.py` first. `logins.py` builds what logins are checked against and `listeners.py` the open ports with the
-gateway behind them; `membership.py` announces the worker to the others of its cluster and `secret_keys.py` follows the
-files of its secret keys. The stores come from outside: `kafka_dt.processes.stores` has their interfaces.
+gateway behind them; `membership.py` announces the worker to the others of its cluster, `secret_keys.py` follows the
+files of its secret keys and `audit_trail.py` makes the sinks of audit events. The stores come from outside:
+`kafka_dt.processes.stores` has their interfaces.
 """
 
 from kafka_dt.node.node import Node, Shared

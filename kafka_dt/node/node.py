@@ -23,7 +23,6 @@ from functools import partial
 from typing import Any, Final
 
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.audit.trail import AuditTrail
 from kafka_dt.config import Listener, Settings, audit_settings, listeners
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
@@ -32,6 +31,7 @@ from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import Mechanism
 from kafka_dt.identity.revocation.board import Board
+from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import Served, WorkerPorts
 from kafka_dt.node.logins import Logins
 from kafka_dt.node.tokens import WorkerTokens

@@ -6,6 +6,9 @@
     trail.recorder.record(...)
     await trail.close()
 
+Limits: nodes log in to the topic's brokers by PLAIN and SCRAM. aiokafka cannot say that a user name is a token's, and a
+token ends.
+
 Source: docs/audit.md.
 """
 
@@ -19,9 +22,12 @@ from kafka_dt.audit.delivery import Sink
 from kafka_dt.audit.files import EventFiles, FileLimits
 from kafka_dt.audit.log import QueuedLog
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.audit.topic import EventTopic, TopicProducer
-from kafka_dt.config import AuditFileSettings, AuditSettings, ConfigError
+from kafka_dt.audit.topic import BATCH_BYTES, AiokafkaMissing, EventTopic, TopicProducer, require_aiokafka
+from kafka_dt.client import ClientConfig, ClientConfigError, Credentials
+from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings, ConfigError
 from kafka_dt.config.audit import DIR
+from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
+from kafka_dt.extras import installed_by
 
 INSTANCE_BYTES: Final = 8
 _DIRECTORY_MODE: Final = 0o750
@@ -53,7 +59,7 @@ class AuditTrail:
             )
             sinks.append(EventFiles(settings.files.directory, settings.node, number, limits, now_ms=now_ms))
         if settings.topic is not None:
-            sinks.append(EventTopic(TopicProducer.of(settings.topic)))
+            sinks.append(EventTopic(topic_producer(settings.topic)))
         self._log = QueuedLog(sinks, buffer_bytes=settings.buffer_bytes)
         node = f"{settings.node}-{number}"
         self.recorder: Final = Recorder(self._log, node=node, instance=random_hex(INSTANCE_BYTES), now_ms=now_ms)
@@ -68,7 +74,7 @@ class AuditTrail:
         if settings.files is not None:
             _require_directory(settings.files)
         if settings.topic is not None:
-            TopicProducer.of(settings.topic)
+            topic_producer(settings.topic)
 
     def start(self) -> None:
         """Begin to write."""
@@ -77,6 +83,52 @@ class AuditTrail:
     async def close(self) -> None:
         """Write what was recorded, and end; nothing may be recorded any more."""
         await self._log.close()
+
+
+def topic_producer(settings: AuditTopicSettings) -> TopicProducer:
+    """Say how to write to the topic; reads the files of trust and key stores.
+
+    Raises:
+        ConfigError: naming the key whose value cannot be used, or the extra that is missing.
+    """
+    try:
+        require_aiokafka()
+        client = ClientConfig.from_properties(settings.client)
+    except AiokafkaMissing:
+        raise ConfigError(
+            f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
+            f"events in a topic need the extra audit-kafka ({installed_by('audit-kafka')})",
+        ) from None
+    except ClientConfigError as error:
+        raise ConfigError(AUDIT_KAFKA_PREFIX + error.key, error.reason) from error
+    arguments = {
+        "bootstrap_servers": [str(address) for address in client.bootstrap_servers],
+        "client_id": client.client_id,
+        "request_timeout_ms": client.request_timeout_ms,
+        "acks": settings.acks if settings.acks == "all" else int(settings.acks),
+        "compression_type": None if settings.compression_type == "none" else settings.compression_type,
+        "max_batch_size": BATCH_BYTES,
+        "security_protocol": str(client.security_protocol),
+        "ssl_context": client.ssl_context if client.security_protocol.uses_tls else None,
+    }
+    return TopicProducer(
+        topic=settings.topic,
+        timeout_seconds=client.request_timeout_ms / 1000,
+        arguments=arguments | _login(client.credentials),
+    )
+
+
+def _login(credentials: Credentials | None) -> dict[str, str]:
+    if credentials is None:
+        return {}
+    if credentials.token_auth:
+        reason = 'it is a token (tokenauth="true"), which ends some day; log in as a user'
+        raise ConfigError(f"{AUDIT_KAFKA_PREFIX}sasl.jaas.config", reason)
+    return {
+        "sasl_mechanism": credentials.mechanism,
+        "sasl_plain_username": credentials.username,
+        "sasl_plain_password": credentials.password,
+    }
 
 
 def _require_directory(files: AuditFileSettings) -> None:

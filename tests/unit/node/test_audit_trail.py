@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.topic import BATCH_BYTES, EventTopic, TopicProducer, _batches
-from kafka_dt.audit.trail import AuditTrail
+from kafka_dt.audit.topic import BATCH_BYTES, EventTopic, TopicProducer
 from kafka_dt.config import AuditSettings, ConfigError, audit_settings, from_properties
+from kafka_dt.node.audit_trail import AuditTrail, topic_producer
 
 KAFKA = "kafka.dt.audit.kafka."
 TOPIC = {f"{KAFKA}bootstrap.servers": "k1:9092,k2:9092"}
@@ -29,7 +29,7 @@ def settings(properties: dict[str, str]) -> AuditSettings:
 def producer(properties: dict[str, str]) -> TopicProducer:
     topic = settings(TOPIC | properties).topic
     assert topic is not None
-    return TopicProducer.of(topic)
+    return topic_producer(topic)
 
 
 def only_line(directory: Path) -> tuple[str, Any]:
@@ -113,7 +113,7 @@ def test_settings_become_the_arguments_of_the_producer() -> None:
             f"{KAFKA}request.timeout.ms": "5000",
         }
     )
-    assert made.arguments() == {
+    assert made.arguments == {
         "bootstrap_servers": ["k1:9092", "k2:9092"],
         "client_id": "kafka-dt-audit",
         "request_timeout_ms": 5000,
@@ -128,12 +128,3 @@ def test_settings_become_the_arguments_of_the_producer() -> None:
     }
     assert "hidden" not in repr(made)
     assert EventTopic(made).name == "topic kafka-dt-audit"
-
-
-def test_lines_are_divided_into_batches_that_are_full_or_a_single_line() -> None:
-    small, large, huge = b"x" * 1000, b"y" * 100_000, b"z" * (2 * BATCH_BYTES)
-    lines = [small] * 600 + [large] * 5 + [huge, small, huge]
-    batches = [list(batch) for batch in _batches(lines)]
-    assert [line for batch in batches for line in batch] == lines
-    assert all(len(batch) == 1 or sum(map(len, batch)) <= BATCH_BYTES for batch in batches)
-    assert len(batches) <= 10
