@@ -240,7 +240,7 @@ def creating_with_renewer_tags(tags: bytes) -> Callable[[Stage], None]:
     return talk
 
 
-NEGATIVE: Final = "the protocol has -1 for null and no other negative length: -2 is a broken message, not a null"
+NEGATIVE: Final = "the protocol has -1 for null and no other negative length: -2 is a malformed message"
 NOT_UTF8: Final = "two different names would become one text; KIP-48 has names, not bytes"
 
 

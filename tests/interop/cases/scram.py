@@ -31,12 +31,12 @@ WELCOME: Final = "SaslAuthenticate v2: error_code=0 error_message='' auth_bytes=
 LET_IN: Final = (CHALLENGED, WELCOME, "works")
 WRONG_AUTHZID: Final = "Authentication failed: Client requested an authorization id that is different from username"
 
-SAME_PATH: Final = "whether a name exists is not to be told by the step at which a login fails"
-WITHOUT_EXTENSION: Final = "most clients cannot send the extension; a token id cannot be mistaken for a user"
-BY_THE_RFC: Final = "RFC 5802 says what the proof covers and that the nonce, c= and m= are to be checked"
-CLEAR_ANSWER: Final = "a wrong proof gets the answer of a wrong proof, not a closed connection"
-KEEP_TYPE: Final = "Group:x is not User:x, who may own other things"
-ENDED: Final = "a token that is no more does not log in"
+SAME_PATH: Final = "the step at which a login fails must not tell a client whether a name exists"
+WITHOUT_EXTENSION: Final = "most clients cannot send the extension, and a token id cannot be confused with a user name"
+BY_THE_RFC: Final = "RFC 5802 defines what the proof covers, and requires a server to check the nonce, c= and m="
+CLEAR_ANSWER: Final = "every wrong proof gets the same answer"
+KEEP_TYPE: Final = "Group:x and User:x are two principals with different rights"
+ENDED: Final = "a token that expired or was deleted must not log in"
 
 
 def refused(message: str) -> str:

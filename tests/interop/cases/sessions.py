@@ -29,8 +29,8 @@ OTHER_PRINCIPAL: Final = refused("Cannot change principals during re-authenticat
 CHALLENGED: Final = scram.CHALLENGED
 AGAIN: Final = (SHAKEN.format(1), CHALLENGED, WELCOME, "works")
 UNKNOWN_MECHANISM: Final = "SaslHandshake v{}: error_code=33 " + MECHANISMS
-SAY_SO: Final = "a client is told what is wrong, as at a first login"
-WORTH_NOTHING: Final = "a token that was revoked is worth nothing, also where it is in use"
+SAY_SO: Final = "the client learns the error, as at a first login"
+WORTH_NOTHING: Final = "a revoked token must not work, even on connections that use it"
 WITHIN_S: Final = 5.0
 
 

@@ -29,7 +29,7 @@ PROPERTIES: Final = {
 ADMIN: Final = ("User", "admin")
 SHORT: Final = ACCEPTED.format(2) + " session_lifetime=soon"
 MINUTE: Final = WELCOME.replace("86400", "60")
-REVOKE_ANY: Final = "in an incident, whoever runs the cluster has to be able to end any token"
+REVOKE_ANY: Final = "in an incident, the operators of the cluster must be able to revoke any token"
 
 
 def rights() -> Iterator[Case]:

@@ -37,13 +37,15 @@ LARGEST: Final = 2**63 - 1
 ALICE: Final = ("User", "alice")
 BOB: Final = ("User", "bob")
 ANONYMOUS: Final = ("User", "ANONYMOUS")
-OVERFLOW: Final = "a period that does not fit is clamped: the longest that is allowed, not a token that has expired"
+OVERFLOW: Final = "a period that does not fit becomes the longest that is allowed, and does not expire the token"
 NOT_A_TYPE: Final = (
     "ZooKeeper and ACLs keep Type:name; with a colon in the type this is the text of another principal, and a Deny "
     "rule about the owner does not match"
 )
-LIMITS: Final = "one client must not fill the ZooKeeper that brokers live on; the limits are settings"
-NO_TYPE: Final = "the type of a principal is what is wrong, so that is what is said; and who asked is known"
+LIMITS: Final = "one client must not fill the ZooKeeper that the brokers need; the limits are settings"
+NO_TYPE: Final = (
+    "the error names the mistake, which is the type of the principal, and the answer names the principal that asked"
+)
 
 
 def principals(owner: tuple[str, str], requester: tuple[str, str] | None = ALICE) -> str:

@@ -36,9 +36,11 @@ DAY_MS: Final = 86_400_000
 ODD_NAME: Final = "a b*~.-_:/%+ä€😀\n"
 ODD_NAME_ENCODED: Final = "a%20b%2A%7E.-_%3A%2F%25%2B%C3%A4%E2%82%AC%F0%9F%98%80%0A"
 NOTHING: Final = "not described"
-AS_STORED: Final = "a token is what ZooKeeper says; a broker goes by its memory until it starts anew"
-KEY_ID: Final = "a token says which secret key made it, in a field that a broker ignores, so that keys can be changed"
-VISIBLE: Final = "a token is usable on every node at once, so a login asks ZooKeeper for an id that is not known"
+AS_STORED: Final = "ZooKeeper is the truth about a token; a broker trusts its memory until it restarts"
+KEY_ID: Final = (
+    "the field names the secret key that made the token, so that operators can rotate keys; brokers ignore it"
+)
+VISIBLE: Final = "a token is usable on every node at once, so a node looks up an unknown id in ZooKeeper"
 
 
 def node(
