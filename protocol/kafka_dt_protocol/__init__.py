@@ -21,16 +21,7 @@ from kafka_dt_protocol.api.responses import (
     refused_creation,
     response_type,
 )
-from kafka_dt_protocol.connection import (
-    ConnectionClosed,
-    Event,
-    Limits,
-    LoginFault,
-    MechanismChosen,
-    RequestReceived,
-    ServerConnection,
-    TokenReceived,
-)
+from kafka_dt_protocol.connection import Limits, ServerConnection
 from kafka_dt_protocol.errors import (
     InvalidFrameLength,
     LocalProtocolError,
@@ -40,6 +31,14 @@ from kafka_dt_protocol.errors import (
     UnexpectedAnswer,
     UnknownApi,
     UnsupportedVersion,
+)
+from kafka_dt_protocol.events import (
+    ConnectionClosed,
+    Event,
+    LoginFault,
+    MechanismChosen,
+    RequestReceived,
+    TokenReceived,
 )
 from kafka_dt_protocol.login.authentication import Action, Request, State
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame

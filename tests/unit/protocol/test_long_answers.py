@@ -16,7 +16,7 @@ from kafka_dt_protocol import (
     frame,
 )
 from kafka_dt_protocol.api.registry import APIS
-from kafka_dt_protocol.connection import LONG_WRITE_BYTES
+from kafka_dt_protocol.outgoing import LONG_WRITE_BYTES
 from kafka_dt_protocol.wire.encoding import EncodedArray
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
 from kafka_dt_protocol.api.responses import build
-from kafka_dt_protocol.login.answers import encode_api_versions, encode_handshake, encode_token_answer
+from kafka_dt_protocol.login.messages import encode_api_versions, encode_handshake, encode_token_answer
 from kafka_dt_protocol.wire.headers import encode_response
 
 CORRELATION_IDS = st.integers(-(2**31), 2**31 - 1)

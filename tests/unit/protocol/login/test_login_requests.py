@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import MalformedMessage
-from kafka_dt_protocol.login.requests import decode_opening, decode_token
+from kafka_dt_protocol.login.messages import decode_opening, decode_token
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
 

@@ -1,0 +1,252 @@
+"""The messages of a login: which requests they are, what they say, and the answers that every login gets.
+
+Clients of one library open every connection with the same ApiVersions and the same SaslHandshake, so what these say is
+remembered; of a SaslAuthenticate only the bytes of the mechanism are wanted. The general decoder judges a body that has
+another form.
+
+A login is four answers. The first two are the same for every client and the others differ in one field. Making them of
+entities cost as much as the SCRAM arithmetic, so the `encode_` functions make the content of a frame without one; tests
+compare it with the encoded entities in every version. A gateway says by `VersionsOffered` what it offers.
+
+Source: Kafka protocol guide, "SaslHandshake", "SaslAuthenticate"; KIP-368 (session lifetime), KIP-482, KIP-511.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
+from kafka_dt_protocol.api.responses import build, response_type
+from kafka_dt_protocol.errors import RemoteProtocolError, UnsupportedVersion
+from kafka_dt_protocol.login.authentication import Request
+from kafka_dt_protocol.wire.decoding import decode
+from kafka_dt_protocol.wire.encoding import encode, encode_varint
+from kafka_dt_protocol.wire.headers import RequestHeader, parse_request_header
+from kafka_dt_protocol.wire.times import to_duration
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""KIP-511: what a client may call itself."""
+
+_LENGTH: Final = Struct(">i")
+_FIRST_FLEXIBLE: Final = 2
+"""Version of SaslAuthenticate."""
+_MORE: Final = 0x80
+_NO_TAGGED_FIELDS: Final = 0
+_REMEMBERED_BYTES: Final = 128
+"""Longer bodies are not remembered; real ones have about 30."""
+_MOST_REMEMBERED: Final = 256
+_CORRELATION_ID: Final = Struct(">i")
+_V0: Final = Struct(">ihhi")
+"""Correlation id, no error, an empty message, the length of the bytes."""
+_V2: Final = Struct(">ibhb")
+"""Correlation id, no tagged fields, no error, an empty message (whose length counts from 1)."""
+_SESSION_LIFETIME: Final = Struct(">q")
+_SESSION_LIFETIME_AND_TAGS: Final = Struct(">qb")
+_MOST_BODIES: Final = 256
+"""Of each kind; more are not there unless somebody makes listeners without end."""
+
+
+def kind_of(header: RequestHeader) -> Request:
+    """Say which of the requests that the table of a login tells apart this is."""
+    key = header.api_key
+    if key == ApiKey.SASL_AUTHENTICATE:
+        return Request.TOKEN
+    if key == ApiKey.SASL_HANDSHAKE:
+        return Request.HANDSHAKE_V1 if header.api_version else Request.HANDSHAKE_V0
+    return Request.API_VERSIONS if key == ApiKey.API_VERSIONS else Request.OTHER
+
+
+def decode_body(kind: Request, header: RequestHeader, content: bytes, offset: int) -> Any:
+    """Read the body of a request; of a SaslAuthenticate only the bytes of the mechanism."""
+    match kind:
+        case Request.TOKEN:
+            return decode_token(header.api_version, content, offset)
+        case Request.OTHER:
+            api = APIS[header.api_key]
+            body, _ = decode(api.request[header.api_version], content, offset, max_elements=api.max_elements)
+            return body
+        case _:
+            return decode_opening(header.api_key, header.api_version, content, offset)
+
+
+def decode_opening(api_key: int, api_version: int, content: bytes, offset: int) -> Any:
+    """Read the body of an ApiVersions or a SaslHandshake.
+
+    Args:
+        api_key: which of them.
+        api_version: one of the registry's.
+        content: of the frame.
+        offset: where the body begins in it.
+
+    Raises:
+        MalformedMessage: it is none.
+    """
+    body = content[offset:]
+    return (_remembered if len(body) <= _REMEMBERED_BYTES else _decoded)(api_key, api_version, body)
+
+
+def decode_token(api_version: int, content: bytes, offset: int) -> bytes:
+    """Read the mechanism's bytes out of the body of a SaslAuthenticate.
+
+    Args:
+        api_version: one of the registry's.
+        content: of the frame.
+        offset: where the body begins in it.
+
+    Raises:
+        MalformedMessage: it is none.
+    """
+    token = _flexible_token(content, offset) if api_version >= _FIRST_FLEXIBLE else _token(content, offset)
+    if token is None:
+        token = _decoded(ApiKey.SASL_AUTHENTICATE, api_version, content[offset:]).auth_bytes
+    return token
+
+
+def _token(content: bytes, offset: int) -> bytes | None:
+    """Give the bytes if nothing else is in the body."""
+    start = offset + _LENGTH.size
+    usual = start <= len(content) and _LENGTH.unpack_from(content, offset)[0] == len(content) - start
+    return content[start:] if usual else None
+
+
+def _flexible_token(content: bytes, offset: int) -> bytes | None:
+    """Give the bytes if nothing else is in the body, and there are fewer than 16 KiB."""
+    end = len(content) - 1
+    if end < offset + 2 or content[end] != _NO_TAGGED_FIELDS:
+        return None
+    length, start = content[offset], offset + 1
+    if length >= _MORE:
+        # A second byte of 128 or more makes a length beyond the end.
+        length += (content[start] << 7) - _MORE
+        start += 1
+    return content[start:end] if length - 1 == end - start else None
+
+
+def _decoded(api_key: int, api_version: int, body: bytes) -> Any:
+    api = APIS[ApiKey(api_key)]
+    return decode(api.request[api_version], body, max_elements=api.max_elements)[0]
+
+
+_remembered: Final = lru_cache(_MOST_REMEMBERED)(_decoded)
+
+
+def has_header(content: bytes) -> bool:
+    """Say whether a broken first request is a request at all: what is none counts as one of the wrong kind."""
+    try:
+        parse_request_header(content)
+    except UnsupportedVersion as error:
+        return error.api_key == ApiKey.SASL_HANDSHAKE
+    except RemoteProtocolError:
+        return False
+    return True
+
+
+def names_its_software(body: Any) -> bool:
+    """Say whether the client's name and version in an ApiVersions are such as KIP-511 allows."""
+    return bool(_SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version))
+
+
+class VersionsOffered(Protocol):
+    """Says what is offered where that is more than the registry's table."""
+
+    def body(self, api_version: int) -> bytes:
+        """Give the body of an ApiVersions answer without error.
+
+        Args:
+            api_version: of the answer, one of the registry's.
+        """
+        ...
+
+
+def encode_api_versions(
+    api_version: int,
+    correlation_id: int,
+    error: ErrorCode = ErrorCode.none,
+    versions: VersionsOffered | None = None,
+) -> bytes:
+    """Make the answer to ApiVersions.
+
+    Args:
+        api_version: of the answer; 0 for a request of an unknown version.
+        correlation_id: of the request.
+        error: as `api_versions_response` takes it.
+        versions: what is offered; None for the registry's table. Does not matter with an error.
+    """
+    if versions is None or error is not ErrorCode.none:
+        body = _api_versions_body(api_version, error)
+    else:
+        body = versions.body(api_version)
+    return _CORRELATION_ID.pack(correlation_id) + body
+
+
+def encode_handshake(api_version: int, correlation_id: int, error: ErrorCode, mechanisms: tuple[str, ...]) -> bytes:
+    """Make the answer to SaslHandshake.
+
+    Args:
+        api_version: of the request.
+        correlation_id: of the request.
+        error: whether the mechanism that was asked for is offered.
+        mechanisms: that are offered.
+    """
+    return _CORRELATION_ID.pack(correlation_id) + _handshake_body(api_version, error, mechanisms)
+
+
+def encode_token_answer(api_version: int, correlation_id: int, message: bytes, session_lifetime_ms: int) -> bytes:
+    """Make the answer to a SaslAuthenticate that did not fail.
+
+    Args:
+        api_version: of the request.
+        correlation_id: of the request.
+        message: the mechanism's, may be empty.
+        session_lifetime_ms: milliseconds, 0 for a session without end and while the exchange goes on.
+    """
+    return _TOKEN_ANSWERS[api_version](correlation_id, message, session_lifetime_ms)
+
+
+def failed_login(header: RequestHeader, message: str) -> Any:
+    """Make the entity of the answer to the SaslAuthenticate that fails."""
+    return build(
+        response_type(header),
+        error_code=ErrorCode.sasl_authentication_failed,
+        error_message=message,
+        auth_bytes=b"",
+        session_lifetime=to_duration(0),
+    )
+
+
+def _token_answer_v0(correlation_id: int, message: bytes, _session_lifetime_ms: int) -> bytes:
+    return _V0.pack(correlation_id, 0, 0, len(message)) + message
+
+
+def _token_answer_v1(correlation_id: int, message: bytes, session_lifetime_ms: int) -> bytes:
+    return _token_answer_v0(correlation_id, message, 0) + _SESSION_LIFETIME.pack(session_lifetime_ms)
+
+
+def _token_answer_v2(correlation_id: int, message: bytes, session_lifetime_ms: int) -> bytes:
+    start = _V2.pack(correlation_id, 0, 0, 1) + encode_varint(len(message) + 1)
+    return start + message + _SESSION_LIFETIME_AND_TAGS.pack(session_lifetime_ms, 0)
+
+
+_TOKEN_ANSWERS: Final[tuple[Callable[[int, bytes, int], bytes], ...]] = (
+    _token_answer_v0,
+    _token_answer_v1,
+    _token_answer_v2,
+)
+"""By version."""
+
+
+@lru_cache(_MOST_BODIES)
+def _api_versions_body(api_version: int, error: ErrorCode) -> bytes:
+    return encode(api_versions_response(api_version, error))
+
+
+@lru_cache(_MOST_BODIES)
+def _handshake_body(api_version: int, error: ErrorCode, mechanisms: tuple[str, ...]) -> bytes:
+    response = APIS[ApiKey.SASL_HANDSHAKE].response[api_version]
+    return encode(response(error_code=error, mechanisms=mechanisms))
