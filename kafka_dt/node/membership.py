@@ -27,7 +27,7 @@ from kafka_dt.tokens import StoreUnavailable
 if TYPE_CHECKING:
     from kafka_dt.config import SecretKeyFiles, Settings
     from kafka_dt.processes.cluster import ClusterState
-    from kafka_dt.tokens import Keyring, TokenStore
+    from kafka_dt.tokens import KeyedTokens, Keyring
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Membership:
         files: where the keys come from.
         keyring: follows them; None where tokens are disabled.
         cluster: where it announces itself; started before `join`.
-        tokens: reads again what a new key opens, and tells of keys that are missing.
+        tokens: reads again what a new key opens, and tells of keys that are missing; None where it needs no keys.
         number: which worker of its node it is.
         broker_id: the id that its node shows to clients.
     """
@@ -51,7 +51,7 @@ class Membership:
         files: SecretKeyFiles,
         keyring: Keyring | None,
         cluster: ClusterState,
-        tokens: TokenStore,
+        tokens: KeyedTokens | None,
         *,
         number: int,
         broker_id: int,
@@ -64,7 +64,7 @@ class Membership:
         self._broker_id = broker_id
         self._reread: asyncio.Task[None] | None = None
         self._keys = NodeKeys(files, keyring, self._keys_changed) if keyring else None
-        if self._keys:
+        if self._keys and tokens:
             tokens.on_unknown_key(self._keys.refresh_soon)
 
     async def join(self) -> None:
@@ -104,12 +104,12 @@ class Membership:
 
     def _begin_reread(self) -> None:
         """Try the keys of now with what could not be read, if that is due and not under way."""
-        if self._tokens.untried and (self._reread is None or self._reread.done()):
-            self._reread = asyncio.get_running_loop().create_task(self._read_again())
+        if self._tokens and self._tokens.untried and (self._reread is None or self._reread.done()):
+            self._reread = asyncio.get_running_loop().create_task(self._read_again(self._tokens))
 
-    async def _read_again(self) -> None:
+    async def _read_again(self, tokens: KeyedTokens) -> None:
         try:
-            await self._tokens.reread_unreadable()
+            await tokens.reread_unreadable()
         except StoreUnavailable:
             _LOG.debug("The store is away; the next look tries the unreadable tokens with the new keys")
         except Exception:  # noqa: BLE001 - what is due stays due

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -59,25 +58,26 @@ class WorkerTokens:
             keyring.on_change(partial(record_keys, recorder, keyring))
         limits = _limits(settings)
         self.cache = TokenCache(keyring)
-        self.stores = make_stores(StoreNeeds(keyring, limits, executor))
+        self.stores = make_stores(StoreNeeds(keyring, self.cache, limits, executor))
         self.membership = Membership(
             settings,
             files,
             keyring,
             self.stores.cluster,
-            self.stores.tokens,
+            self.stores.keyed_tokens,
             number=place.number,
             broker_id=broker_id,
         )
         self.manager = TokenManager(
             self.stores.tokens,
+            self.stores.token_changes,
             self.cache,
-            keyring,
             limits,
             now_ms=now_ms,
-            random_bytes=secrets.token_bytes,
             creation_counts=creations,
         )
+        if keyring is not None:
+            keyring.on_change(self.manager.forget_misses)
 
     def sessions(self, now_ms: Callable[[], int], *, end_on_expiry: bool) -> Sessions:
         """Make the sessions of the worker's connections; they end with their tokens."""

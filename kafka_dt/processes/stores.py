@@ -14,7 +14,7 @@ from kafka_dt.identity.acls.store import AclStore
 from kafka_dt.identity.credentials.scram import ScramUsers
 from kafka_dt.identity.credentials.scram_changes import ScramUserStore
 from kafka_dt.processes.cluster import ClusterState
-from kafka_dt.tokens import Keyring, TokenLimits, TokenStore
+from kafka_dt.tokens import KeyedTokens, Keyring, TokenCache, TokenChanges, TokenLimits, TokenSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,11 @@ class NodeStores:
 
     cluster: ClusterState
     """Connects them all: it is started first and closed last."""
-    tokens: TokenStore
+    tokens: TokenSource
+    token_changes: TokenChanges | None
+    """None where tokens are disabled."""
+    keyed_tokens: KeyedTokens | None
+    """Those that need a secret key to be read; None where the store needs no key of this node."""
     users: ScramUsers
     """The SCRAM users as logins see them, from memory."""
     user_changes: ScramUserStore
@@ -50,7 +54,9 @@ class StoreNeeds:
     """The parts of a worker that its stores work with."""
 
     keyring: Keyring | None
-    """The secret keys; None where tokens are disabled."""
+    """The secret keys; None where none is set."""
+    cache: TokenCache
+    """What the worker knows of the tokens."""
     limits: TokenLimits
     executor: Executor
     """Threads for expensive computations."""

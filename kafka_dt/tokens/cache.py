@@ -46,8 +46,12 @@ class CachedToken:
     delegation: DelegationToken
     version: int
     """What a change of this state is guarded by."""
-    revision: int
-    """The place of this state in the order of all changes of the store."""
+    revision: int | None
+    """The place of this state in the order of all changes of the store; None where the store does not number them."""
+
+    def is_as_new_as(self, revision: int | None) -> bool:
+        """Say whether this state is known to be as new as, or newer than, one of that place."""
+        return self.revision is not None and revision is not None and revision <= self.revision
 
     @property
     def token(self) -> Token:
@@ -59,7 +63,8 @@ class TokenCache:
     """The tokens by id, by HMAC and by the principals they concern.
 
     Args:
-        keyring: makes the HMACs; None where tokens are disabled, then the cache stays empty.
+        keyring: makes the HMACs that the store does not tell; None where it tells all of them, and where tokens are
+            disabled; then the cache stays empty.
     """
 
     __slots__ = ("_concerned", "_ids", "_keyring", "_listeners", "_token_ids", "_tokens")
@@ -124,7 +129,7 @@ class TokenCache:
         self._listeners = (*self._listeners, listener)
 
     def apply(self, token_id: str, stored: StoredToken | None) -> None:
-        """Take over a state the store reports: this is the listener that a TokenStore is given."""
+        """Take over a state the store reports: this is the listener that a TokenSource is given."""
         if stored is None:
             self.remove(token_id)
         else:
@@ -138,12 +143,14 @@ class TokenCache:
         token_id = stored.token.token_id
         before = self._tokens.get(token_id)
         if before is not None:
-            if stored.revision <= before.revision:
+            if before.is_as_new_as(stored.revision):
                 return
             if stored.token.key_id is None and before.token.key_id is not None:
                 # A broker that renews a token writes it without the key's id; which key made it stays true.
                 stored = replace(stored, token=replace(stored.token, key_id=before.token.key_id))
-        if before is not None and before.token.key_id == stored.token.key_id:
+        if stored.hmac is not None:
+            hmacs: tuple[bytes, ...] = (stored.hmac,)
+        elif before is not None and before.token.key_id == stored.token.key_id:
             hmacs = before.delegation.hmacs
         else:
             hmacs = self._hmacs(stored.token)
@@ -212,7 +219,7 @@ class TokenCache:
 
     def _hmacs(self, token: Token) -> tuple[bytes, ...]:
         if self._keyring is None:
-            raise ValueError("a cache without a keyring holds no tokens")
+            raise ValueError("without a keyring only tokens whose store tells their HMAC can be held")
         return self._keyring.hmacs(token.token_id, token.key_id)
 
     def _keys_changed(self, keyring: Keyring) -> None:

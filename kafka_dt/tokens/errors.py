@@ -1,19 +1,18 @@
 """What can go wrong with a token.
 
     Exception
-    ├── TokenError                  a request about tokens is refused
-    │   ├── TokensDisabled              no secret key is set
-    │   ├── TokenRequestNotAllowed      this connection may not ask about tokens
-    │   ├── TokenAuthorizationFailed    the requester may not have tokens for that owner
-    │   ├── InvalidPrincipalType        the owner's type cannot be a type, or a renewer is not a user
-    │   ├── TokenNotFound               no such token (any more)
-    │   ├── TokenOwnerMismatch          neither owner nor renewer
-    │   ├── TokenExpired                expiry or max timestamp passed
-    │   ├── TokenTooLarge               more renewers than the store can keep with one token
-    │   ├── TokenLimitExceeded          a limit of tokens does not allow one more, or one as large
-    │   ├── TooManyCreates              the requester has asked for too many tokens in this minute
-    │   └── StoreUnavailable            the store cannot be asked, or its answer is too old
-    └── VersionConflict             between the store and the manager only: somebody else was first
+    └── TokenError                  a request about tokens is refused
+        ├── TokensDisabled              no secret key is set
+        ├── TokenRequestNotAllowed      this connection may not ask about tokens
+        ├── TokenAuthorizationFailed    the requester may not have tokens for that owner
+        ├── InvalidPrincipalType        the owner's type cannot be a type, or a renewer is not a user
+        ├── TokenNotFound               no such token (any more)
+        ├── TokenOwnerMismatch          neither owner nor renewer
+        ├── TokenExpired                expiry or max timestamp passed
+        ├── TokenTooLarge               more renewers than the store can keep with one token
+        ├── TokenLimitExceeded          a limit of tokens does not allow one more, or one as large
+        ├── TooManyCreates              the requester has asked for too many tokens in this minute
+        └── StoreUnavailable            the store cannot be asked, or its answer is too old
 
 Errors carry fields and word themselves; nobody parses the text. They know no Kafka error codes: the server maps each
 TokenError to its code in one table. No field holds a secret: an HMAC that matches nothing is not repeated.
@@ -176,20 +175,3 @@ class StoreUnavailable(TokenError):
 
     def __str__(self) -> str:
         return f"The store of delegation tokens is not available: {self.reason}."
-
-
-@dataclass(eq=False)
-class VersionConflict(Exception):
-    """A guarded write was refused, because the stored token is not the one the writer had seen.
-
-    It is raised by a store and answered by the manager, which looks again; it never reaches a client.
-    """
-
-    token_id: str
-    version: int | None
-    """The version the writer had seen; None for a create, whose id was taken."""
-
-    def __str__(self) -> str:
-        if self.version is None:
-            return f"Delegation token id {self.token_id} is taken."
-        return f"Delegation token {self.token_id} is no longer at version {self.version}."

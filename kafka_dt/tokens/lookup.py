@@ -35,7 +35,7 @@ from kafka_dt.tokens.sharing import SharedRun
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.store import TokenStore
+    from kafka_dt.tokens.store import TokenSource
     from kafka_dt.tokens.token import DelegationToken
 
 MISS_LIFE_MS: Final = 1_000
@@ -78,7 +78,7 @@ class ReadThrough:
         "_under_way",
     )
 
-    def __init__(self, store: TokenStore, cache: TokenCache, catch_up: SharedRun, now_ms: Callable[[], int]) -> None:
+    def __init__(self, store: TokenSource, cache: TokenCache, catch_up: SharedRun, now_ms: Callable[[], int]) -> None:
         self._store = store
         self._cache = cache
         self._catch_up = catch_up

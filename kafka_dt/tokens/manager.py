@@ -1,7 +1,7 @@
 """The rules of delegation tokens: who may create, renew, expire and see them, in which order that is checked.
 
-One manager serves a process. The rules are here; how they are applied without losing a change of somebody else is in
-`changes.py`, how tokens that other nodes have just made are found for a login in `lookup.py`.
+One manager serves a process. `changes.py` has the rules of renewals and expiries, which the store applies
+(`store.py`); `lookup.py` finds tokens for a login that other nodes have just made.
 
 The order of checks is a broker's. Whether this connection may ask at all (64), and whether the requester may have
 tokens for another owner (65), is known elsewhere and comes first; then, here: the owner's type is valid and renewers
@@ -25,21 +25,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.tokens.changes import GuardedChanges, Rule
+from kafka_dt.tokens.changes import Change, Expiry, Renewal, forget
 from kafka_dt.tokens.clocks import Clocks, compare_clocks
 from kafka_dt.tokens.creation_counts import CreationCounts
 from kafka_dt.tokens.creation_limits import CreationLimits, Creations
 from kafka_dt.tokens.errors import (
     StoreUnavailable,
-    TokenExpired,
     TokenNotFound,
-    TokenOwnerMismatch,
     TokensDisabled,
-    VersionConflict,
 )
 from kafka_dt.tokens.listing import select
 from kafka_dt.tokens.lookup import ReadThrough
-from kafka_dt.tokens.new_token import ID_BYTES, NewToken
+from kafka_dt.tokens.new_token import NewToken
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.purge import remove_expired
 from kafka_dt.tokens.sharing import SharedRun
@@ -47,16 +44,13 @@ from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.long_work import Turns
-    from kafka_dt.tokens.store import StoredToken, TokenStore
+    from kafka_dt.tokens.store import TokenChanges, TokenSource
 
 _LOG = logging.getLogger(__name__)
 
 NEWS_WITHIN_S: Final = 5.0
 """How long a login waits for the news when what is known is too old: less than clients are patient."""
-MAX_IDS: Final = 10
-"""How many ids are drawn for a new token before the random generator is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,46 +71,41 @@ class TokenManager:
     """Creates, renews, expires, describes and finds delegation tokens.
 
     Args:
-        store: keeps the tokens; from now on it reports to `cache`.
-        cache: what this process knows of them; made with the same keyring.
-        keyring: makes the HMACs, and its keys may change; None when no secret key is set: then every request raises
-            TokensDisabled, nothing is found, and the store is not asked.
+        source: tells which tokens there are; from now on it reports to `cache`.
+        changes: makes and changes them; None where tokens are disabled: then every request raises TokensDisabled,
+            nothing is found, and the source is not asked.
+        cache: what this process knows of them.
         limits: the lifetimes.
         now_ms: the clock, in milliseconds since 1970 in UTC.
-        random_bytes: returns that many bytes nobody can guess.
         creation_counts: counts what requesters ask for, with the other processes of a node; None where there are none.
     """
 
     def __init__(
         self,
-        store: TokenStore,
+        source: TokenSource,
+        changes: TokenChanges | None,
         cache: TokenCache,
-        keyring: Keyring | None,
         limits: TokenLimits,
         *,
         now_ms: Callable[[], int],
-        random_bytes: Callable[[int], bytes],
         creation_counts: CreationCounts | None = None,
     ) -> None:
-        self._store = store
+        self._source = source
+        self._changes = changes
         self._cache = cache
-        self._keyring = keyring
         self._limits = limits
         self._now_ms = now_ms
-        self._random_bytes = random_bytes
-        self._catch_up = SharedRun(store.catch_up)
-        self._read_through = ReadThrough(store, cache, self._catch_up, now_ms)
-        self._changes = GuardedChanges(store, cache, self._catch_up, now_ms)
+        self._catch_up = SharedRun(source.catch_up)
+        self._read_through = ReadThrough(source, cache, self._catch_up, now_ms)
         counts = creation_counts or CreationCounts.alone()
         self._creations = Creations(limits.creations, cache, counts, now_ms)
-        if keyring is not None:
-            store.on_change(cache.apply)
-            keyring.on_change(self._read_through.forget_misses)
+        if self.enabled:
+            source.on_change(cache.apply)
 
     @property
     def enabled(self) -> bool:
         """Whether there is a secret key, without which there are no tokens."""
-        return self._keyring is not None
+        return self._changes is not None
 
     async def start(self) -> None:
         """Fill the cache. Requests may come before it is done: what they need is read, or waited for.
@@ -125,7 +114,7 @@ class TokenManager:
             StoreUnavailable: the store was cut off; start again when it is connected.
         """
         if self.enabled:
-            await self._store.load()
+            await self._source.load()
 
     async def create(
         self, owner: Principal, requester: Principal, renewers: Iterable[Principal], max_lifetime_ms: int
@@ -144,14 +133,16 @@ class TokenManager:
         """
         wanted = NewToken(owner, requester, tuple(renewers), max_lifetime_ms)
         wanted.require_types()
-        keyring = self._require_keyring()
+        changes = self._require_enabled()
         wanted.require_size(self._limits.creations)
         self._require_connection()
         async with self._creations.admitted(owner, requester):
-            return await self._create(wanted, keyring)
+            created = await changes.create(wanted)
+        _LOG.info("Created delegation token %s of %s, asked for by %s", created.token.token_id, owner, requester)
+        return created
 
     async def renew(
-        self, requester: Principal, hmac: bytes, period_ms: int, *, on_token: Callable[[Token], None] | None = None
+        self, requester: Principal, hmac: bytes, period_ms: int, *, on_token: Callable[[Token], None] = forget
     ) -> int:
         """Move a token's expiry timestamp to `period_ms` from now, at most to its max timestamp; also backwards.
 
@@ -167,15 +158,8 @@ class TokenManager:
         Raises:
             TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
         """
-
-        def renewed(token: Token, now_ms: int) -> Token:
-            if not token.may_renew(requester):
-                raise TokenOwnerMismatch(requester)
-            if token.is_expired(now_ms):
-                raise TokenExpired(token.token_id)
-            return token.expiring_at(now_ms + (self._limits.expiry_time_ms if period_ms < 0 else period_ms))
-
-        return await self._change(hmac, renewed, on_token)
+        renewal = Renewal(requester, period_ms, self._limits.expiry_time_ms, on_token)
+        return await self._change(hmac, renewal)
 
     async def expire(
         self,
@@ -184,7 +168,7 @@ class TokenManager:
         period_ms: int,
         *,
         by_super_user: bool = False,
-        on_token: Callable[[Token], None] | None = None,
+        on_token: Callable[[Token], None] = forget,
     ) -> int:
         """Let a token expire at `period_ms` from now, at most at its max timestamp, or delete it at once.
 
@@ -201,17 +185,7 @@ class TokenManager:
         Raises:
             TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
         """
-
-        def expired(token: Token, now_ms: int) -> Token | None:
-            if not (by_super_user or token.may_renew(requester)):
-                raise TokenOwnerMismatch(requester)
-            if period_ms < 0:
-                return None
-            if token.is_expired(now_ms):
-                raise TokenExpired(token.token_id)
-            return token.expiring_at(now_ms + period_ms)
-
-        return await self._change(hmac, expired, on_token)
+        return await self._change(hmac, Expiry(requester, period_ms, by_super_user, on_token))
 
     async def describe(
         self,
@@ -236,7 +210,7 @@ class TokenManager:
             TokensDisabled: no secret key is set.
             StoreUnavailable: what is known is older than `max_staleness_ms`.
         """
-        self._require_keyring()
+        self._require_enabled()
         if owners is not None and not owners:
             return
         self._require_freshness()
@@ -250,7 +224,7 @@ class TokenManager:
             TokensDisabled: no secret key is set.
             StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
         """
-        self._require_keyring()
+        self._require_enabled()
         await self._refresh()
 
     def work_of_describe(self, owners: Collection[Principal] | None) -> int:
@@ -319,7 +293,7 @@ class TokenManager:
             StoreUnavailable: the store cannot be asked.
         """
         if self.enabled:
-            await self._store.prove()
+            await self._source.prove()
 
     async def remove_expired(self, on_removed: Callable[[Token], None] | None = None) -> int:
         """Delete every token that has expired by our clock and by the store's; other nodes may do the same meanwhile.
@@ -335,54 +309,42 @@ class TokenManager:
         Raises:
             StoreUnavailable: the store was cut off; what is left is for the next time.
         """
-        if not self.enabled:
+        changes = self._changes
+        if changes is None or changes.removes_expired:
             return 0
-        clocks = await compare_clocks(self._store.time_ms, self._now_ms)
+        clocks = await compare_clocks(self._source.time_ms, self._now_ms)
         if clocks.differ:
             _LOG.warning("Set the clocks right: %s. %s", clocks, _consequence(clocks))
         if clocks.differ_too_much:
             return 0
-        return await remove_expired(self._store, self._cache, clocks.past_ms, on_removed)
+        return await remove_expired(changes, self._cache, clocks.past_ms, on_removed or forget)
 
-    async def _create(self, wanted: NewToken, keyring: Keyring) -> DelegationToken:
-        limits = self._limits
-        for _ in range(MAX_IDS):
-            # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.
-            key = keyring.current
-            token = wanted.token(
-                key.id, self._now_ms(), limits.max_lifetime_ms, limits.expiry_time_ms, self._random_bytes(ID_BYTES)
-            )
-            try:
-                stored = await self._store.create(token)
-            except VersionConflict:
-                continue  # the id is taken: a miracle, or a broken random generator
-            if keyring.get(key.id) is None:
-                await self._take_back(stored)
-                continue  # the key has left the ring meanwhile, and no node would accept the token
-            _LOG.info(
-                "Created delegation token %s of %s, asked for by %s", token.token_id, token.owner, token.requester
-            )
-            return DelegationToken(stored.token, key.hmac(token.token_id, keyring.algorithm))
-        raise StoreUnavailable("every new token id was taken, or the secret key changed each time")
+    def forget_misses(self) -> None:
+        """Look again for tokens that were not found; after the secret keys have changed."""
+        self._read_through.forget_misses()
 
-    async def _take_back(self, stored: StoredToken) -> None:
-        """Delete a token that nobody has heard of yet."""
-        with suppress(TokenNotFound, VersionConflict):  # somebody else was faster
-            await self._store.delete(stored.token.token_id, stored.version)
-        _LOG.info("Took back delegation token %s: its secret key has left the ring", stored.token.token_id)
-
-    async def _change(self, hmac: bytes, rule: Rule, on_token: Callable[[Token], None] | None) -> int:
-        keyring = self._require_keyring()
+    async def _change(self, hmac: bytes, change: Change) -> int:
+        changes = self._require_enabled()
         self._require_connection()
-        if len(hmac) != keyring.hmac_bytes:
+        if len(hmac) != changes.hmac_bytes:
             raise TokenNotFound
+        token = await self._identify(hmac)
+        expiry_timestamp_ms = await changes.change(token.token_id, hmac, change)
+        if isinstance(change, Expiry) and change.period_ms < 0:
+            _LOG.info("Deleted delegation token %s of %s", token.token_id, token.owner)
+        else:
+            _LOG.info("Delegation token %s of %s ends at %d", token.token_id, token.owner, expiry_timestamp_ms)
+        return expiry_timestamp_ms
 
-        def heard(token: Token, now_ms: int) -> Token | None:
-            if on_token is not None:
-                on_token(token)
-            return rule(token, now_ms)
-
-        return await self._changes.change(hmac, heard)
+    async def _identify(self, hmac: bytes) -> Token:
+        """Find the token with that HMAC. Callers with unknown ones share a look into the store: guessing is no load."""
+        found = self._cache.by_hmac(hmac)
+        if found is None:
+            await self._catch_up.join()
+            found = self._cache.by_hmac(hmac)
+        if found is None:
+            raise TokenNotFound
+        return found.token
 
     async def _refresh(self) -> None:
         """Hear all news if they can be had, else make sure that what is known is fresh enough."""
@@ -391,13 +353,13 @@ class TokenManager:
         except StoreUnavailable:
             self._require_freshness()
 
-    def _require_keyring(self) -> Keyring:
-        if self._keyring is None:
+    def _require_enabled(self) -> TokenChanges:
+        if self._changes is None:
             raise TokensDisabled
-        return self._keyring
+        return self._changes
 
     def _require_connection(self) -> None:
-        if not self._store.connected:
+        if not self._source.connected:
             raise StoreUnavailable("it is not connected")
 
     def _require_freshness(self) -> None:
@@ -406,7 +368,7 @@ class TokenManager:
 
     def _too_stale_ms(self) -> int:
         """Return how old what is known is, if that is too old; else 0."""
-        staleness_ms = self._store.staleness_ms()
+        staleness_ms = self._source.staleness_ms()
         return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0
 
 

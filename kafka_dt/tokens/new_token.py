@@ -56,11 +56,11 @@ class NewToken:
         limits.require_renewers(self.renewers)
         limits.require_size(size)
 
-    def token(self, key_id: str, now_ms: int, limit_ms: int, expiry_time_ms: int, random: bytes) -> Token:
+    def token(self, key_id: str | None, now_ms: int, limit_ms: int, expiry_time_ms: int, random: bytes) -> Token:
         """Make the token.
 
         Args:
-            key_id: the id of the secret key that makes its HMAC.
+            key_id: the id of the secret key that makes its HMAC; None where the store makes it.
             now_ms: milliseconds since 1970 in UTC.
             limit_ms: the longest lifetime, in milliseconds.
             expiry_time_ms: how long it lives without a renewal, in milliseconds.

@@ -1,7 +1,7 @@
 """Removing expired tokens from the store, in the background.
 
-Every process may do this at the same time as any other: a removal is guarded by the version of the token that was seen
-to have expired, one of the processes gets it, and a token that was renewed meanwhile stays.
+Every process may do this at the same time as any other: one of them gets a token, and a token that was renewed
+meanwhile stays (`TokenChanges.remove`).
 
 What has expired is decided by two clocks, for a deletion holds on every node: see `clocks.py`.
 
@@ -14,12 +14,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.tokens.errors import TokenNotFound, VersionConflict
 from kafka_dt.tokens.sharing import in_turns
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.store import TokenStore
+    from kafka_dt.tokens.store import TokenChanges
     from kafka_dt.tokens.token import Token
 
 REMOVALS_AT_ONCE: Final = 64
@@ -27,15 +26,15 @@ REMOVALS_AT_ONCE: Final = 64
 
 
 async def remove_expired(
-    store: TokenStore,
+    changes: TokenChanges,
     cache: TokenCache,
     past_ms: int,
-    on_removed: Callable[[Token], None] | None = None,
+    on_removed: Callable[[Token], None],
 ) -> int:
     """Delete every token in the cache that expired before an instant, and return how many were deleted here.
 
     Args:
-        store: where they are deleted.
+        changes: deletes them.
         cache: what this process knows of them.
         past_ms: the instant, in milliseconds since 1970 in UTC; it has passed by any clock.
         on_removed: called with each token that was deleted here.
@@ -48,24 +47,13 @@ async def remove_expired(
         expired = [each.token.token_id for each in delegations if each.token.is_expired(past_ms)]
         for start in range(0, len(expired), REMOVALS_AT_ONCE):
             chunk = expired[start : start + REMOVALS_AT_ONCE]
-            removed += sum(await asyncio.gather(*(_remove(store, cache, each, past_ms, on_removed) for each in chunk)))
+            removed += sum(await asyncio.gather(*(_remove(changes, each, past_ms, on_removed) for each in chunk)))
     return removed
 
 
-async def _remove(
-    store: TokenStore, cache: TokenCache, token_id: str, past_ms: int, on_removed: Callable[[Token], None] | None
-) -> bool:
-    held = cache.held(token_id)
-    if held is None or not held.token.is_expired(past_ms):
+async def _remove(changes: TokenChanges, token_id: str, past_ms: int, on_removed: Callable[[Token], None]) -> bool:
+    token = await changes.remove(token_id, past_ms)
+    if token is None:
         return False
-    try:
-        await store.delete(token_id, held.version)
-    except TokenNotFound:
-        return False
-    except VersionConflict:
-        # Somebody has just changed it: the cache learns how, and the next purge decides.
-        await store.read(token_id)
-        return False
-    if on_removed is not None:
-        on_removed(held.token)
+    on_removed(token)
     return True

@@ -1,79 +1,83 @@
-"""What the domain asks of the place that keeps the tokens.
+"""What the domain asks of the place that keeps the tokens: a source of what there is, and changes.
 
-`TokenStore` is the interface; `kafka_dt.zookeeper` implements it. One store object belongs to one process, has one
-listener (the cache of that process) and is used from one event loop. The store keeps no tokens in memory; it knows the
-ids it has reported, so that it can say which are gone after it has been cut off.
+`TokenSource` tells which tokens there are and what changes; `TokenChanges` makes, changes and removes them. A store has
+both, for one process and one event loop; they may be one object. The interfaces ask for no versions, no numbered
+changes and no keys. So there are two kinds of stores:
+
+-   A store that only keeps tokens, such as ZooKeeper. This node makes the ids and the HMACs, applies the rules and
+    guards its writes: `guarded.py` builds `TokenChanges` on any store that can compare and set.
+-   A store that decides itself, such as a Kafka 4 cluster. It gets the request as it is, with the values of `NewToken`
+    and `Change`, and tells the HMAC with each token.
 
 How a store is used:
 
-    store.on_change(listener)       # first, and once
-    await store.load()              # reports every token; from then on every change is reported
-    stored = await store.create(token)
-    stored = await store.update(changed_token, stored.version)
-    await store.delete(token_id, stored.version)
+    source.on_change(listener)                  # first, and once
+    await source.load()                         # reports every token; from then on every change is reported
+    created = await changes.create(new_token)
+    await changes.change(token_id, hmac, Renewal(...))
 
-The contract, which a cache and "no lost update, no resurrection" rest on:
+The contract, on which a cache and "a revoked token stays out" rest:
 
-1.  *One way in.* Whatever the store learns about a token, by load, by a change of another node, by its own create,
-    update and delete, or by read, it tells the listener: the new state, or None when the token is gone. Nothing
-    reaches the cache in another way.
-2.  *Told before told.* create, update, delete and read have called the listener with their outcome before they return
-    (or raise VersionConflict or TokenNotFound for a reason they have seen: see 5). So the node that made a change
-    obeys it at once.
+1.  *One way in.* Whatever the store learns about a token, by load, by a change of another node, by a change of this
+    one, or by read, it tells the listener: the new state, or None when the token is gone. Nothing reaches the cache in
+    another way.
+2.  *Told before told.* create, change, remove and read have called the listener with their outcome before they return,
+    or raise TokenNotFound for a reason they have seen. So the node that made a change obeys it at once.
 3.  *Order.* For one token id the listener hears states in the order in which they happened, never an older one after a
     newer one. It has to be called where the answer of the store arrives, in the order of arrival, before a task switch
-    can let a later answer overtake. `revision` is the second line of defence: a listener may drop a state whose
-    revision is not above that of the state it holds.
-4.  *Guard.* A write happens only if the stored version is the given one, and it happens wholly (the token and the news
-    of it for other nodes) or not at all.
-5.  *Conflict.* If the version differs, nothing is written and VersionConflict is raised; the store need not read the
-    new state, the caller does with `read`. If the token is gone, the listener is told None and TokenNotFound is raised.
-6.  *Other nodes.* A change that was acknowledged anywhere is reported here within a second while connected, and after
+    can let a later answer overtake. Where the store numbers its states, the listener may drop one whose `revision` is
+    not above that of the state it holds.
+4.  *No lost update, no resurrection.* A change is decided on the state that it replaces, and happens wholly (the token
+    and the news of it for other nodes) or not at all. A token that is gone stays gone.
+5.  *Other nodes.* A change that was acknowledged anywhere is reported here within a second while connected, and after
     a time without connection it is found by comparing everything: each change since is reported, and None for every
-    id reported before that is gone (but not for one created here in the meantime).
-7.  *Unavailable.* While `connected` is false every coroutine here raises StoreUnavailable at once, without waiting for
-    the connection to come back. If the connection breaks while a change is under way, its outcome is unknown:
-    StoreUnavailable is raised, and should the change have been made, the listener hears of it by 6. A change is never
+    id reported before that is gone, but not for one created here in the meantime.
+6.  *Staleness.* `staleness_ms` never says less than the age of the oldest change that may be missing here.
+7.  *Unavailable.* While `connected` is false every coroutine raises StoreUnavailable at once, without waiting for the
+    connection to come back. If the connection breaks while a change is under way, its outcome is unknown:
+    StoreUnavailable is raised, and should the change have been made, the listener hears of it by 5. A change is never
     sent a second time by the store on its own.
-8.  *Unreadable.* A token that is there but cannot be read, because it does not decode or needs a secret key that is
-    not in the ring, is logged once by the store and counts as gone. That includes those whose key leaves the ring
-    later. The store remembers which these are, and `reread_unreadable` reads them again when the keys
-    have changed.
 
 The listener is called in the event loop's thread; it returns quickly, does not raise and does not call the store.
 
-Source: DESIGN "No lost update, no resurrection"; kafka.server.DelegationTokenManagerZk, kafka.zk.KafkaZkClient
+Source: docs/decisions/0021-what-a-store-is-asked.md; kafka.server.DelegationTokenManagerZk,
+org.apache.kafka.controller.DelegationTokenControlManager
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens.token import Token
+    from kafka_dt.tokens.changes import Change
+    from kafka_dt.tokens.new_token import NewToken
+    from kafka_dt.tokens.token import DelegationToken, Token
 
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """A token as the store holds it."""
+    """A token as a store reports it."""
 
     token: Token
-    version: int
-    """What update and delete are guarded by; opaque otherwise. ZooKeeper: the version of the znode's data."""
-    revision: int
+    version: int = 0
+    """The store's own guard of a change of this state; opaque to everything else. ZooKeeper: the version of the znode's
+    data. 0 where the store needs none."""
+    revision: int | None = None
     """The place of this state in the order of all changes of the store; a later state of the same id has a higher one,
-    also after it was deleted and made again. ZooKeeper: mzxid. 0 where the store cannot tell, which is allowed for
-    the answer of a create only: nothing older than that exists."""
+    also after it was deleted and made again. None where the store does not number its changes. ZooKeeper: mzxid, and 0
+    in the answer to a create, which does not tell it: nothing older than that exists."""
+    hmac: bytes | None = field(default=None, repr=False)
+    """The raw HMAC, where the store tells it; None where it is made of this node's secret keys."""
 
 
 ChangeListener = Callable[[str, StoredToken | None], None]
 """Called with the token id, and the new state or None when the token is gone."""
 
 
-class TokenStore(Protocol):
-    """The place that keeps the tokens; the module says what all methods promise together."""
+class TokenSource(Protocol):
+    """Tells which tokens there are; the module says what all methods promise together."""
 
     @property
     def connected(self) -> bool:
@@ -92,8 +96,8 @@ class TokenStore(Protocol):
     async def load(self) -> None:
         """Report every stored token, and keep reporting changes from then on.
 
-        Other coroutines get their turn while a large load runs. read, create, update and delete may be used during it;
-        catch_up waits for it.
+        Other coroutines get their turn while a large load runs. All other requests may be made during it; catch_up
+        waits for it.
 
         Raises:
             StoreUnavailable: not connected, or cut off during the load; it may be called again.
@@ -102,38 +106,11 @@ class TokenStore(Protocol):
     async def read(self, token_id: str) -> StoredToken | None:
         """Return the token as it is now, None if there is none.
 
-        "Now" is linearizable: every change acknowledged anywhere before this call is seen. Costs the store one read.
+        Every change acknowledged anywhere before this call is seen. A store that cannot promise that says how late it
+        may be by `staleness_ms`. Costs the store one read.
 
         Raises:
             StoreUnavailable: not connected, or cut off before the answer.
-        """
-
-    async def create(self, token: Token) -> StoredToken:
-        """Write a new token; returns it with its version.
-
-        Raises:
-            VersionConflict: the id is taken; nothing is written, nothing is reported.
-            TokenTooLarge: it cannot be stored; nothing is written, nothing is reported.
-            TokenLimitExceeded: it has more bytes than the settings allow; nothing is written, nothing is reported.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
-        """
-
-    async def update(self, token: Token, version: int) -> StoredToken:
-        """Write a token that is stored at `version`; returns it with its new version.
-
-        Raises:
-            VersionConflict: somebody else changed it; nothing is written.
-            TokenNotFound: it is gone; the listener has been told.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
-        """
-
-    async def delete(self, token_id: str, version: int) -> None:
-        """Delete a token that is stored at `version`; the listener has been told None when this returns.
-
-        Raises:
-            VersionConflict: somebody else changed it; nothing is deleted.
-            TokenNotFound: it is gone already; the listener has been told.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
         """
 
     async def catch_up(self) -> None:
@@ -161,9 +138,63 @@ class TokenStore(Protocol):
             StoreUnavailable: not connected, or cut off before the answer.
         """
 
+
+class TokenChanges(Protocol):
+    """Makes, changes and removes tokens; the module says what all methods promise together."""
+
+    @property
+    def hmac_bytes(self) -> int:
+        """The length of every HMAC; bytes of another length are the HMAC of no token."""
+
+    @property
+    def removes_expired(self) -> bool:
+        """Whether the store removes expired tokens by itself; then it is not asked for its time, nor to remove any."""
+
+    async def create(self, wanted: NewToken) -> DelegationToken:
+        """Make a token, and return it with its HMAC.
+
+        Raises:
+            TokenTooLarge: it cannot be stored; nothing is written, nothing is reported.
+            TokenLimitExceeded: it has more bytes than the settings allow; nothing is written, nothing is reported.
+            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
+        """
+
+    async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
+        """Apply a change to the token with that id and that HMAC, as `change.decide` says, or as the store decides.
+
+        Returns:
+            The token's expiry timestamp in milliseconds; now, if it was deleted.
+
+        Raises:
+            TokenNotFound: there is no such token, or it is gone now; the listener has been told.
+            StoreUnavailable: not connected, or cut off before the answer (outcome unknown), or others change this token
+                all the time.
+            TokenError: what the change raises; TokenExpired only if the store says so, too.
+        """
+
+    async def remove(self, token_id: str, past_ms: int) -> Token | None:
+        """Delete a token if it expired before an instant, and return it; None if it is not deleted here.
+
+        Args:
+            token_id: its id.
+            past_ms: the instant, in milliseconds since 1970 in UTC; it has passed by any clock.
+
+        Raises:
+            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
+        """
+
+
+class KeyedTokens(Protocol):
+    """Tokens that a store cannot read without a secret key.
+
+    A token that is there but cannot be read, because it does not decode or needs a secret key that is not in the ring,
+    is logged once by the store and counts as gone. That includes those whose key leaves the ring later. The store
+    remembers which these are.
+    """
+
     @property
     def untried(self) -> Collection[str]:
-        """The ids of the unreadable tokens that have not been tried with the keys of now."""
+        """The ids of those that have not been tried with the keys of now."""
 
     def on_unknown_key(self, hook: Callable[[], None]) -> None:
         """Set the hook that is called when a token needs a key that is not in the ring; often many times in a row."""

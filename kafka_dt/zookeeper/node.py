@@ -16,6 +16,7 @@ from typing import Final
 
 from kafka_dt.config import ConfigError, Settings
 from kafka_dt.processes.stores import NodeStores, StoreNeeds, WorkerPlace
+from kafka_dt.tokens import GuardedChanges
 from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
 from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.sealing.derivations import Derivations
@@ -95,7 +96,24 @@ def node_stores(
         for store in (tokens, acls, users):
             await store.close()
 
-    return NodeStores(cluster, tokens, users, ZooKeeperScramUserStore(cluster.client, users), acls, close)
+    return NodeStores(
+        cluster=cluster,
+        tokens=tokens,
+        token_changes=_changes(tokens, needs, now_ms),
+        keyed_tokens=tokens,
+        users=users,
+        user_changes=ZooKeeperScramUserStore(cluster.client, users),
+        acls=acls,
+        close=close,
+    )
+
+
+def _changes(tokens: ZooKeeperTokenStore, needs: StoreNeeds, now_ms: Callable[[], int]) -> GuardedChanges | None:
+    if needs.keyring is None:
+        return None
+    return GuardedChanges(
+        tokens, needs.cache, needs.keyring, needs.limits, now_ms=now_ms, random_bytes=secrets.token_bytes
+    )
 
 
 def _witness_memory(settings: Settings, number: int) -> WitnessMemory:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kafka_dt.cli import main
 from kafka_dt.cli.keys import retire as keys_retire
-from kafka_dt.tokens import Keyring, Principal, SecretKey, TokenCache, TokenLimits, TokenManager
+from kafka_dt.tokens import GuardedChanges, Keyring, Principal, SecretKey, TokenCache, TokenLimits, TokenManager
 from kafka_dt.zookeeper.connection.operations import Create
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
@@ -35,7 +35,8 @@ async def test_a_node_whose_clock_is_ahead_removes_no_live_tokens(zookeeper_conn
         cache = TokenCache(keyring)
         node.store.on_change(cache.apply)
         clock = Clock(now_ms())
-        manager = TokenManager(node.store, cache, keyring, TokenLimits(), now_ms=clock, random_bytes=os.urandom)
+        changes = GuardedChanges(node.store, cache, keyring, TokenLimits(), now_ms=clock, random_bytes=os.urandom)
+        manager = TokenManager(node.store, changes, cache, TokenLimits(), now_ms=clock)
         alice = Principal.user("alice")
         made = await manager.create(alice, alice, (), 5 * 60_000)
         clock.now_ms += 10 * 60_000

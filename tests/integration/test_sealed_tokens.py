@@ -13,7 +13,16 @@ from typing import Any
 
 import pytest
 
-from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
+from kafka_dt.tokens import (
+    GuardedChanges,
+    Keyring,
+    SecretKey,
+    StoreUnavailable,
+    Token,
+    TokenCache,
+    TokenLimits,
+    TokenManager,
+)
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
@@ -130,7 +139,8 @@ async def test_what_cannot_be_read_is_counted_and_never_deleted_and_the_others_a
     async with node_of(settings(zookeeper_connect), codec=codec_of(keyring, seal=True)) as node:
         cache = TokenCache(keyring)
         node.store.on_change(cache.apply)
-        manager = TokenManager(node.store, cache, keyring, TokenLimits(), now_ms=now_ms, random_bytes=bytes)
+        changes = GuardedChanges(node.store, cache, keyring, TokenLimits(), now_ms=now_ms, random_bytes=bytes)
+        manager = TokenManager(node.store, changes, cache, TokenLimits(), now_ms=now_ms)
         assert node.store.unreadable == reasons
         assert [await node.store.read(token_id) for token_id in reasons] == [None] * len(reasons)
         await node.store.read(good.token_id)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka_dt.tokens import GuardedChanges, Keyring, TokenCache, TokenLimits
 from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTooLarge
 from kafka_dt.tokens.principal import Principal
@@ -21,7 +23,8 @@ from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
 from tests.support.token_codecs import codec_of
-from tests.support.token_store_contract import TokenStoreContract, new_token
+from tests.support.token_nodes import SECRET_KEY, Clock
+from tests.support.token_store_contract import Place, TokenStoreContract, VersionedStoreContract, new_token
 from tests.support.zookeeper import child_zookeeper
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ CHANGES = "/delegation_token/token_changes"
 
 
 @pytest.mark.parametrize("seal", [False, True], ids=["plain", "sealed"])
-class TestZooKeeperTokenStore(TokenStoreContract):
+class TestZooKeeperVersions(VersionedStoreContract):
     @pytest.fixture
     async def stores(
         self, zookeeper_connect: str, *, seal: bool
@@ -45,6 +48,29 @@ class TestZooKeeperTokenStore(TokenStoreContract):
             yield stores
             for store in stores:
                 await store.close()
+
+
+@pytest.mark.parametrize("seal", [False, True], ids=["plain", "sealed"])
+class TestZooKeeperTokenStore(TokenStoreContract):
+    @pytest.fixture
+    async def places(self, zookeeper_connect: str, clock: Clock, *, seal: bool) -> AsyncIterator[tuple[Place, Place]]:
+        keyring = Keyring(SECRET_KEY)
+        codec = codec_of(keyring, seal=seal)
+        async with client_of(settings(zookeeper_connect)) as one, client_of(settings(zookeeper_connect)) as other:
+            stores = ZooKeeperTokenStore(one, codec, now_ms=now_ms), ZooKeeperTokenStore(other, codec, now_ms=now_ms)
+            first, second = (_place(store, keyring, clock) for store in stores)
+            for store in stores:
+                await store.load()
+            yield first, second
+            for store in stores:
+                await store.close()
+
+
+def _place(store: ZooKeeperTokenStore, keyring: Keyring, clock: Clock) -> Place:
+    cache = TokenCache(keyring)
+    store.on_change(cache.apply)
+    changes = GuardedChanges(store, cache, keyring, TokenLimits(), now_ms=clock, random_bytes=os.urandom)
+    return Place(store, changes, cache)
 
 
 async def _broker_writes(client: ZooKeeperClient, token_id: str, data: bytes | None) -> None:

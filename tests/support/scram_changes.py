@@ -15,7 +15,7 @@ from kio.schema.describe_user_scram_credentials.v0.request import UserName
 
 from kafka_dt.identity.credentials.scram_changes import Credentials, NoSuchCredential
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt_protocol.sasl import ScramMechanism
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
 
 NUMBERS = {ScramMechanism.SHA_256: 1, ScramMechanism.SHA_512: 2}
 SALT = b"some salt"
@@ -23,7 +23,7 @@ SALT = b"some salt"
 
 @dataclass
 class MemoryScramUserStore:
-    """Implements kafka_dt.identity.credentials.scram_changes.ScramUserStore; `..` cannot be a user."""
+    """Implements ScramUserStore, and ScramUsers for logins; `..` cannot be a user."""
 
     users: dict[str, dict[ScramMechanism, Any]] = field(default_factory=dict)
     unavailable: bool = False
@@ -44,6 +44,12 @@ class MemoryScramUserStore:
     async def all(self) -> Mapping[str, Credentials]:
         self._require_available()
         return {user: credentials for user, credentials in self.users.items() if credentials}
+
+    def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return self.users.get(user, {}).get(mechanism)
+
+    def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
+        return sorted(has[mechanism].iterations for has in self.users.values() if mechanism in has)
 
     def _require_available(self) -> None:
         if self.unavailable:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kafka_dt.tokens import (
     DelegationToken,
+    GuardedChanges,
     Keyring,
     Principal,
     SecretKey,
@@ -68,7 +69,14 @@ class Cluster:
     def node_with(self, keyring: Keyring | None) -> Node:
         """A new node with keys that the test may change; None = no secret key is set."""
         store, cache = MemoryTokenStore(self.database), TokenCache(keyring)
-        manager = TokenManager(store, cache, keyring, self.limits, now_ms=self.clock, random_bytes=self.random_bytes)
+        changes = None
+        if keyring is not None:
+            changes = GuardedChanges(
+                store, cache, keyring, self.limits, now_ms=self.clock, random_bytes=self.random_bytes
+            )
+        manager = TokenManager(store, changes, cache, self.limits, now_ms=self.clock)
+        if keyring is not None:
+            keyring.on_change(manager.forget_misses)
         return Node(store, cache, manager)
 
     def stored(self, token_id: str) -> Token | None:

@@ -61,7 +61,8 @@ class Revocations:
         if ends_sooner(before, after):
             held = self._held(token_id)
             end_ms = GONE if after is None else after.end_timestamp_ms
-            self._board.post(token_id, end_ms, FINAL if held is None else held.revision)
+            revision = None if held is None else held.revision
+            self._board.post(token_id, end_ms, FINAL if revision is None else revision)
 
     def look(self) -> bool:
         """Take note of what the other workers have posted since the last look; False if some cannot be seen yet."""
@@ -112,6 +113,6 @@ class Revocations:
         held = self._held(revocation.token_id)
         # One that is not known is in doubt as well: it may be about to be read, as it was before. One that is known as
         # it was later is not: it may have been renewed since.
-        if held is None or held.revision < revocation.revision:
+        if held is None or not held.is_as_new_as(revocation.revision):
             self._in_doubt[revocation.token_id] = self._looks
             self._end_sessions(revocation.token_id, revocation.end_timestamp_ms)

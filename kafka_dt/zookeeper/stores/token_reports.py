@@ -15,7 +15,7 @@ in the same way.
 
 All methods belong to the event loop's thread; they do no I/O.
 
-Source: KIP-395; `kafka_dt.tokens.store`, points 1-3, 6 and 8 of the contract.
+Source: KIP-395; `kafka_dt.tokens.store`, points 1-3 and 5 of the contract, and KeyedTokens.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class TokenReports:
             token = stored.token
             # A broker that renews a token drops the key's id, but it remains the key that made the token.
             key_id = token.key_id or (known.key_id if known else None)
-            self._known[token.token_id] = _Reported(stored.revision, hash(written) if written else 0, key_id)
+            self._known[token.token_id] = _Reported(stored.revision or 0, hash(written) if written else 0, key_id)
         self._unreadable.pop(token_id, None)
         self._untried.discard(token_id)
         self._report(token_id, stored)

@@ -1,4 +1,4 @@
-"""The tokens of a cluster in ZooKeeper, as brokers keep them: `kafka_dt.tokens.store.TokenStore` for production.
+"""The tokens of a cluster in ZooKeeper, as brokers keep them: `kafka_dt.tokens.guarded.VersionedStore` for production.
 
 A change is one `multi`: the token's znode, guarded by its version, and a change znode that tells brokers and other
 nodes of it. So both happen or neither, in one round trip, and many may be under way at once.
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_dt.lanes import run_lanes
 from kafka_dt.tokens.creation_limits import CreationLimits
-from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge, VersionConflict
+from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge
+from kafka_dt.tokens.guarded import VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.connection.reads import BATCH, Reads
@@ -58,7 +59,7 @@ READING_LANES = 2
 
 
 class ZooKeeperTokenStore:
-    """Implements TokenStore; its module has the contract.
+    """Implements VersionedStore; its module and `kafka_dt.tokens.store` have the contract.
 
     Args:
         client: a started client.

@@ -12,7 +12,7 @@ import pytest
 from kafka_dt.config import SecretKeyFiles, from_properties
 from kafka_dt.node.membership import Membership
 from kafka_dt.processes.cluster import ClusterState
-from kafka_dt.tokens import Keyring, SecretKey, StoreUnavailable, TokenStore
+from kafka_dt.tokens import KeyedTokens, Keyring, SecretKey, StoreUnavailable
 
 OLD, NEW, OTHER = (SecretKey(letter * 40) for letter in "onx")
 
@@ -63,7 +63,7 @@ class Worker:
             SecretKeyFiles(settings),
             self.keyring,
             cast(ClusterState, Cluster()),
-            cast(TokenStore, self.store),
+            cast(KeyedTokens, self.store),
             number=1,
             broker_id=1001,
         )

@@ -1,13 +1,13 @@
 import pytest
 
-from kafka_dt.tokens import StoreUnavailable, TokenStore
+from kafka_dt.tokens import StoreUnavailable, VersionedStore
 from tests.support.memory_token_store import MemoryTokenDatabase, MemoryTokenStore
-from tests.support.token_store_contract import HearingNode, TokenStoreContract, new_token
+from tests.support.token_store_contract import HearingNode, VersionedStoreContract, new_token
 
 
-class TestMemoryTokenStore(TokenStoreContract):
+class TestMemoryTokenStore(VersionedStoreContract):
     @pytest.fixture
-    async def stores(self) -> tuple[TokenStore, TokenStore]:
+    async def stores(self) -> tuple[VersionedStore, VersionedStore]:
         database = MemoryTokenDatabase()
         return MemoryTokenStore(database), MemoryTokenStore(database)
 

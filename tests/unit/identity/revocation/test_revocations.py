@@ -58,7 +58,7 @@ class Worker:
         """Hear of a change as the cache tells it, which knows it already."""
         known = self.tokens.pop(ID, None)
         if after is not None:
-            self.tokens[ID] = held(after, known.revision + 1 if known else FIRST)
+            self.tokens[ID] = held(after, FIRST if known is None or known.revision is None else known.revision + 1)
         self.revocations.token_changed(ID, before, after)
 
     @property

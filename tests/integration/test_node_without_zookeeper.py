@@ -1,0 +1,110 @@
+"""A node whose stores are in memory, and whose store of tokens knows neither keys nor versions nor numbered changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_dt.client import DelegationToken, TokenClient
+from kafka_dt.client.config import Address, ClientConfig, Credentials
+from kafka_dt.client.errors import (
+    LoginFailed,
+    NoServerReached,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokenRequestNotAllowed,
+)
+from kafka_dt.config import SecurityProtocol
+from tests.integration.zookeeper_nodes import eventually
+from tests.support.broker import USERS
+from tests.support.memory_node import MemoryCluster, MemoryNode, node_on
+
+
+def client(node: MemoryNode, user: str = "alice") -> TokenClient:
+    return _client(node, Credentials("PLAIN", user, USERS[user]))
+
+
+def token_client(node: MemoryNode, token: DelegationToken, mechanism: str = "SCRAM-SHA-256") -> TokenClient:
+    return _client(node, Credentials(mechanism, token.token_id, token.hmac_base64, token_auth=True))
+
+
+def _client(node: MemoryNode, credentials: Credentials) -> TokenClient:
+    host, _, port = node.address.rpartition(":")
+    return TokenClient(
+        ClientConfig(
+            bootstrap_servers=(Address(host, int(port)),),
+            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+            credentials=credentials,
+        )
+    )
+
+
+async def logs_in(node: MemoryNode, token: DelegationToken, mechanism: str = "SCRAM-SHA-256") -> bool:
+    """Whether a login by token succeeds now; a node that cannot tell closes the connection."""
+    try:
+        async with token_client(node, token, mechanism) as holder:
+            await refused_as_a_token_login(holder)
+    except (LoginFailed, NoServerReached):
+        return False
+    return True
+
+
+async def refused_as_a_token_login(holder: TokenClient) -> None:
+    """A client that is logged in by a token may not ask about tokens."""
+    with pytest.raises(TokenRequestNotAllowed):
+        await holder.describe()
+
+
+async def test_a_token_lives_its_whole_life_on_a_store_that_decides_itself() -> None:
+    async with node_on(MemoryCluster()) as node, client(node) as alice, client(node, "bob") as bob:
+        made = await alice.create(renewers=["User:bob"])
+        assert await alice.describe() == await bob.describe() == [made]
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            assert await logs_in(node, made, mechanism)
+        assert await bob.renew(made.hmac, 10**12) == made.max_timestamp_ms
+        (renewed,) = await alice.describe()
+        with pytest.raises(TokenOwnerMismatch):
+            async with client(node, "admin") as admin:
+                await admin.expire(made.hmac)
+        await alice.expire(made.hmac)
+        with pytest.raises(TokenNotFound):
+            await alice.renew(made.hmac)
+        assert not await logs_in(node, renewed)
+
+
+async def test_another_node_accepts_a_token_at_once_and_a_revocation_within_a_second() -> None:
+    cluster = MemoryCluster()
+    async with node_on(cluster) as one, node_on(cluster) as other, client(one) as alice:
+        made = await alice.create()
+        assert await logs_in(other, made)
+        async with token_client(other, made) as holder:
+            await refused_as_a_token_login(holder)
+            assert other.has_session_of(made.token_id)
+            await alice.expire(made.hmac)
+            assert await eventually(lambda: not other.has_session_of(made.token_id)) < 1
+        assert not await logs_in(other, made)
+
+
+async def test_a_node_that_is_cut_off_from_its_store_stops_accepting_tokens() -> None:
+    async with node_on(MemoryCluster(), kafka_dt_zookeeper_max_staleness_ms=1_000) as node, client(node) as alice:
+        made = await alice.create()
+        assert await logs_in(node, made)
+        node.tokens.connected = False
+        await eventually(lambda: node.tokens.staleness_ms() > 1_000)
+        assert not await logs_in(node, made)
+        node.tokens.connected = True
+        assert await logs_in(node, made)
+
+
+async def test_workers_hear_of_a_revocation_by_a_proof() -> None:
+    """A server that is cut off from the others could answer anything less: see decision 0011."""
+    async with node_on(MemoryCluster()) as node:
+        assert await node.node._revocations.hear()
+        assert node.tokens.proofs == 1
+
+
+async def test_a_node_announces_itself_and_keeps_its_state() -> None:
+    cluster = MemoryCluster()
+    async with node_on(cluster):
+        await eventually(lambda: cluster.kept > 0)
+    (state,) = cluster.announced
+    assert (state.worker, state.keys, state.current_key) == (0, (), None)
