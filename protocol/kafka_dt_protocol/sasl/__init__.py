@@ -1,9 +1,8 @@
 """SASL mechanisms as machines without I/O: PLAIN and SCRAM of both sides, the server sides of all others.
 
 Read mechanism.py first: what every server side mechanism takes and gives. plain.py, scram_server.py, oauthbearer.py,
-gssapi.py and digest_md5.py are the server sides, scram_client.py and `plain_message` the client sides; scram.py holds
-what both sides of SCRAM compute, scram_messages.py and scram_attributes.py its grammar, digest_md5_messages.py and
-digest_md5_directives.py that of DIGEST-MD5, errors.py what a client can meet.
+gssapi.py and digest_md5.py are the server sides, scram_client.py and `plain_message` the client sides. scram.py holds
+what both sides of SCRAM compute, scram_messages.py its grammar, errors.py what a client can meet.
 
 Source: RFC 2831, RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `tokenauth`, KIP-342 for
 extensions.

@@ -20,8 +20,14 @@ from typing import TypeAlias
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import ServerNonceMismatch, ServerSignatureMismatch, UnacceptableIterations
 from kafka_dt_protocol.sasl.scram import ScramKeys, ScramMechanism, client_proof, derive_keys
-from kafka_dt_protocol.sasl.scram_attributes import encode_base64, encode_saslname, is_nonce
-from kafka_dt_protocol.sasl.scram_messages import client_final_start, parse_server_final, parse_server_first
+from kafka_dt_protocol.sasl.scram_messages import (
+    client_final_start,
+    encode_base64,
+    encode_saslname,
+    is_nonce,
+    parse_server_final,
+    parse_server_first,
+)
 from kafka_dt_protocol.sasl.text import encode_text
 
 MAX_ITERATIONS = 1_000_000

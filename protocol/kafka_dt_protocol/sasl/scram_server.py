@@ -34,11 +34,12 @@ from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import MalformedScramMessage
 from kafka_dt_protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, Outcome, Success
 from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism, ScramParameters, is_valid_proof
-from kafka_dt_protocol.sasl.scram_attributes import encode_base64, is_nonce
 from kafka_dt_protocol.sasl.scram_messages import (
     ClientFinal,
     ClientFirst,
     client_final_start,
+    encode_base64,
+    is_nonce,
     parse_client_final,
     parse_client_first,
 )

@@ -20,8 +20,7 @@ from kafka_dt_protocol.sasl import (
     Outcome,
     Success,
 )
-from kafka_dt_protocol.sasl.digest_md5_directives import parse_directives, quoted
-from kafka_dt_protocol.sasl.digest_md5_messages import MAX_MESSAGE_BYTES, parse_response
+from kafka_dt_protocol.sasl.digest_md5 import MAX_MESSAGE_BYTES, parse_directives, parse_response, quoted
 
 NONCE = "OA6MG9tEQGm2hh"
 NAME = "qe9NVyTyRGKwPVvXpmXvyQ"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt_protocol.sasl import NO_EXTENSIONS, MalformedScramMessage
-from kafka_dt_protocol.sasl.scram_attributes import (
+from kafka_dt_protocol.sasl.scram_messages import (
     MAX_MESSAGE_BYTES,
     decode,
     encode_base64,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt_protocol.sasl import MalformedScramMessage, ScramError, ServerRejected
-from kafka_dt_protocol.sasl.scram_attributes import MAX_MESSAGE_BYTES
 from kafka_dt_protocol.sasl.scram_messages import (
+    MAX_MESSAGE_BYTES,
     client_final_start,
     parse_client_final,
     parse_client_first,
