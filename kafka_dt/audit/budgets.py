@@ -26,7 +26,7 @@ class Budget(Enum):
     """Refused requests and failed logins."""
 
 
-class Kind(NamedTuple):
+class EventKind(NamedTuple):
     """What losses are counted by."""
 
     type: EventType
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
         return f"{self.type} {self.outcome}"
 
     @classmethod
-    def of(cls, event: AuditEvent) -> Kind:
+    def of(cls, event: AuditEvent) -> EventKind:
         """Give the kind of an event."""
         return cls(event.type, event.outcome)
 
@@ -46,13 +46,13 @@ class Kind(NamedTuple):
         return _BUDGETS[self]
 
 
-def _budget(kind: Kind) -> Budget:
+def _budget(kind: EventKind) -> Budget:
     if kind.outcome is Outcome.REFUSED:
         return Budget.REFUSED
     return Budget.ACCESS if kind.type in {EventType.LOGIN, EventType.TOKENS_DESCRIBED} else Budget.CHANGES
 
 
-KINDS: Final = tuple(Kind(type_, outcome) for type_ in EventType for outcome in Outcome)
+KINDS: Final = tuple(EventKind(type_, outcome) for type_ in EventType for outcome in Outcome)
 _BUDGETS: Final = {kind: _budget(kind) for kind in KINDS}
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from kafka_dt.audit.budgets import KINDS, Kind, Room
+from kafka_dt.audit.budgets import KINDS, EventKind, Room
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class _Waiting(NamedTuple):
     """A line in the queue."""
 
     line: bytes
-    kind: Kind
+    kind: EventKind
 
 
 class Delivery:
@@ -131,7 +131,7 @@ class Delivery:
         """How many lines were not delivered and will not be."""
         return sum(self._overflowed.values()) + sum(self._abandoned.values())
 
-    def lost_by_kind(self) -> Mapping[Kind, int]:
+    def lost_by_kind(self) -> Mapping[EventKind, int]:
         """Give how many lines of each kind were lost; kinds without a loss are left out."""
         counts = {kind: self._overflowed[kind] + self._abandoned[kind] for kind in KINDS}
         return {kind: lost for kind, lost in counts.items() if lost}
@@ -140,7 +140,7 @@ class Delivery:
         """Begin to deliver."""
         self._thread.start()
 
-    def put(self, line: bytes, kind: Kind) -> None:
+    def put(self, line: bytes, kind: EventKind) -> None:
         """Queue a line, or count it as lost where there is no room for its kind."""
         if not self._room.enter(kind.budget, len(line)):
             self._overflowed[kind] += 1

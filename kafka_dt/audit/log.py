@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from kafka_dt.audit.budgets import Kind
+from kafka_dt.audit.budgets import EventKind
 from kafka_dt.audit.delivery import Delivery, Sink
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent
@@ -68,7 +68,7 @@ class QueuedLog:
 
     def record(self, event: AuditEvent) -> None:
         """Queue an event for every sink."""
-        line, kind = encode(event), Kind.of(event)
+        line, kind = encode(event), EventKind.of(event)
         for delivery in self._deliveries:
             delivery.put(line, kind)
 

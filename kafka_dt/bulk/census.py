@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_dt.bulk.decisions import Leave, Outcome
+from kafka_dt.bulk.decisions import Leave, ZnodeResult
 from kafka_dt.bulk.engine import Report, process, token_ids
 from kafka_dt.bulk.opening import OpenedToken, TokenTask
 from kafka_dt.zookeeper.errors import UnknownKey
@@ -76,7 +76,7 @@ async def census(
                     sealed[seen.sealed_by] += 1
             elif isinstance(needed := result.note, _Needs):
                 unknown[needed.key_id] += 1
-            elif result.outcome is Outcome.FAILED:
+            elif result.outcome is ZnodeResult.FAILED:
                 unreadable[result.token_id] = result.reason
         if progress is not None:
             progress(results)

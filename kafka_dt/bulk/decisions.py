@@ -62,7 +62,7 @@ class Task(Protocol):
         """Decide about each znode of a batch."""
 
 
-class Outcome(Enum):
+class ZnodeResult(Enum):
     """What became of a znode."""
 
     CHANGED = "changed"
@@ -80,7 +80,7 @@ class Result:
     """What became of one znode, and why."""
 
     token_id: str
-    outcome: Outcome
+    outcome: ZnodeResult
     reason: str = ""
     """Of a failure."""
     note: object = None

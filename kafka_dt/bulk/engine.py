@@ -27,7 +27,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_dt.bulk.decisions import Decision, Fail, Leave, Outcome, Remove, Result, Task, Write
+from kafka_dt.bulk.decisions import Decision, Fail, Leave, Remove, Result, Task, Write, ZnodeResult
 from kafka_dt.bulk.pace import WHOLE
 from kafka_dt.bulk.writes import Change, Writes, news_of_changes
 from kafka_dt.lanes import run_lanes
@@ -221,7 +221,7 @@ class _Batch:
     def give_up(self, names: Iterable[str]) -> None:
         """Have what is still not done failed."""
         for name in names:
-            self._settle(name, Outcome.FAILED, UNREACHABLE if name in self._lost else ALWAYS_CHANGED)
+            self._settle(name, ZnodeResult.FAILED, UNREACHABLE if name in self._lost else ALWAYS_CHANGED)
 
     async def _read(self, names: Sequence[str]) -> list[_Read]:
         answers: Sequence[Znode | ZooKeeperError]
@@ -241,12 +241,12 @@ class _Batch:
         """Settle what is not to be written; return what is to be done with the others."""
         match decision:
             case Leave(note=note):
-                outcome = Outcome.CHANGED if read.token_id in self._unsure else Outcome.UNCHANGED
+                outcome = ZnodeResult.CHANGED if read.token_id in self._unsure else ZnodeResult.UNCHANGED
                 self._settle(read.token_id, outcome, note=note, version=read.znode.stat.version)
             case Fail(reason=reason):
-                self._settle(read.token_id, Outcome.FAILED, reason, version=read.znode.stat.version)
+                self._settle(read.token_id, ZnodeResult.FAILED, reason, version=read.znode.stat.version)
             case Write(note=note) | Remove(note=note) if self._writes is None:
-                self._settle(read.token_id, Outcome.CHANGED, note=note, version=read.znode.stat.version)
+                self._settle(read.token_id, ZnodeResult.CHANGED, note=note, version=read.znode.stat.version)
             case Write(data=data):
                 return SetData(TokenZnode.path(read.token_id), data, read.znode.stat.version)
             case Remove():
@@ -260,7 +260,7 @@ class _Batch:
         for (read, decision, _), error in zip(changes, made, strict=True):
             if error is None:
                 note = getattr(decision, "note", None)
-                self._settle(read.token_id, Outcome.CHANGED, note=note, version=read.znode.stat.version)
+                self._settle(read.token_id, ZnodeResult.CHANGED, note=note, version=read.znode.stat.version)
                 continue
             if isinstance(error, ConnectionLost) and error.sent:
                 self._unsure.add(read.token_id)
@@ -274,15 +274,15 @@ class _Batch:
             case VersionMismatch():
                 pass
             case NoNode():
-                self._settle(name, Outcome.CHANGED if name in self._unsure else Outcome.GONE)
+                self._settle(name, ZnodeResult.CHANGED if name in self._unsure else ZnodeResult.GONE)
             case AccessDenied():
-                self._settle(name, Outcome.FAILED, "ZooKeeper does not let us")
+                self._settle(name, ZnodeResult.FAILED, "ZooKeeper does not let us")
             case RequestTooLarge():
-                self._settle(name, Outcome.FAILED, "it would be larger than ZooKeeper takes")
+                self._settle(name, ZnodeResult.FAILED, "it would be larger than ZooKeeper takes")
             case _:
-                self._settle(name, Outcome.FAILED, f"ZooKeeper refuses ({type(error.__cause__ or error).__name__})")
+                self._settle(name, ZnodeResult.FAILED, f"ZooKeeper refuses ({type(error.__cause__ or error).__name__})")
 
     def _settle(
-        self, name: str, outcome: Outcome, reason: str = "", *, note: object = None, version: int | None = None
+        self, name: str, outcome: ZnodeResult, reason: str = "", *, note: object = None, version: int | None = None
     ) -> None:
         self.results[name] = Result(name, outcome, reason, note, version)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.decisions import Leave, Outcome
+from kafka_dt.bulk.decisions import Leave, ZnodeResult
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process
 from kafka_dt.bulk.opening import TokenOpener
 from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, UnknownKey
@@ -103,7 +103,7 @@ async def inventory(
     rows: list[Row] = []
 
     def note(results: Sequence[Result]) -> None:
-        rows.extend(_row(result) for result in results if result.outcome is not Outcome.GONE)
+        rows.extend(_row(result) for result in results if result.outcome is not ZnodeResult.GONE)
 
     await process(client, names, Inventory(keys), report=note, now_ms=_no_clock, dry_run=True, limits=limits)
     return rows

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.decisions import Outcome, Result
+from kafka_dt.bulk.decisions import Result, ZnodeResult
 from kafka_dt.client import ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.lanes import run_lanes
 
@@ -85,11 +85,11 @@ async def _expire(client: TokenClient, token: DelegationToken) -> Result:
             await client.expire(token.hmac)
         except TokenNotFound:
             # After a lost answer it was most likely this request that ended it.
-            return Result(token.token_id, Outcome.CHANGED if lost else Outcome.GONE, note=token.owner)
+            return Result(token.token_id, ZnodeResult.CHANGED if lost else ZnodeResult.GONE, note=token.owner)
         except RequestRefused as refused:
-            return Result(token.token_id, Outcome.FAILED, str(refused), note=token.owner)
+            return Result(token.token_id, ZnodeResult.FAILED, str(refused), note=token.owner)
         except ConnectionLost as error:
             lost = error
         else:
-            return Result(token.token_id, Outcome.CHANGED, note=token.owner)
-    return Result(token.token_id, Outcome.FAILED, str(lost), note=token.owner)
+            return Result(token.token_id, ZnodeResult.CHANGED, note=token.owner)
+    return Result(token.token_id, ZnodeResult.FAILED, str(lost), note=token.owner)

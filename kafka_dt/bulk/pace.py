@@ -43,7 +43,7 @@ WHOLE: Final = Portion()
 """Of the only run there is."""
 
 
-class Turns:
+class WriteTurns:
     """Lets one after the other go, each after the time that it costs."""
 
     __slots__ = ("next_s",)

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Failures:
 class Summary:
     """What became of the znodes so far."""
 
-    counts: Counter[Outcome] = field(default_factory=Counter)
+    counts: Counter[ZnodeResult] = field(default_factory=Counter)
     failures: dict[str, Failures] = field(default_factory=dict)
     """By reason."""
 
@@ -46,13 +46,13 @@ class Summary:
     @property
     def failed(self) -> int:
         """How many of them failed."""
-        return self.counts[Outcome.FAILED]
+        return self.counts[ZnodeResult.FAILED]
 
     def add(self, results: Sequence[Result]) -> None:
         """Count results."""
         self.counts.update(result.outcome for result in results)
         for result in results:
-            if result.outcome is Outcome.FAILED:
+            if result.outcome is ZnodeResult.FAILED:
                 self._add_failures(result.reason, 1, [result.token_id])
 
     def merge(self, other: Summary) -> None:

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.pace import WHOLE, Turns
+from kafka_dt.bulk.pace import WHOLE, WriteTurns
 from kafka_dt.zookeeper.connection.operations import Create, Delete
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, ZooKeeperError
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
@@ -66,7 +66,7 @@ class Writes:
         self._client = client
         self._news = news
         self._rate = changes_a_second
-        self._turns = Turns()
+        self._turns = WriteTurns()
 
     async def carry_out(self, changes: Sequence[Change]) -> list[ZooKeeperError | None]:
         """Make changes; returns for each what was wrong with it, None if it was made."""
@@ -112,7 +112,7 @@ class News:
         self._purger = purger
         self._beside_brokers = beside_brokers
         self._runs = runs
-        self._turns = Turns()
+        self._turns = WriteTurns()
 
     async def turn(self, changes: Sequence[Change]) -> None:
         """Wait until brokers have time for these changes."""

@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 from kafka_dt.bulk.engine import process, token_ids
 from kafka_dt.bulk.summary import Summary
 from kafka_dt.cli.keys.nodes import counted
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 INTERRUPTED: Final = 130
-WORDS: Final[Mapping[Outcome, str]] = {outcome: outcome.value for outcome in Outcome}
+WORDS: Final[Mapping[ZnodeResult, str]] = {outcome: outcome.value for outcome in ZnodeResult}
 PLAIN_INTERVAL_S: Final = 5.0
 """How often progress is told where there is no terminal."""
 
@@ -64,10 +64,10 @@ class BulkRun:
         words: the rows of the table; None = WORDS.
     """
 
-    def __init__(self, title: str, *, dry_run: bool = False, words: Mapping[Outcome, str] | None = None) -> None:
+    def __init__(self, title: str, *, dry_run: bool = False, words: Mapping[ZnodeResult, str] | None = None) -> None:
         self._title = title
         self._dry_run = dry_run
-        self._words = words or ({**WORDS, Outcome.CHANGED: "would change"} if dry_run else WORDS)
+        self._words = words or ({**WORDS, ZnodeResult.CHANGED: "would change"} if dry_run else WORDS)
         self._total = 0
         self._console = Console(stderr=True, highlight=False)
         self._stop: asyncio.Event | None = None
@@ -175,7 +175,7 @@ class BulkRun:
         summary, failures = self.summary, self.summary.failures
         if output is Output.JSON:
             document: dict[str, Any] = {
-                **{outcome.value: summary.counts[outcome] for outcome in Outcome},
+                **{outcome.value: summary.counts[outcome] for outcome in ZnodeResult},
                 "total": self._total,
                 "failures": [
                     {"reason": reason, "count": failed.count, "tokenIds": failed.token_ids}
@@ -192,8 +192,8 @@ class BulkRun:
             click.echo(line)
         apart = apart or {}
         rows = {word: summary.counts[outcome] for outcome, word in self._words.items()}
-        if Outcome.UNCHANGED in self._words:
-            rows[self._words[Outcome.UNCHANGED]] -= sum(apart.values())
+        if ZnodeResult.UNCHANGED in self._words:
+            rows[self._words[ZnodeResult.UNCHANGED]] -= sum(apart.values())
         for word, count in {**rows, **apart}.items():
             click.echo(f"{word:13} {count}")
         for reason, failed in sorted(failures.items(), key=lambda item: -item[1].count):

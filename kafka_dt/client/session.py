@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_dt.client.config import Address, ClientConfig
 
 
-class Session:
+class ClientSession:
     """One connection at a time to one of the bootstrap servers; not for several tasks at once.
 
     config: where the servers are and who logs in

@@ -25,7 +25,7 @@ from kafka_dt.client.config import ClientConfig
 from kafka_dt.client.errors import ConnectionLost, UnsupportedByServer, refused
 from kafka_dt.client.messages import created, described, principals
 from kafka_dt.client.renewal import Renewal
-from kafka_dt.client.session import Session
+from kafka_dt.client.session import ClientSession
 from kafka_dt.client.tokens import DelegationToken, raw_hmac, split_principal, split_principals
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
@@ -67,7 +67,9 @@ class TokenClient:
         random_bytes: Callable[[int], bytes] = os.urandom,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._session = Session(config, servers=servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter)
+        self._session = ClientSession(
+            config, servers=servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
+        )
         self._jitter = jitter
         self._turn = asyncio.Lock()
 

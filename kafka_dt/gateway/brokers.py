@@ -30,7 +30,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import Address, ClientConfig, ConnectionFailed, ConnectionLost, LoginFailed, TokenClientError
 from kafka_dt.client.connection import Connection
-from kafka_dt.client.session import Session
+from kafka_dt.client.session import ClientSession
 from kafka_dt.gateway.broker_versions import in_common, in_latest_layout
 from kafka_dt_protocol import ApiKey
 
@@ -90,7 +90,7 @@ class UpstreamBrokers:
         self._config = config
         self._monotonic = monotonic
         self._jitter = jitter
-        self._session = Session(
+        self._session = ClientSession(
             config, servers=self.servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
         )
         self._brokers: dict[int, _Broker] = {}

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client.errors import ConnectionFailed, ConnectionLost, LoginFailed, MechanismNotEnabled, NoServerReached
 from kafka_dt.config import UpstreamIdentity
-from kafka_dt.gateway.identities import OneForAll, Refused
+from kafka_dt.gateway.identities import OneForAll, RefusedLogin
 from kafka_dt.gateway.mapped import MappedIdentities
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Upstream
@@ -98,7 +98,7 @@ class Connector:
         self._identities = identities
         self._now_ms = now_ms
         self._sleep = sleep
-        self._refused: dict[tuple[Credentials, str], Refused] = {}
+        self._refused: dict[tuple[Credentials, str], RefusedLogin] = {}
         """By broker: where they are being given other passwords, the first ones refuse what the others take."""
         self._derive: Final = lru_cache(REMEMBERED_KEYS)(derive_keys)
 
@@ -221,7 +221,7 @@ class Connector:
             return  # nobody has guessed
         now_ms = self._now_ms()
         self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
-        self._refused[credentials, refusal.server] = Refused(refusal, now_ms)
+        self._refused[credentials, refusal.server] = RefusedLogin(refusal, now_ms)
 
 
 def _abandon(attempts: set[asyncio.Task[Upstream]]) -> None:

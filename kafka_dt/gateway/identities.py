@@ -43,7 +43,7 @@ class UpstreamLogin:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedLogin:
     """A login that the cluster has refused, so that it need not be asked again at once: it may lock out who guesses."""
 
     refusal: LoginFailed

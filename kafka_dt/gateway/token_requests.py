@@ -34,7 +34,7 @@ from kafka_dt.client import (
     RequestRefused,
     TokenClientError,
 )
-from kafka_dt.gateway.identities import Refused
+from kafka_dt.gateway.identities import RefusedLogin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,7 +137,7 @@ class TokenRequests:
         self._first = asyncio.Lock()
         """Held by the request that finds out whether the cluster accepts our login."""
         self._accepted = False
-        self._refused: Refused | None = None
+        self._refused: RefusedLogin | None = None
         """That the cluster refused our login."""
         self._idle: list[_Line] = []
         self._avoided: dict[Address, float] = {}
@@ -291,7 +291,7 @@ class TokenRequests:
             self._put_back(line)
             raise
         except LoginFailed as refusal:
-            self._accepted, self._refused = False, Refused(refusal, self._now_ms())
+            self._accepted, self._refused = False, RefusedLogin(refusal, self._now_ms())
             await line.tokens.close()
             raise
         except BaseException:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kafka_dt.log.lines import Words, of_peer, set_up_logging
+from kafka_dt.log.lines import ComposedText, of_peer, set_up_logging
 
-__all__ = ["Words", "of_peer", "set_up_logging"]
+__all__ = ["ComposedText", "of_peer", "set_up_logging"]

@@ -27,7 +27,7 @@ from kafka_dt.log.floods import Floods, Held
 LONGEST_VALUE: Final = 200
 """To how many characters a value in a message is cut."""
 LONGEST_WORDS: Final = 1000
-"""The same for an error and for `Words`."""
+"""The same for an error and for `ComposedText`."""
 LONGEST_MESSAGE: Final = 2000
 """To how many characters a message is cut, and a line of a traceback."""
 TRACEBACK_LINES: Final = 100
@@ -37,7 +37,7 @@ CUT: Final = "…"
 _INDENT: Final = "    "
 
 
-class Words(str):
+class ComposedText(str):
     """A text that this program has composed, in which foreign values are cut already."""
 
     __slots__ = ()
@@ -162,7 +162,7 @@ class _Guarded:
 
     def __init__(self, value: object) -> None:
         self._value = value
-        self._longest = LONGEST_WORDS if isinstance(value, BaseException | Words) else LONGEST_VALUE
+        self._longest = LONGEST_WORDS if isinstance(value, BaseException | ComposedText) else LONGEST_VALUE
 
     def __str__(self) -> str:
         return _cut(str(self._value), self._longest)

@@ -34,7 +34,7 @@ _PEM_BLOCK: Final = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>.
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class KeyEntry:
     """A private key and its certificates, the key's own first."""
 
     setting: str
@@ -64,7 +64,7 @@ def read_trust(settings: Mapping[str, str]) -> tuple[x509.Certificate, ...] | No
     return certificates
 
 
-def read_identity(settings: Mapping[str, str]) -> Identity | None:
+def read_identity(settings: Mapping[str, str]) -> KeyEntry | None:
     """Return the key and certificates of the key store, None when the settings name none.
 
     Raises TlsError.
@@ -167,7 +167,7 @@ def _pem_certificates(store: _Store) -> tuple[x509.Certificate, ...]:
         raise TlsError(store.key, "there is a PEM certificate in it that cannot be read") from None
 
 
-def _pem_identity(store: _Store) -> Identity:
+def _pem_identity(store: _Store) -> KeyEntry:
     setting = store.text_key or store.key
     keys = _pem_blocks(store.content, "PRIVATE KEY")
     if len(keys) != 1:
@@ -175,7 +175,7 @@ def _pem_identity(store: _Store) -> Identity:
     certificates = _pem_certificates(store)
     if not certificates:
         raise TlsError(store.key, "there is no PEM certificate in it")
-    return Identity(store.key, _pem_key(store, setting, *keys[0]), certificates)
+    return KeyEntry(store.key, _pem_key(store, setting, *keys[0]), certificates)
 
 
 def _pem_key(store: _Store, setting: str, label: str, block: bytes) -> PrivateKeyTypes:
@@ -190,13 +190,13 @@ def _pem_key(store: _Store, setting: str, label: str, block: bytes) -> PrivateKe
         raise TlsError(setting, f"{wrong} is no private key that can be read") from None
 
 
-def _pkcs12_identity(store: _Store) -> Identity:
+def _pkcs12_identity(store: _Store) -> KeyEntry:
     bundle = _pkcs12(store)
     if bundle.key is None or bundle.cert is None:
         raise TlsError(store.key, "there is no private key with a certificate in it")
     own = bundle.cert.certificate
     others = tuple(entry.certificate for entry in bundle.additional_certs)
-    return Identity(store.key, bundle.key, _chain(own, others))
+    return KeyEntry(store.key, bundle.key, _chain(own, others))
 
 
 def _pkcs12_trust(store: _Store) -> tuple[x509.Certificate, ...]:

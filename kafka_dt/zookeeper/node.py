@@ -25,7 +25,7 @@ from kafka_dt.zookeeper.stores.acls import ZooKeeperAclStore
 from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
 from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
 from kafka_dt.zookeeper.stores.scram_changes import ZooKeeperScramUserStore
-from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
 DERIVED_AHEAD: Final = 4096
@@ -89,7 +89,7 @@ def node_stores(
         begin_at=place.number / place.workers,
         creations=needs.limits.creations,
     )
-    users = ScramUsers(cluster.client, now_ms=now_ms, limits=purge)
+    users = ZooKeeperScramUsers(cluster.client, now_ms=now_ms, limits=purge)
     acls = ZooKeeperAclStore(cluster.client, now_ms=now_ms, limits=purge)
 
     async def close() -> None:

@@ -16,7 +16,6 @@ from kafka_dt_protocol.sasl import (
     DigestServer,
     GssapiServer,
     OAuthBearerServer,
-    Outcome,
     PlainServer,
     SaslError,
     ScramClient,
@@ -24,6 +23,7 @@ from kafka_dt_protocol.sasl import (
     ScramMechanism,
     ScramParameters,
     ScramServer,
+    StepResult,
     VerdictRequest,
     derive_credential,
     plain_message,
@@ -44,7 +44,7 @@ class _LateScram:
         self._challenged = False
         self.step = self._server.step
 
-    def resume(self, credential: ScramCredential) -> Outcome:
+    def resume(self, credential: ScramCredential) -> StepResult:
         challenged, self._challenged = self._challenged, True
         return self._server.resume(
             credential if challenged else ScramParameters(credential.salt, credential.iterations)

@@ -17,7 +17,7 @@ from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import SetData, Znode
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.stores.scram_changes import ATTEMPTS, ZooKeeperScramUserStore
-from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 
@@ -32,7 +32,7 @@ def credential(mechanism: ScramMechanism, password: str = "secret") -> ScramCred
 @dataclass
 class Node:
     client: ZooKeeperClient
-    users: ScramUsers
+    users: ZooKeeperScramUsers
     store: ZooKeeperScramUserStore
 
     async def set(self, user: str, *mechanisms: ScramMechanism, password: str = "secret") -> None:
@@ -55,7 +55,7 @@ class Node:
 @asynccontextmanager
 async def node_of(connect: str) -> AsyncIterator[Node]:
     async with client_of(settings(connect)) as client:
-        users = ScramUsers(client, now_ms=now_ms)
+        users = ZooKeeperScramUsers(client, now_ms=now_ms)
         await users.start()
         try:
             yield Node(client, users, ZooKeeperScramUserStore(client, users))

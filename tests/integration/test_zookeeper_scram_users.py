@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
-from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode
 from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
@@ -26,9 +26,9 @@ OTHER = derive_credential(ScramMechanism.SHA_512, "other", b"pepper", 8192)
 
 
 @asynccontextmanager
-async def _users(connect: str, limits: PurgeLimits | None = None) -> AsyncIterator[ScramUsers]:
+async def _users(connect: str, limits: PurgeLimits | None = None) -> AsyncIterator[ZooKeeperScramUsers]:
     async with client_of(settings(connect)) as client:
-        users = ScramUsers(client, now_ms=now_ms, limits=limits)
+        users = ZooKeeperScramUsers(client, now_ms=now_ms, limits=limits)
         await users.start()
         try:
             yield users

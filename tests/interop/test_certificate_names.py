@@ -12,7 +12,7 @@ from cryptography.x509.name import _ASN1Type as Asn1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
 from kafka_dt.identity.certificates.distinguished_names import name_text
-from kafka_dt.identity.certificates.principal_rules import InvalidRule, PrincipalRules
+from kafka_dt.identity.certificates.principal_rules import InvalidMappingRule, PrincipalRules
 from tests.support.java_tools import KafkaTools
 
 SOURCE = Path(__file__).parents[1] / "support" / "PrincipalOracle.java"
@@ -138,5 +138,5 @@ def test_rules_do_what_they_do_in_a_broker(asked: dict[str, str], rules: str) ->
 def applied(rules: str, name: str) -> str | None:
     try:
         return PrincipalRules.parse(rules).apply(name)
-    except InvalidRule:
+    except InvalidMappingRule:
         return None

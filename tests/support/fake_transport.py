@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Endpoint, Listener, OfferedMechanism, SecurityProtocol
-from kafka_dt.identity.login.login import Identity, Login, Refused
+from kafka_dt.identity.login.login import Identity, Login, LoginRefused
 from kafka_dt.identity.mechanisms import MECHANISMS, Resources, Subjects, open_mechanisms
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.request_memory import RequestMemory
@@ -143,7 +143,7 @@ class FakeLogin:
     """What a connection needs of its login; a test adds `evaluate`."""
 
     identity: Identity | None = None
-    foregone: Refused | None = None
+    foregone: LoginRefused | None = None
 
     def begin(self, mechanism: str) -> None:
         """Take any mechanism."""

@@ -11,10 +11,10 @@ from typing import Any
 from kafka_dt_protocol.sasl import (
     Challenge,
     CredentialRequest,
-    Outcome,
     ScramCredential,
     ScramMechanism,
     ScramServer,
+    StepResult,
     derive_credential,
     derive_keys,
 )
@@ -154,7 +154,7 @@ def conversation(
     client_final: bytes | Callable[[bytes], bytes],
     known: ScramCredential,
     server_nonce: str = SERVER_NONCE,
-) -> list[Outcome]:
+) -> list[StepResult]:
     """Pass both messages of a client to a server, as far as it goes; return the server's outcomes.
 
     The client-final is given, or made from the server-first.

@@ -22,10 +22,10 @@ from kafka_dt_protocol.sasl import (
     Challenge,
     CredentialRequest,
     Failure,
-    Outcome,
     PlainServer,
     ScramMechanism,
     ScramServer,
+    StepResult,
     derive_credential,
 )
 from kafka_dt_protocol.wire.decoding import decode
@@ -178,7 +178,7 @@ class _Conversation:
                 lifetime = to_duration(lifetimes.pop(0) if lifetimes else 0)
                 return answer | {"auth_bytes": outcome.message, "session_lifetime": lifetime}  # type: ignore[union-attr]
 
-    def _step(self, message: bytes) -> Outcome:
+    def _step(self, message: bytes) -> StepResult:
         outcome = self._mechanism.step(message)
         if not isinstance(outcome, CredentialRequest):
             return outcome

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 from kafka_dt.bulk.tasks import Seal, Unseal, Verify
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.errors import one_line
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
-VERIFIED: Final = {Outcome.UNCHANGED: "valid", Outcome.GONE: "gone", Outcome.FAILED: "failed"}
+VERIFIED: Final = {ZnodeResult.UNCHANGED: "valid", ZnodeResult.GONE: "gone", ZnodeResult.FAILED: "failed"}
 _dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
 
 

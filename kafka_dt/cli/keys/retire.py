@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafka_dt.bulk.census import census
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, process, token_ids
 from kafka_dt.bulk.expiry import STILL_LIVE, ExpireOfKey
 from kafka_dt.bulk.summary import Summary
@@ -228,7 +228,7 @@ class Retirement:
         # What is not readable fails as well, and does not hang on the key; it would be there the next time, too.
         if left := sum(summary.failures[reason].count for reason in _MAY_HANG_ON_IT if reason in summary.failures):
             raise KeysError(f"{counted(left, 'token')} could not be read or written: run the command again")
-        return summary.counts[Outcome.CHANGED]
+        return summary.counts[ZnodeResult.CHANGED]
 
     def _take_away(self, key: SecretKey) -> None:
         if self._stage is Stage.PREPARED and key == self._files.read().previous[0]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.bulk.decisions import Outcome, Result
+from kafka_dt.bulk.decisions import Result, ZnodeResult
 from kafka_dt.bulk.expiry import NOT_READABLE, Expire
 from kafka_dt.bulk.kafka_expiry import expire_over_kafka, selected_tokens
 from kafka_dt.cli.bulk_run import BulkRun, ascii_name
@@ -42,10 +42,10 @@ _OWNERS_SHOWN: Final = 20
 _NODES_TIMEOUT_S: Final = 5.0
 """How long nodes may take to read their key files again; they look every second."""
 _WORDS: Final = {
-    Outcome.CHANGED: "ended",
-    Outcome.UNCHANGED: "not meant",
-    Outcome.GONE: "gone",
-    Outcome.FAILED: "failed",
+    ZnodeResult.CHANGED: "ended",
+    ZnodeResult.UNCHANGED: "not meant",
+    ZnodeResult.GONE: "gone",
+    ZnodeResult.FAILED: "failed",
 }
 
 
@@ -165,7 +165,7 @@ class _Expiry:
         await self._run.through(len(tokens), work, heard=self._heard)
 
     def _heard(self, results: Sequence[Result]) -> None:
-        changed = [result for result in results if result.outcome is Outcome.CHANGED]
+        changed = [result for result in results if result.outcome is ZnodeResult.CHANGED]
         ended_unread = sum(result.note is NOT_READABLE for result in changed)
         self._ended_unread += ended_unread
         self._not_readable += sum(result.note is NOT_READABLE for result in results) - ended_unread
@@ -177,7 +177,7 @@ class _Expiry:
 
 def expiry_run(*, dry_run: bool) -> BulkRun:
     """Make a run that ends tokens, in these words."""
-    words = {**_WORDS, Outcome.CHANGED: "would end"} if dry_run else _WORDS
+    words = {**_WORDS, ZnodeResult.CHANGED: "would end"} if dry_run else _WORDS
     return BulkRun("Looking at tokens" if dry_run else "Ending tokens", dry_run=dry_run, words=words)
 
 
@@ -231,4 +231,4 @@ async def _require_no_other_keys(client: ZooKeeperClient, keyring: Keyring | Non
 
 
 def _would_end(token: DelegationToken) -> Result:
-    return Result(token.token_id, Outcome.CHANGED, note=token.owner)
+    return Result(token.token_id, ZnodeResult.CHANGED, note=token.owner)

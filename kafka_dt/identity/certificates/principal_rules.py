@@ -25,7 +25,7 @@ _REFERENCE: Final = re.compile(r"\\(?P<literal>.)|\$(?P<number>\d+)|\$\{(?P<name
 _JAVA_NAMED_GROUP: Final = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
 
 
-class InvalidRule(Exception):
+class InvalidMappingRule(Exception):
     """A rule that cannot be read.
 
     Attributes:
@@ -81,14 +81,14 @@ class PrincipalRules:
         """Read the rules; empty ones between commas are left out.
 
         Raises:
-            InvalidRule: one of them is none.
+            InvalidMappingRule: one of them is none.
         """
         rules: list[Rule | None] = []
         offset = 0
         while offset < len(text):
             match = _RULE.match(text, offset)
             if match is None:
-                raise InvalidRule(text[offset:].strip(), "is neither RULE:pattern/replacement/[LU] nor DEFAULT")
+                raise InvalidMappingRule(text[offset:].strip(), "is neither RULE:pattern/replacement/[LU] nor DEFAULT")
             if match["default"]:
                 rules.append(None)
             elif match["pattern"] is not None:
@@ -110,7 +110,7 @@ def _rule(match: re.Match[str]) -> Rule:
         # As in Java \w and its like are ASCII's.
         pattern = re.compile(_JAVA_NAMED_GROUP.sub("(?P<", match["pattern"]), re.ASCII)
     except re.error as error:
-        raise InvalidRule(match[0].strip(" ,"), f"has a pattern that cannot be read: {error}") from None
+        raise InvalidMappingRule(match[0].strip(" ,"), f"has a pattern that cannot be read: {error}") from None
     return Rule(pattern, match["replacement"], Case(match["case"]))
 
 

@@ -119,7 +119,7 @@ class ScramUserStore(Protocol):
         """
 
 
-Outcome = ScramUserError | StoreUnavailable | None
+AlterResult = ScramUserError | StoreUnavailable | None
 """What became of a user's part of a request; None is success."""
 
 
@@ -133,7 +133,7 @@ class ScramUserManager:
     def __init__(self, store: ScramUserStore) -> None:
         self._store = store
 
-    async def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> Mapping[str, Outcome]:
+    async def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> Mapping[str, AlterResult]:
         """Carry out the changes of one request.
 
         Returns:
@@ -141,7 +141,7 @@ class ScramUserManager:
         """
         parts = self._parts(deletions, upsertions)
         fit = [user for user, part in parts.items() if part.error is None]
-        outcomes: dict[str, Outcome] = {user: part.error for user, part in parts.items() if part.error is not None}
+        outcomes: dict[str, AlterResult] = {user: part.error for user, part in parts.items() if part.error is not None}
         for begin in range(0, len(fit), CHANGES_AT_ONCE):
             batch = fit[begin : begin + CHANGES_AT_ONCE]
             results = await asyncio.gather(*(self._change(user, parts[user]) for user in batch))
@@ -183,7 +183,7 @@ class ScramUserManager:
                 part.error = ChangedTwice()
         return parts
 
-    async def _change(self, user: str, part: _Part) -> Outcome:
+    async def _change(self, user: str, part: _Part) -> AlterResult:
         try:
             await self._store.change(user, part.deleted, part.added)
         except (ScramUserError, StoreUnavailable) as error:

@@ -16,13 +16,13 @@ from typing import Any, Protocol
 
 from kafka_dt.config import ConfigError
 from kafka_dt.extras import installed_by
-from kafka_dt.identity.kerberos.names import InvalidRule, ShortNames
+from kafka_dt.identity.kerberos.names import InvalidKerberosRule, ShortNames
 from kafka_dt.identity.kerberos.settings import RULES_KEY, KerberosSettings
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol.sasl import GssapiServer, GssContext, Outcome
+from kafka_dt_protocol.sasl import GssapiServer, GssContext, StepResult
 
 
-class Acceptor(Protocol):
+class ContextMaker(Protocol):
     """What makes security contexts."""
 
     def context(self) -> GssContext:
@@ -38,7 +38,7 @@ class Kerberos:
         executor: threads for what blocks.
     """
 
-    def __init__(self, acceptor: Acceptor, names: ShortNames, executor: Executor) -> None:
+    def __init__(self, acceptor: ContextMaker, names: ShortNames, executor: Executor) -> None:
         self._acceptor = acceptor
         self._names = names
         self._executor = executor
@@ -59,7 +59,7 @@ class Kerberos:
         try:
             names = ShortNames.parse(settings.rules, gss.default_realm())
             return cls(gss.Acceptor(settings.keytab, settings.principal), names, executor)
-        except InvalidRule as error:
+        except InvalidKerberosRule as error:
             raise ConfigError(RULES_KEY, str(error)) from None
         except gss.KeytabUnusable as error:
             key = f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"
@@ -69,7 +69,7 @@ class Kerberos:
         """Make the server's side of one login."""
         return GssapiServer(self._acceptor.context())
 
-    async def run(self, step: Callable[[bytes], Outcome], message: bytes) -> Outcome:
+    async def run(self, step: Callable[[bytes], StepResult], message: bytes) -> StepResult:
         """Let a machine take a message where blocking does no harm."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, step, message)
 

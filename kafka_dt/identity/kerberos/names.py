@@ -29,7 +29,7 @@ _NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
 _REFERENCE: Final = re.compile(r"\\(.?)|\$(?:(\d)|\{([A-Za-z][A-Za-z0-9]*)\})?", re.ASCII | re.DOTALL)
 
 
-class InvalidRule(Exception):
+class InvalidKerberosRule(Exception):
     """A rule that cannot be used; the message says which and why."""
 
 
@@ -99,7 +99,7 @@ class ShortNames:
         """Read the rules.
 
         Raises:
-            InvalidRule: one of them cannot be used.
+            InvalidKerberosRule: one of them cannot be used.
         """
         return cls(tuple(_parse_rule(rule) for rule in rules), default_realm)
 
@@ -125,13 +125,13 @@ class ShortNames:
 def _parse_rule(text: str) -> _Rule:
     found = _RULE.fullmatch(text)
     if found is None:
-        raise InvalidRule(f"{text!r} is neither DEFAULT nor RULE:[n:format](match)s/from/to/g/L")
+        raise InvalidKerberosRule(f"{text!r} is neither DEFAULT nor RULE:[n:format](match)s/from/to/g/L")
     if found["components"] is None:
         return _Rule()
     components = int(found["components"])
     for number in _PARAMETER.findall(found["format"]):
         if not number or int(number) > components:
-            raise InvalidRule(f"{text!r} uses ${number}, there are $0 to ${components}")
+            raise InvalidKerberosRule(f"{text!r} uses ${number}, there are $0 to ${components}")
     match, source = _compile(text, found["match"]), _compile(text, found["source"])
     target = _replacement(found["target"] or "")
     if source is not None:
@@ -143,7 +143,7 @@ def _compile(rule: str, expression: str | None) -> re.Pattern[str] | None:
     try:
         return None if expression is None else re.compile(_NAMED_GROUP.sub("(?P<", expression))
     except re.error as error:
-        raise InvalidRule(f"{rule!r} has a regular expression that is none: {error}") from None
+        raise InvalidKerberosRule(f"{rule!r} has a regular expression that is none: {error}") from None
 
 
 def _replacement(java: str) -> str:
@@ -163,4 +163,4 @@ def _try_replacement(rule: str, source: re.Pattern[str], target: str) -> None:
     try:
         re.compile(f"{source.pattern}|").sub(target, "")
     except (re.error, IndexError):
-        raise InvalidRule(f"{rule!r} replaces with a group that its expression does not have") from None
+        raise InvalidKerberosRule(f"{rule!r} replaces with a group that its expression does not have") from None

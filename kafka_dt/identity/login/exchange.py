@@ -16,7 +16,7 @@ from enum import Enum, auto
 from typing import Any, Generic, TypeVar
 
 from kafka_dt.tokens import DelegationToken, Principal
-from kafka_dt_protocol.sasl import Outcome
+from kafka_dt_protocol.sasl import StepResult
 
 CredentialT = TypeVar("CredentialT")
 
@@ -63,7 +63,7 @@ class Exchange(ABC):
     """Why the login can only fail, for the log, although the client still has a message to send."""
 
     @abstractmethod
-    def evaluate(self, message: bytes) -> Outcome | Coroutine[Any, Any, Outcome]:
+    def evaluate(self, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
         """Take the client's next message.
 
         Returns:

@@ -28,7 +28,7 @@ from kafka_dt.identity.login.exchange import Claim, Exchange
 from kafka_dt.identity.mechanisms.mechanism import Offer, Subjects
 from kafka_dt.tokens import Principal, StoreUnavailable, Token, has_token_id_form
 from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Fault, Outcome, Success, VerdictRequest
+from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Fault, StepResult, Success, VerdictRequest
 
 _REASONS: Final[Mapping[Fault, RefusalReason]] = {
     Fault.PROOF: RefusalReason.WRONG_CREDENTIALS,
@@ -62,7 +62,7 @@ class LoggedIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class LoginRefused:
     """The login has failed."""
 
     message: str
@@ -79,7 +79,7 @@ class Refused:
     """The token of that id, if it is known here."""
 
 
-LoginOutcome = Challenge | LoggedIn | Refused
+LoginOutcome = Challenge | LoggedIn | LoginRefused
 
 
 class Login:
@@ -93,7 +93,7 @@ class Login:
 
     identity: Identity | None = None
     """The connection's owner, as the last successful login established it."""
-    foregone: Refused | None = None
+    foregone: LoginRefused | None = None
     """How the exchange under way can only end, though the client has still a message to send: many never send it."""
 
     def __init__(self, offers: Mapping[str, Offer], subjects: Subjects, now_ms: Callable[[], int]) -> None:
@@ -122,7 +122,7 @@ class Login:
             raise LocalProtocolError("no exchange is under way")
         self.foregone = None
         outcome = exchange.evaluate(message)
-        if isinstance(outcome, Outcome):
+        if isinstance(outcome, StepResult):
             return self._conclude_when_sure(exchange, outcome)
         return self._conclude_awaited(exchange, outcome)
 
@@ -139,7 +139,7 @@ class Login:
         if self._exchange is not None:
             self._exchange.abandon()
 
-    async def _conclude_awaited(self, exchange: Exchange, waiting: Coroutine[Any, Any, Outcome]) -> LoginOutcome:
+    async def _conclude_awaited(self, exchange: Exchange, waiting: Coroutine[Any, Any, StepResult]) -> LoginOutcome:
         try:
             outcome = await waiting
         except (StoreUnavailable, TooMuchWaits) as error:
@@ -148,7 +148,7 @@ class Login:
         return concluded if isinstance(concluded, LoginOutcome) else await concluded
 
     def _conclude_when_sure(
-        self, exchange: Exchange, outcome: Outcome
+        self, exchange: Exchange, outcome: StepResult
     ) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         if isinstance(outcome, Success):
             token = exchange.subject.token if exchange.subject is not None else None
@@ -162,7 +162,7 @@ class Login:
             return self._refused(exchange, detail, reason=RefusalReason.UNAVAILABLE)
         return self._conclude(exchange, success)
 
-    def _conclude(self, exchange: Exchange, outcome: Outcome) -> LoginOutcome:
+    def _conclude(self, exchange: Exchange, outcome: StepResult) -> LoginOutcome:
         match outcome:
             case Challenge():
                 if exchange.foregone is not None:
@@ -227,7 +227,7 @@ class Login:
         detail: str,
         message: str | None = None,
         reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS,
-    ) -> Refused:
+    ) -> LoginRefused:
         name = exchange.name
         by_token = _claims_token(exchange)
         if reason is RefusalReason.WRONG_CREDENTIALS:
@@ -240,7 +240,7 @@ class Login:
         mechanism = self._offer.mechanism.name
         if message is None:
             message = _GENERIC.format("re-authentication" if self.identity else "authentication", mechanism)
-        return Refused(message, detail, name, mechanism, reason, by_token, token)
+        return LoginRefused(message, detail, name, mechanism, reason, by_token, token)
 
     def _is_undecided(self, exchange: Exchange) -> bool:
         """Say whether a wrong proof may be due to a token that the store has and this node does not know."""

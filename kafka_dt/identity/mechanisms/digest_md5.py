@@ -19,7 +19,7 @@ from kafka_dt.identity.login.exchange import Claim, Exchange, Subject
 from kafka_dt.identity.login.tokens import Nobody
 from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
 from kafka_dt.tokens import DelegationToken, has_token_id_form
-from kafka_dt_protocol.sasl import CredentialRequest, DigestServer, Outcome
+from kafka_dt_protocol.sasl import CredentialRequest, DigestServer, StepResult
 
 DigestSubject = Subject[Sequence[str]]
 """Each of the passwords is right."""
@@ -51,7 +51,7 @@ class DigestExchange(Exchange):
         self._decoy = decoy
         self._tokens = subjects.tokens
 
-    def evaluate(self, message: bytes) -> Outcome | Coroutine[Any, Any, Outcome]:
+    def evaluate(self, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
         """Take the client's empty first message, or its digest-response."""
         outcome = self._machine.step(message)
         if not isinstance(outcome, CredentialRequest):
@@ -63,10 +63,10 @@ class DigestExchange(Exchange):
         token = self._tokens.find(outcome.name)
         return self._check_later() if token is None else self._check(token)
 
-    async def _check_later(self) -> Outcome:
+    async def _check_later(self) -> StepResult:
         return self._check(await self._tokens.lookup(self.name))
 
-    def _check(self, token: DelegationToken | Nobody) -> Outcome:
+    def _check(self, token: DelegationToken | Nobody) -> StepResult:
         if isinstance(token, Nobody):
             subject = self._decoy
         else:

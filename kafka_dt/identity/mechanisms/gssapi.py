@@ -13,7 +13,7 @@ from kafka_dt.identity.kerberos.names import NoShortName
 from kafka_dt.identity.kerberos.settings import KerberosSettings
 from kafka_dt.identity.login.exchange import Exchange, Subject
 from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
-from kafka_dt_protocol.sasl import Failure, Fault, Outcome, Success
+from kafka_dt_protocol.sasl import Failure, Fault, StepResult, Success
 
 
 def open_kerberos(settings: KerberosSettings, listener: str, resources: Resources) -> OpenMechanism:
@@ -37,11 +37,11 @@ class GssapiExchange(Exchange):
         self._kerberos = kerberos
         self._machine = kerberos.new_machine()
 
-    def evaluate(self, message: bytes) -> Coroutine[Any, Any, Outcome]:
+    def evaluate(self, message: bytes) -> Coroutine[Any, Any, StepResult]:
         """Take the client's next message in a thread: it blocks."""
         return self._run(message)
 
-    async def _run(self, message: bytes) -> Outcome:
+    async def _run(self, message: bytes) -> StepResult:
         outcome = await self._kerberos.run(self._machine.step, message)
         if isinstance(outcome, Success):
             self.name = outcome.identity

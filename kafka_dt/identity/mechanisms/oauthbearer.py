@@ -14,7 +14,7 @@ from kafka_dt.identity.oauth.bearer import BearerTokens, Judgement
 from kafka_dt.identity.oauth.jwks import Jwks
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol.sasl import BearerAccepted, OAuthBearerServer, Outcome, VerdictRequest
+from kafka_dt_protocol.sasl import BearerAccepted, OAuthBearerServer, StepResult, VerdictRequest
 
 
 def open_bearer(settings: OAuthBearerSettings, _listener: str, resources: Resources) -> OpenMechanism:
@@ -39,7 +39,7 @@ class BearerExchange(Exchange):
         self._machine = OAuthBearerServer()
         self._tokens = tokens
 
-    def evaluate(self, message: bytes) -> Outcome | Coroutine[Any, Any, Outcome]:
+    def evaluate(self, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
         """Take the client's first message, or its answer to a refusal."""
         self.foregone = None
         outcome = self._machine.step(message)
@@ -48,10 +48,10 @@ class BearerExchange(Exchange):
         judgement = self._tokens.judge(outcome.bearer_token)
         return self._take(judgement) if isinstance(judgement, Judgement) else self._take_later(judgement)
 
-    async def _take_later(self, judgement: Coroutine[Any, Any, Judgement]) -> Outcome:
+    async def _take_later(self, judgement: Coroutine[Any, Any, Judgement]) -> StepResult:
         return self._take(await judgement)
 
-    def _take(self, judgement: Judgement) -> Outcome:
+    def _take(self, judgement: Judgement) -> StepResult:
         verdict = judgement.verdict
         if isinstance(verdict, BearerAccepted):
             self.subject = Subject(

@@ -12,7 +12,7 @@ from kafka_dt.config import MechanismKeys
 from kafka_dt.identity.login.exchange import Exchange, Subject
 from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol.sasl import CredentialRequest, Outcome, ServerMechanism
+from kafka_dt_protocol.sasl import CredentialRequest, ServerMechanism, StepResult
 
 NewMachine = Callable[[Resources], ServerMechanism[str | None]]
 """Makes the server's side of one login, which asks for the password of a name; None stands for an unknown name."""
@@ -57,7 +57,7 @@ class PasswordExchange(Exchange):
         self._machine = machine
         self._users = users
 
-    def evaluate(self, message: bytes) -> Outcome:
+    def evaluate(self, message: bytes) -> StepResult:
         """Take the client's next message."""
         outcome = self._machine.step(message)
         if not isinstance(outcome, CredentialRequest):

@@ -19,9 +19,9 @@ from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Sub
 from kafka_dt_protocol.sasl import (
     TOKENAUTH,
     CredentialRequest,
-    Outcome,
     ScramMechanism,
     ScramServer,
+    StepResult,
 )
 
 
@@ -48,7 +48,7 @@ class ScramExchange(Exchange):
         self._found: ScramSubject | None = None
         self._lookup: asyncio.Task[ScramSubject] | None = None
 
-    def evaluate(self, message: bytes) -> Outcome | Coroutine[Any, Any, Outcome]:
+    def evaluate(self, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
         """Take the client-first or the client-final message."""
         outcome = self._machine.step(message)
         if not isinstance(outcome, CredentialRequest):
@@ -70,7 +70,7 @@ class ScramExchange(Exchange):
         if self._lookup is not None:
             self._lookup.cancel()
 
-    def _challenge(self, request: CredentialRequest) -> Outcome:
+    def _challenge(self, request: CredentialRequest) -> StepResult:
         self.name = request.name
         if request.token:
             self.claim = Claim.TOKEN
@@ -88,12 +88,12 @@ class ScramExchange(Exchange):
         self._found = self._subjects.find(self._mechanism, self.name)
         return self._found is not None
 
-    def _check(self) -> Outcome:
+    def _check(self) -> StepResult:
         assert self._found is not None  # noqa: S101 - the callers have seen to that
         self.subject = self._found
         return self._machine.resume(self._found.credential)
 
-    async def _check_later(self) -> Outcome:
+    async def _check_later(self) -> StepResult:
         if self._lookup is not None:
             self._found = await self._lookup
         else:

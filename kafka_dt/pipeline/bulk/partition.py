@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 from kafka_dt.bulk.engine import BulkLimits, process
 from kafka_dt.bulk.expiry import NOT_READABLE, Expire
 from kafka_dt.bulk.pace import Portion
@@ -116,7 +116,7 @@ class _Partition:
         self._summary.add(results)
         for result in results:
             del self._left[result.token_id]
-            if result.outcome is Outcome.CHANGED and isinstance(result.note, str):
+            if result.outcome is ZnodeResult.CHANGED and isinstance(result.note, str):
                 self._by_owner[result.note] += 1
             self._not_readable += result.note is NOT_READABLE
 

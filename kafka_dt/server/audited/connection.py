@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.audit.recorder import Facts, Origin, Recorder
-from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.server.addresses import as_ipv4
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import LoginFault, ServerConnection
@@ -84,7 +84,7 @@ class ConnectionAudit:
         match outcome:
             case LoggedIn():
                 self._logged_in(outcome)
-            case Refused():
+            case LoginRefused():
                 self._refused(outcome)
 
     def broken_off(self) -> None:
@@ -96,7 +96,7 @@ class ConnectionAudit:
         if self._waiting is not None and self._machine.client_software is not None:
             self._settle()
 
-    def lost(self, foregone: Refused | None) -> None:
+    def lost(self, foregone: LoginRefused | None) -> None:
         """Write down what waits; nothing more will be heard.
 
         Args:
@@ -151,7 +151,7 @@ class ConnectionAudit:
             self._timer = None
         self._recorder.record(EventType.LOGIN, Outcome.OK, self._session(principal), time_ms=time_ms, **facts)
 
-    def _refused(self, refused: Refused) -> None:
+    def _refused(self, refused: LoginRefused) -> None:
         name, token = refused.name, refused.token
         claimed = str(Principal.user(name)) if name and not refused.by_token else None
         owner = None if token is None else str(token.owner)

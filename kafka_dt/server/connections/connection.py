@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from kafka_dt.identity.certificates.client_principal import CertificateUnusable
-from kafka_dt.log import Words, of_peer
+from kafka_dt.log import ComposedText, of_peer
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.connections.intake import Intake, ServedHere, Serving
 from kafka_dt.server.connections.logins import ConnectionLogins
@@ -224,7 +224,7 @@ class ClientConnection(LoginConnection):
                 "Closing the connection of %s on listener %s: %s",
                 self._client(),
                 self.services.listener.name,
-                Words(event.reason),
+                ComposedText(event.reason),
                 extra=of_peer(self.client_host),
             )
         if event.delayed:

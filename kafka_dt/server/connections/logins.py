@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.log import of_peer
 from kafka_dt.server.audited.connection import ConnectionAudit
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -134,7 +134,7 @@ class ConnectionLogins:
                 machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
                 self._services.deadlines.forget(self._connection.reauthentication_overdue)
                 self._join_session(outcome.identity.token_id)
-            case Refused():
+            case LoginRefused():
                 who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
                 if outcome.reason is RefusalReason.UNAVAILABLE:
                     self._break_off(f"{who}{outcome.detail}")

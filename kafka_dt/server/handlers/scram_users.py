@@ -19,7 +19,13 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import AclOperation
-from kafka_dt.identity.credentials.scram_changes import Deletion, Outcome, ScramUserError, ScramUserManager, Upsertion
+from kafka_dt.identity.credentials.scram_changes import (
+    AlterResult,
+    Deletion,
+    ScramUserError,
+    ScramUserManager,
+    Upsertion,
+)
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt.tokens import StoreUnavailable
@@ -95,11 +101,11 @@ def _upsertion(entity: Any) -> Upsertion:
     )
 
 
-def _verb(outcome: Outcome) -> str:
+def _verb(outcome: AlterResult) -> str:
     return "altered the" if outcome is None else f"could not alter ({outcome}) the"
 
 
-def _altered(result: Any, user: str, outcome: Outcome) -> Any:
+def _altered(result: Any, user: str, outcome: AlterResult) -> Any:
     if outcome is None:
         return result(user=user, error_code=ErrorCode.none, error_message=None)
     return result(user=user, error_code=error_code(outcome), error_message=str(outcome))

@@ -14,8 +14,8 @@ from typing import Any
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
 from kafka_dt.identity.certificates.client_principal import CertificatePrincipals
-from kafka_dt.identity.certificates.principal_rules import InvalidRule, PrincipalRules
-from kafka_dt.log import Words, of_peer
+from kafka_dt.identity.certificates.principal_rules import InvalidMappingRule, PrincipalRules
+from kafka_dt.log import ComposedText, of_peer
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.audited.connection import certificate_not_accepted
 from kafka_dt.server.connections.tls import TlsConnection, TlsServices
@@ -62,7 +62,7 @@ class ListenerEncryption:
             if await asyncio.to_thread(self._context.refresh):
                 _LOG.info("Listener %s has read its certificates again", self._name)
         except TlsError as error:
-            reason = Words(f"{self._tls.key(error.key)}: {error.reason}")
+            reason = ComposedText(f"{self._tls.key(error.key)}: {error.reason}")
             _LOG.error("Listener %s keeps the certificates it has, the new ones cannot be used: %s", self._name, reason)
 
     def _log_failure(self, peer: Any, reason: str) -> None:
@@ -78,5 +78,5 @@ class ListenerEncryption:
 def _rules(tls: ListenerTls) -> PrincipalRules:
     try:
         return PrincipalRules.parse(tls.principal_mapping_rules)
-    except InvalidRule as error:
+    except InvalidMappingRule as error:
         raise ConfigError(tls.key("ssl.principal.mapping.rules"), str(error)) from None

@@ -18,7 +18,7 @@ The connection comes back by itself, with the old session or, if that has expire
 them apart. Watches do not survive any loss of the connection: kazoo calls them all then (they say nothing more than
 "look again") and does not set them again. So who watches looks again after CONNECTED.
 
-With a `Guard` every connection counts as none until the guard admits it: see `history.py`.
+With a `ConnectionGuard` every connection counts as none until the guard admits it: see `history.py`.
 
 Source: org.apache.zookeeper.ZooKeeper, kafka.zookeeper.ZooKeeperClient.
 """
@@ -33,8 +33,8 @@ from kafka_dt.zookeeper.connection.handler import Inbox
 from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Check, Create, SetData, Stat, Znode
 from kafka_dt.zookeeper.connection.read_many import read_many, znodes_of
 from kafka_dt.zookeeper.connection.request_sizes import RequestSizes
-from kafka_dt.zookeeper.connection.requests import Requests, fail
-from kafka_dt.zookeeper.connection.session import ConnectionState, Session
+from kafka_dt.zookeeper.connection.requests import ZooKeeperRequests, fail
+from kafka_dt.zookeeper.connection.session import ConnectionState, ZooKeeperSession
 from kafka_dt.zookeeper.connection.translation import acl_of, add_to, multi_error, multi_results, stat_of, znode_of
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 RETRY_DELAY_S = 0.1
 ADMISSION_RETRY_S = 1.0
@@ -69,7 +69,7 @@ OPERATION_BYTES = 128
 """What an operation needs besides its path and data: headers and ACLs."""
 
 
-class Guard(Protocol):
+class ConnectionGuard(Protocol):
     """Looks at each connection before it is used."""
 
     trouble: str
@@ -94,7 +94,7 @@ class ZooKeeperClient:
         LoginUnusable: the settings ask for something that cannot be done.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, guard: Guard | None = None) -> None:
+    def __init__(self, settings: ZooKeeperSettings, guard: ConnectionGuard | None = None) -> None:
         self._settings = settings
         self._guard = guard
         self._admission: asyncio.Task[None] | None = None
@@ -103,10 +103,12 @@ class ZooKeeperClient:
         self._chroot = f"/{chroot}" if chroot else ""
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox(self._loop)
-        self._session = Session(settings, self._inbox, self._state_changed)
+        self._session = ZooKeeperSession(settings, self._inbox, self._state_changed)
         self._listeners: list[Callable[[ConnectionState], None]] = []
         self._sizes = RequestSizes(MAX_REQUEST_BYTES)
-        self._requests = Requests(self._loop, self._inbox, lambda: self.connected, settings.max_in_flight, self._sizes)
+        self._requests = ZooKeeperRequests(
+            self._loop, self._inbox, lambda: self.connected, settings.max_in_flight, self._sizes
+        )
         self._connected = asyncio.Event()
 
     @property
@@ -344,7 +346,7 @@ class ZooKeeperClient:
         else:
             self._enter(state)
 
-    async def _admit(self, guard: Guard) -> None:
+    async def _admit(self, guard: ConnectionGuard) -> None:
         while True:
             try:
                 await guard.admit(self)
@@ -352,7 +354,7 @@ class ZooKeeperClient:
                 await asyncio.sleep(RETRY_DELAY_S)  # if the connection itself is lost, this task is cancelled
             except ZooKeeperError as error:
                 guard.trouble = str(error)
-                log.warning("this connection to ZooKeeper cannot be used, trying again: %s", error)
+                _LOG.warning("this connection to ZooKeeper cannot be used, trying again: %s", error)
                 await asyncio.sleep(ADMISSION_RETRY_S)
             else:
                 self._admission = None

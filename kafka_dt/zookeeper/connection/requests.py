@@ -27,7 +27,7 @@ PATIENCE_S: Final = 2.0
 """How long requests wait for the next connection when one among them broke the last one."""
 
 
-class Request:
+class ZooKeeperRequest:
     """One request, from the call to the answer."""
 
     __slots__ = ("arrived", "begin", "convert", "future", "size", "subject")
@@ -71,7 +71,7 @@ class Request:
             self.future.set_result(value)
 
 
-class Requests:
+class ZooKeeperRequests:
     """Sends requests, so many at once.
 
     Args:
@@ -96,12 +96,12 @@ class Requests:
         self._inbox = inbox
         self._max_in_flight = max_in_flight
         self._sizes = sizes
-        self._alone: Request | None = None
+        self._alone: ZooKeeperRequest | None = None
         """The one that is under way, while no other may be."""
         self._patience: asyncio.TimerHandle | None = None
         """Ends the wait for the next connection."""
-        self._under_way: set[Request] = set()
-        self._waiting: deque[Request] = deque()
+        self._under_way: set[ZooKeeperRequest] = set()
+        self._waiting: deque[ZooKeeperRequest] = deque()
 
     def send(
         self,
@@ -123,7 +123,7 @@ class Requests:
             size: about how many bytes it has; 0 = few.
             at_once: it needs no place, and does not wait for those that wait: they wait for what it finds out.
         """
-        request = Request(begin, convert, subject, arrived, future=self._loop.create_future(), size=size)
+        request = ZooKeeperRequest(begin, convert, subject, arrived, future=self._loop.create_future(), size=size)
         if at_once or (not self._waiting and self._has_place_for(request)):
             self._begin(request)
         else:
@@ -165,7 +165,7 @@ class Requests:
         for request in under_way:
             fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=True))
 
-    def _has_place_for(self, request: Request) -> bool:
+    def _has_place_for(self, request: ZooKeeperRequest) -> bool:
         if self._sizes.goes_alone(request.size):
             return not self._under_way
         return self._alone is None and len(self._under_way) < self._max_in_flight
@@ -174,7 +174,7 @@ class Requests:
         while self._waiting and self._has_place_for(self._waiting[0]) and self._connected():
             self._begin(self._waiting.popleft())
 
-    def _begin(self, request: Request) -> None:
+    def _begin(self, request: ZooKeeperRequest) -> None:
         """Hand a request to kazoo; one that it does not even take has failed, and needs no place."""
         try:
             answer = request.begin()
@@ -186,7 +186,7 @@ class Requests:
             self._alone = request
         answer.rawlink(partial(self._inbox.post, self._finish, request))
 
-    def _finish(self, request: Request, answer: Answer) -> None:
+    def _finish(self, request: ZooKeeperRequest, answer: Answer) -> None:
         if request in self._under_way:
             if isinstance(answer.exception, CONNECTION_ERRORS):
                 self._broke(request)
@@ -198,7 +198,7 @@ class Requests:
         request.finish(answer)
         self._begin_waiting()
 
-    def _broke(self, request: Request) -> None:
+    def _broke(self, request: ZooKeeperRequest) -> None:
         """Take note that the connection was lost while a request was under way."""
         self._sizes.broke(request.size, alone=request is self._alone)
         if request is self._alone and self._patience is None:

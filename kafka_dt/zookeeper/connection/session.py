@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.handler import Inbox
     from kafka_dt.zookeeper.connection.settings import ZooKeeperLogin, ZooKeeperSettings
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 # At DEBUG kazoo logs requests with their data (credentials, logins) and below that session passwords, so its level
 # does not follow ours; what it says about connections below ERROR is said here once instead of every second.
@@ -65,7 +65,7 @@ _STATES = {
 }
 
 
-class Session:
+class ZooKeeperSession:
     """One kazoo client and its states.
 
     Args:
@@ -160,7 +160,7 @@ class Session:
                 self.kazoo.close()
 
     def _give_up(self) -> None:
-        log.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")
+        _LOG.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")
 
     def _heard(self, state: str) -> None:
         """Take a state from kazoo's thread."""
@@ -177,9 +177,9 @@ class Session:
         if not self._wanted:
             return
         if state is ConnectionState.CONNECTED:
-            log.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
+            _LOG.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
         else:
-            log.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
+            _LOG.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
         self._on_state(state)
 
     async def _start_again_and_again(self) -> None:
@@ -189,12 +189,12 @@ class Session:
             self._ended.clear()
             refused, self._login_refused = self._login_refused, False
             ended = "ZooKeeper refuses the login" if refused else "the ZooKeeper client has ended"
-            log.warning("%s, starting the client again", ended)
+            _LOG.warning("%s, starting the client again", ended)
             await asyncio.sleep(RESTART_DELAY_S)
             try:
                 await asyncio.to_thread(self.kazoo.start_async)
-            except Exception:  # whatever it is: without a client this node is of no use
-                log.exception("the ZooKeeper client could not be started, trying again")
+            except Exception:  # noqa: BLE001 - whatever it is: without a client this node is of no use
+                _LOG.exception("the ZooKeeper client could not be started, trying again")
                 self._ended.set()
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 POLL_S: Final = 1.0
 """How often a worker looks at a doubted history again."""
@@ -114,11 +114,11 @@ class HistoryGuard:
             self._doubt()
             await asyncio.sleep(POLL_S)
         if self._has_admitted and (verdict is _Verdict.ACCEPTED or self._is_in_doubt):
-            log.warning("An operator has accepted ZooKeeper's history as it is; this worker starts again with it")
+            _LOG.warning("An operator has accepted ZooKeeper's history as it is; this worker starts again with it")
             self._outdated()
             await asyncio.Event().wait()  # until this worker ends
         if verdict is _Verdict.ACCEPTED:
-            log.warning("ZooKeeper was restored, and an operator has accepted its history as it is")
+            _LOG.warning("ZooKeeper was restored, and an operator has accepted its history as it is")
             self._memory.forget()
         self._has_admitted = True
         self._is_in_doubt = False
@@ -181,7 +181,9 @@ class HistoryGuard:
             is_recent = self._has_admitted or self._now_ms() - witness.written_ms < KEPT_MS
             if cluster == witness.cluster_id and is_recent:
                 return False
-        log.warning("This ZooKeeper is another one than the last time, or that is long ago: its history is not checked")
+        _LOG.warning(
+            "This ZooKeeper is another one than the last time, or that is long ago: its history is not checked"
+        )
         self._memory.forget()
         return True
 
@@ -202,7 +204,7 @@ class HistoryGuard:
                 "its history went back: changes that were written are missing, and revoked tokens may be there again. "
                 "If ZooKeeper was restored, follow docs/how-to/zookeeper.md, then run kafka-dt accept-restore"
             )
-            log.error("ZooKeeper is not used: %s", self.trouble)
+            _LOG.error("ZooKeeper is not used: %s", self.trouble)
 
     async def _write(self, client: ZooKeeperClient, accepted: tuple[str, ...]) -> None:
         witness = self._memory.witness

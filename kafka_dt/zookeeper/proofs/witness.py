@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.zookeeper.connection.operations import Stat
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 KEPT_MS: Final = 30 * 24 * 60 * 60_000
 """How long a witness counts, in a file and in ZooKeeper, after its last write."""
@@ -89,7 +89,7 @@ class WitnessMemory:
             self._is_full = False
         except OSError as error:
             if not self._is_full:
-                log.warning(
+                _LOG.warning(
                     "%s cannot be written, so a restart would not notice a restored ZooKeeper: %s", self._file, error
                 )
             self._is_full = True

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Stat, Znode
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 LOAD_WINDOW: Final = 128
 """How many reads of a full load are under way at once; the client has more places, for requests of users."""
@@ -193,7 +193,7 @@ class _Tree:
         try:
             pattern = self._change.decode(change)
         except InvalidZnode as error:
-            log.warning("a change below %s is not readable, so everything is: %s", self._change.PARENT, error)
+            _LOG.warning("a change below %s is not readable, so everything is: %s", self._change.PARENT, error)
             await self._compare()
         else:
             await self._get(pattern)
@@ -209,7 +209,7 @@ class _Tree:
                 await window.popleft()
             window.append(self._get(pattern))
         await asyncio.gather(*window)
-        log.info("ACLs of %d %s patterns read", len(patterns), self._pattern_type.name)
+        _LOG.info("ACLs of %d %s patterns read", len(patterns), self._pattern_type.name)
 
     def _list(self, resource_type: ResourceType) -> asyncio.Future[list[ResourcePattern]]:
         def arrived(names: list[str] | None, error: ZooKeeperError | None) -> list[ResourcePattern]:
@@ -251,7 +251,7 @@ class _Tree:
         """Log that a pattern is not readable, once for each time it was written."""
         if self._unreadable.get(pattern) != znode.stat.modified_zxid:
             self._unreadable[pattern] = znode.stat.modified_zxid
-            log.error("%s denies everybody: its ACLs are not readable: %s", AclZnode.path(pattern), error)
+            _LOG.error("%s denies everybody: its ACLs are not readable: %s", AclZnode.path(pattern), error)
 
     def _report(self, pattern: ResourcePattern, entries: Entries) -> None:
         if entries:

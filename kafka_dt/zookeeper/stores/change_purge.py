@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 BATCH = 100
 
@@ -153,5 +153,5 @@ class ChangePurger:
                     leftovers_s = time.monotonic() + self._limits.leftover_interval_ms / 1000
                 await self.purge_own()
             except ZooKeeperError as error:
-                log.debug("cannot purge below %s now: %s", self._parent, error)
+                _LOG.debug("cannot purge below %s now: %s", self._parent, error)
             await asyncio.sleep(self._limits.interval_ms / 1000)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.operations import Znode
     from kafka_dt.zookeeper.proofs.freshness import Freshness
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 PAUSE_S = 0.05
 RETRY_S = 1.0
@@ -144,8 +144,8 @@ class ChangeFollower:
                 await self.catch_up()
             except ConnectionLost:
                 pass  # the next connection wakes us
-            except Exception:  # whatever it is: it must not end the following
-                log.exception("cannot follow the changes below %s, trying again", self._parent)
+            except Exception:  # noqa: BLE001 - whatever it is: it must not end the following
+                _LOG.exception("cannot follow the changes below %s, trying again", self._parent)
                 await asyncio.sleep(RETRY_S)
                 self._woken.set()
             await asyncio.sleep(PAUSE_S)  # under load many changes are one look
@@ -216,7 +216,7 @@ class ChangeFollower:
         first = self._next if place == self._place else None
         following = made if first is None else first + (made - first) % NUMBERS
         if first is None or not await self._read(range(first, following)):
-            log.info("reading everything that is announced below %s", self._parent)
+            _LOG.info("reading everything that is announced below %s", self._parent)
             await self._compare()
         self._next, self._place = following, place
         self._own = {number for number in self._own if (number - following) % NUMBERS < NUMBERS // 2}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 NAME_BYTES: Final = 8
 UUID_BYTES: Final = 16
@@ -101,7 +101,7 @@ class ZooKeeperCluster:
             reason = str(error)
         else:
             return
-        log.error("A restored ZooKeeper would not be noticed now, see /kafka_dt in ZooKeeper: %s", reason)
+        _LOG.error("A restored ZooKeeper would not be noticed now, see /kafka_dt in ZooKeeper: %s", reason)
 
     async def close(self) -> None:
         """Leave ZooKeeper."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 BROKERS: Final = "/brokers/ids"
@@ -90,7 +90,7 @@ class NodeRegistry:
             except ConnectionLost:
                 continue  # the next connection wakes us
             except ZooKeeperError as error:
-                log.warning("this worker cannot say which keys it has, trying again: %s", error)
+                _LOG.warning("this worker cannot say which keys it has, trying again: %s", error)
                 await asyncio.sleep(RETRY_S)
                 self._woken.set()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.credentials.scram_changes import Credentials
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Znode
-    from kafka_dt.zookeeper.stores.scram_users import ScramUsers
+    from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
     from kafka_dt_protocol.sasl.scram import ScramMechanism
 
 ATTEMPTS: Final = 10
@@ -39,7 +39,7 @@ class ZooKeeperScramUserStore:
         users: what logins on this node are checked against; `load` starts it.
     """
 
-    def __init__(self, client: ZooKeeperClient, users: ScramUsers) -> None:
+    def __init__(self, client: ZooKeeperClient, users: ZooKeeperScramUsers) -> None:
         self._client = client
         self._users = users
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.operations import Znode
     from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 Credentials = dict["ScramMechanism", "ScramCredential"]
 
 
-class ScramUsers:
+class ZooKeeperScramUsers:
     """The SCRAM credentials below `/config/users`.
 
     Args:
@@ -121,7 +121,7 @@ class ScramUsers:
         try:
             user = ConfigChangeZnode.decode(change)
         except InvalidZnode as error:
-            log.warning("a change below %s is not readable: %s", ConfigChangeZnode.PARENT, error)
+            _LOG.warning("a change below %s is not readable: %s", ConfigChangeZnode.PARENT, error)
             return
         if user is not None:
             await self._read(user)
@@ -134,7 +134,7 @@ class ScramUsers:
             del self._credentials[gone]
         self._iterations.clear()
         await asyncio.gather(*(self._read(user) for user in users if user != UserZnode.DEFAULT))
-        log.info("%d SCRAM users read", len(self._credentials))
+        _LOG.info("%d SCRAM users read", len(self._credentials))
 
     def _read(self, sanitized_user: str) -> asyncio.Future[None]:
         path = UserZnode.path(sanitized_user)
@@ -167,5 +167,5 @@ def _readable(sanitized_user: str, znode: Znode) -> Credentials:
         return UserZnode.decode(znode.data)
     except InvalidZnode as error:
         reason = str(error)
-    log.error("the SCRAM credentials in %s are not readable: %s", UserZnode.path(sanitized_user), reason)
+    _LOG.error("the SCRAM credentials in %s are not readable: %s", UserZnode.path(sanitized_user), reason)
     return {}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.operations import Stat, Znode
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 Opening = asyncio.Future[StoredToken | None]
 """The state that will have been reported of a token whose znode is being opened."""
@@ -214,7 +214,7 @@ class TokenReports:
         self._untried.discard(token_id)
         self._report(token_id, None)
         if not told:
-            log.error("the delegation token %s is not readable: %s", TokenZnode.path(token_id), error)
+            _LOG.error("the delegation token %s is not readable: %s", TokenZnode.path(token_id), error)
             if isinstance(error, UnknownKey):
                 self.on_unknown_key()
 
@@ -231,7 +231,7 @@ class TokenReports:
             )
             self._report(token_id, None)
         if lost:
-            log.warning("Delegation tokens that are not served, because their keys have left the ring: %d", len(lost))
+            _LOG.warning("Delegation tokens that are not served, because their keys have left the ring: %d", len(lost))
 
     def _report(self, token_id: str, stored: StoredToken | None) -> None:
         """Tell the listener, and whoever waits for an opening: it is over, or superseded by this."""

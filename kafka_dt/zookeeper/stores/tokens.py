@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.operations import Operation
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 
-log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 DEFAULT_MAX_STALENESS_MS = 30_000
 READING_LANES = 2
@@ -268,9 +268,9 @@ class ZooKeeperTokenStore:
         token_ids = sorted(await self._client.children(TokenZnode.PARENT, arrived=self._list_arrived))
         begin = int(len(token_ids) * self._begin_at)
         await self._read_all(token_ids[begin:] + token_ids[:begin], if_changed=True)
-        log.info("%d delegation tokens read", len(token_ids))
+        _LOG.info("%d delegation tokens read", len(token_ids))
         if unreadable := self._reports.unreadable:
-            log.warning("%d delegation tokens are not readable, and not served", len(unreadable))
+            _LOG.warning("%d delegation tokens are not readable, and not served", len(unreadable))
 
     async def _read_all(self, token_ids: Iterable[str], *, if_changed: bool = False) -> None:
         """Read many tokens; all of them have been reported when this returns."""

@@ -47,7 +47,7 @@ from typing import Final
 
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import MalformedDigestMessage
-from kafka_dt_protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, Outcome, Success
+from kafka_dt_protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, StepResult, Success
 from kafka_dt_protocol.sasl.scram_messages import is_nonce
 
 DIGEST_MD5: Final = "DIGEST-MD5"
@@ -111,7 +111,7 @@ class DigestServer:
         self._service = service
         self._state: _State | DigestResponse = _State.NEW
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         """Take the client's empty first message, or its digest-response.
 
         Args:
@@ -138,7 +138,7 @@ class DigestServer:
         self._state = message
         return CredentialRequest(message.username, token=True)
 
-    def resume(self, credential: Sequence[str]) -> Outcome:
+    def resume(self, credential: Sequence[str]) -> StepResult:
         """Take the passwords of the name, or a decoy, and compare what they make with the client's response.
 
         Args:
@@ -156,7 +156,7 @@ class DigestServer:
                 return Success(b"rspauth=" + message.rspauth(password), message.username, proved=number)
         return Failure("digest-response: response is wrong")
 
-    def _challenge(self, response: bytes) -> Outcome:
+    def _challenge(self, response: bytes) -> StepResult:
         if response:
             self._state = _State.ENDED
             detail = "a message before the challenge; there is no subsequent authentication"

@@ -21,7 +21,7 @@ from typing import Final, NoReturn, Protocol
 
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import GssRefused
-from kafka_dt_protocol.sasl.mechanism import Challenge, Failure, Fault, Outcome, Success
+from kafka_dt_protocol.sasl.mechanism import Challenge, Failure, Fault, StepResult, Success
 
 GSSAPI: Final = "GSSAPI"
 """The name of the mechanism in SaslHandshake."""
@@ -80,7 +80,7 @@ class GssapiServer:
         self._context = context
         self._state = _State.ACCEPTING
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         """Take the client's next message; may block.
 
         Args:
@@ -110,7 +110,7 @@ class GssapiServer:
         """Raise LocalProtocolError: GSSAPI asks for nothing."""
         raise LocalProtocolError("GSSAPI has not asked for a credential")
 
-    def _accept(self, token: bytes) -> Outcome:
+    def _accept(self, token: bytes) -> StepResult:
         answer = self._context.accept(token)
         if not self._context.established:
             self._state = _State.ACCEPTING
@@ -120,11 +120,11 @@ class GssapiServer:
             return self._offer()
         return Challenge(answer)
 
-    def _offer(self) -> Outcome:
+    def _offer(self) -> StepResult:
         self._state = _State.OFFERED
         return Challenge(self._context.wrap(_OFFER))
 
-    def _take_choice(self, response: bytes) -> Outcome:
+    def _take_choice(self, response: bytes) -> StepResult:
         choice = self._context.unwrap(response)
         # One byte for the layer and three for a size; the authorization id is what follows.
         if len(choice) < len(_OFFER):

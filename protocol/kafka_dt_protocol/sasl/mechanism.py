@@ -98,13 +98,13 @@ class Failure:
     """For those who count; no client is told."""
 
 
-Outcome: TypeAlias = Challenge | CredentialRequest | VerdictRequest | Success | Failure
+StepResult: TypeAlias = Challenge | CredentialRequest | VerdictRequest | Success | Failure
 
 
 class ServerMechanism(Protocol[Credential_contra]):
     """The server side of one login by one SASL mechanism."""
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         """Take the client's next message.
 
         Args:
@@ -115,7 +115,7 @@ class ServerMechanism(Protocol[Credential_contra]):
         """
         ...
 
-    def resume(self, credential: Credential_contra) -> Outcome:
+    def resume(self, credential: Credential_contra) -> StepResult:
         """Take the credential or the verdict that the last outcome asked for.
 
         Raises:

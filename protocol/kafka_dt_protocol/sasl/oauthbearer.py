@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.sasl.mechanism import Challenge, Failure, Fault, Outcome, Success, VerdictRequest
+from kafka_dt_protocol.sasl.mechanism import Challenge, Failure, Fault, StepResult, Success, VerdictRequest
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 """The name of the mechanism in SaslHandshake."""
@@ -88,7 +88,7 @@ class OAuthBearerServer:
     def __init__(self) -> None:
         self._state: _Bare | _ClientFirst | BearerRejected = _Bare.NEW
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         """Take the client's first message, or what it says to a refusal.
 
         Args:
@@ -113,7 +113,7 @@ class OAuthBearerServer:
             return Failure(f"client-first: {error}", fault=Fault.GRAMMAR)
         return VerdictRequest(token)
 
-    def resume(self, credential: BearerVerdict) -> Outcome:
+    def resume(self, credential: BearerVerdict) -> StepResult:
         """Take the verdict on the token.
 
         Args:

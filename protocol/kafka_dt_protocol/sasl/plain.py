@@ -12,7 +12,7 @@ Source: RFC 4616; org.apache.kafka.common.security.plain.internals.PlainSaslServ
 import hmac
 
 from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.sasl.mechanism import CredentialRequest, Failure, Fault, Outcome, Success
+from kafka_dt_protocol.sasl.mechanism import CredentialRequest, Failure, Fault, StepResult, Success
 from kafka_dt_protocol.sasl.text import encode_text
 
 PLAIN = "PLAIN"
@@ -33,7 +33,7 @@ class PlainServer:
         self._claim: tuple[str, str, bytes] | None = None
         self._ended = False
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         """Take the client's only message.
 
         Args:
@@ -61,7 +61,7 @@ class PlainServer:
             return self._malformed(_INVALID, "the authorization id or the user name is not UTF-8")
         return CredentialRequest(self._claim[1])
 
-    def resume(self, credential: str | None) -> Outcome:
+    def resume(self, credential: str | None) -> StepResult:
         """Compare passwords.
 
         Args:

@@ -32,7 +32,7 @@ from enum import Enum, auto
 
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import MalformedScramMessage
-from kafka_dt_protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, Outcome, Success
+from kafka_dt_protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, StepResult, Success
 from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism, ScramParameters, is_valid_proof
 from kafka_dt_protocol.sasl.scram_messages import (
     ClientFinal,
@@ -96,7 +96,7 @@ class ScramServer:
         self._server_nonce = server_nonce
         self._state: _Bare | ClientFirst | _Exchange | _Proof = _Bare.NEW
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         """Take the client-first or the client-final message.
 
         Args:
@@ -121,7 +121,7 @@ class ScramServer:
         self._state = state
         raise LocalProtocolError("SCRAM expects no message of the client now")
 
-    def resume(self, credential: ScramCredential | ScramParameters) -> Outcome:
+    def resume(self, credential: ScramCredential | ScramParameters) -> StepResult:
         """Take the credential of the name, or a decoy: at first to make the challenge, then to check the proof.
 
         Args:
@@ -148,7 +148,7 @@ class ScramServer:
             return self._challenge(state, credential)
         raise LocalProtocolError("SCRAM has not asked for a credential")
 
-    def _challenge(self, client_first: ClientFirst, known: ScramCredential | ScramParameters) -> Outcome:
+    def _challenge(self, client_first: ClientFirst, known: ScramCredential | ScramParameters) -> StepResult:
         self._state = _Bare.ENDED
         if known.iterations < self._mechanism.min_iterations:
             return Failure(
@@ -164,20 +164,20 @@ class ScramServer:
         self._state = _Exchange(client_first, server_first, starts, known)
         return Challenge(server_first.encode("ascii"))
 
-    def _take_client_first(self, message: ClientFirst) -> Outcome:
+    def _take_client_first(self, message: ClientFirst) -> StepResult:
         if message.authorization_id not in (None, message.name):
             detail = "client-first: an authorization id other than the name"
             return Failure(detail, _OTHER_AUTHORIZATION_ID, Fault.IDENTITY)
         self._state = message
         return _credential_request(message)
 
-    def _take_client_final(self, exchange: _Exchange, message: ClientFinal) -> Outcome:
+    def _take_client_final(self, exchange: _Exchange, message: ClientFinal) -> StepResult:
         if isinstance(exchange.known, ScramCredential):
             return self._check(exchange, message, exchange.known)
         self._state = _Proof(exchange, message)
         return _credential_request(exchange.client_first)
 
-    def _check(self, exchange: _Exchange, message: ClientFinal, credential: ScramCredential) -> Outcome:
+    def _check(self, exchange: _Exchange, message: ClientFinal, credential: ScramCredential) -> StepResult:
         client_first = exchange.client_first
         auth_message = f"{client_first.bare},{exchange.server_first},{message.without_proof}".encode("ascii")
         proved = 0 if is_valid_proof(self._mechanism, credential.stored_key, auth_message, message.proof) else None

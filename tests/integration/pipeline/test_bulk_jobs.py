@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.config import ConfigError
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
@@ -45,7 +45,7 @@ def cluster(zookeeper_connect: str, tmp_path: Path) -> Iterator[SealedCluster]:
         yield made
 
 
-def counts(outcome: BulkOutcome) -> dict[Outcome, int]:
+def counts(outcome: BulkOutcome) -> dict[ZnodeResult, int]:
     return dict(+outcome.summary.counts)
 
 
@@ -67,14 +67,14 @@ def test_rotate_and_seal_and_verify_and_unseal_do_all_of_it(spark: SparkSession,
         return run_bulk(spark, kind, cluster.properties, tokens_a_partition=50, progress=progress)
 
     rotated = run(JobKind.ROTATE, lambda outcome: seen.append(outcome.summary.total))
-    assert (counts(rotated), rotated.total) == ({Outcome.CHANGED: 80, Outcome.UNCHANGED: 160}, MANY)
+    assert (counts(rotated), rotated.total) == ({ZnodeResult.CHANGED: 80, ZnodeResult.UNCHANGED: 160}, MANY)
     assert (seen[-1], len(seen)) == (MANY, 5)
-    assert counts(run(JobKind.SEAL)) == {Outcome.CHANGED: 80, Outcome.UNCHANGED: 160}
+    assert counts(run(JobKind.SEAL)) == {ZnodeResult.CHANGED: 80, ZnodeResult.UNCHANGED: 160}
     sealed = cluster.znodes.data()
     assert {name: open_sealed([NEW_KEY], data).plaintext for name, data in sealed.items()} == plain
-    assert counts(run(JobKind.VERIFY)) == {Outcome.UNCHANGED: MANY}
+    assert counts(run(JobKind.VERIFY)) == {ZnodeResult.UNCHANGED: MANY}
     assert cluster.znodes.data() == sealed
-    assert counts(run(JobKind.UNSEAL)) == {Outcome.CHANGED: MANY}
+    assert counts(run(JobKind.UNSEAL)) == {ZnodeResult.CHANGED: MANY}
     assert cluster.znodes.data() == plain
     assert cluster.znodes.announced() == set(plain)
 
@@ -93,7 +93,7 @@ def test_a_rate_is_kept_by_all_partitions_together(spark: SparkSession, cluster:
     outcome = run_bulk(
         spark, JobKind.SEAL, cluster.properties, changes_a_second=60, at_once=2, tokens_a_partition=MANY // 4
     )
-    assert counts(outcome) == {Outcome.CHANGED: 160, Outcome.UNCHANGED: 80}
+    assert counts(outcome) == {ZnodeResult.CHANGED: 160, ZnodeResult.UNCHANGED: 80}
     made = [each for each in changed_at_ms(cluster.znodes.kazoo, cluster.znodes.ids()) if each >= begun_ms]
     assert len(made) == 160
     assert made[-1] - begun_ms >= 160 / 60 * 1000 - 50
@@ -120,10 +120,10 @@ def test_a_stop_lets_partitions_end_and_the_next_run_does_the_rest(spark: SparkS
 
     assert asyncio.run(run()) == MANY
     assert [result.summary.total for result in heard] == [60]
-    done = heard[0].summary.counts[Outcome.CHANGED]
+    done = heard[0].summary.counts[ZnodeResult.CHANGED]
     assert 0 < done <= 60
     rest = run_bulk(spark, JobKind.SEAL, cluster.properties)
-    assert rest.summary.counts[Outcome.CHANGED] == 160 - done
+    assert rest.summary.counts[ZnodeResult.CHANGED] == 160 - done
 
 
 def test_a_partition_that_fails_again_and_again_ends_the_run_and_what_was_done_is_told(

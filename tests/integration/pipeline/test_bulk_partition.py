@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.bulk.decisions import Outcome
+from kafka_dt.bulk.decisions import ZnodeResult
 from kafka_dt.bulk.filters import TokenFilter
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult
@@ -45,7 +45,7 @@ def work(cluster: SealedCluster, kind: JobKind, **fields: object) -> PartitionRe
 
 def counts(result: PartitionResult) -> tuple[int, int, int]:
     found = result.summary.counts
-    return found[Outcome.CHANGED], found[Outcome.UNCHANGED], found[Outcome.FAILED]
+    return found[ZnodeResult.CHANGED], found[ZnodeResult.UNCHANGED], found[ZnodeResult.FAILED]
 
 
 def test_rotate_seals_again_what_an_older_key_sealed_and_nothing_else(cluster: SealedCluster) -> None:

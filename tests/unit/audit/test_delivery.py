@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.budgets import KINDS, Budget, Kind
+from kafka_dt.audit.budgets import KINDS, Budget, EventKind
 from kafka_dt.audit.delivery import BATCH_BYTES, Delivery, SinkFailed
 from tests.support.waiting import eventually
 
-CHANGE = Kind(EventType.ACL_CREATED, Outcome.OK)
-LOGIN = Kind(EventType.LOGIN, Outcome.OK)
-FAILED_LOGIN = Kind(EventType.LOGIN, Outcome.REFUSED)
-REFUSED_CHANGE = Kind(EventType.ACL_CREATED, Outcome.REFUSED)
+CHANGE = EventKind(EventType.ACL_CREATED, Outcome.OK)
+LOGIN = EventKind(EventType.LOGIN, Outcome.OK)
+FAILED_LOGIN = EventKind(EventType.LOGIN, Outcome.REFUSED)
+REFUSED_CHANGE = EventKind(EventType.ACL_CREATED, Outcome.REFUSED)
 WITHIN_S = 10.0
 PLENTY = 64 * 1024 * 1024
 
@@ -227,7 +227,7 @@ def test_closing_what_never_started_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("flood", [kind for kind in KINDS if kind.budget is not Budget.CHANGES], ids=str)
-def test_no_flood_displaces_a_successful_change(flood: Kind) -> None:
+def test_no_flood_displaces_a_successful_change(flood: EventKind) -> None:
     sink = Held()
     sink.gate.clear()
     delivery = started(sink, buffer_bytes=1000)

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Outcome, Remove, Result, Write
+from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Remove, Result, Write, ZnodeResult
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
 from kafka_dt.bulk.pace import WHOLE, Portion
 from kafka_dt.bulk.summary import Summary
@@ -83,7 +83,12 @@ async def test_each_znode_is_decided_about_by_itself() -> None:
     client = client_with(b"abc", b"ABC", b"123", b"456", b"remove", b"abc")
     results: dict[str, Result] = {}
     summary = await run(client, heard=lambda result: results.update({result.token_id: result}))
-    assert summary.counts == {Outcome.CHANGED: 3, Outcome.UNCHANGED: 1, Outcome.FAILED: 2, Outcome.GONE: 4}
+    assert summary.counts == {
+        ZnodeResult.CHANGED: 3,
+        ZnodeResult.UNCHANGED: 1,
+        ZnodeResult.FAILED: 2,
+        ZnodeResult.GONE: 4,
+    }
     assert {reason: found.token_ids for reason, found in summary.failures.items()} == {
         "digits": ["t2", "t3"],
     }
@@ -118,7 +123,7 @@ async def test_a_conflict_holds_up_nobody_else_and_the_change_of_others_survives
     client = lower(4)
     client.before_write = lambda: client.change("t1", b"renewed")
     summary = await run(client, NAMES[:4], task=Upper(announces=True))
-    assert summary.counts == {Outcome.CHANGED: 4}
+    assert summary.counts == {ZnodeResult.CHANGED: 4}
     assert [client.data(name) for name in NAMES[:4]] == [b"ABC", b"RENEWED", b"ABC", b"ABC"]
     # The batch together, then each by itself, then the one that was read again.
     assert client.multis == [8, 2, 2, 2, 2, 2]
@@ -128,13 +133,13 @@ async def test_a_conflict_holds_up_nobody_else_and_the_change_of_others_survives
 async def test_what_was_made_so_by_others_meanwhile_is_unchanged() -> None:
     client = lower(4)
     client.before_write = lambda: client.change("t1", b"ABC")
-    assert (await run(client, NAMES[:4])).counts == {Outcome.CHANGED: 3, Outcome.UNCHANGED: 1}
+    assert (await run(client, NAMES[:4])).counts == {ZnodeResult.CHANGED: 3, ZnodeResult.UNCHANGED: 1}
 
 
 async def test_what_vanishes_between_reading_and_writing_is_gone() -> None:
     client = lower(4)
     client.before_write = lambda: client.remove("t2")
-    assert (await run(client, NAMES[:4])).counts == {Outcome.CHANGED: 3, Outcome.GONE: 1}
+    assert (await run(client, NAMES[:4])).counts == {ZnodeResult.CHANGED: 3, ZnodeResult.GONE: 1}
 
 
 async def test_what_others_change_each_time_is_given_up() -> None:
@@ -147,7 +152,7 @@ async def test_what_others_change_each_time_is_given_up() -> None:
     client.before_write = again
     summary = await run(client, NAMES[:2])
     assert summary.failures[ALWAYS_CHANGED].token_ids == ["t0"]
-    assert summary.counts[Outcome.CHANGED] == 1
+    assert summary.counts[ZnodeResult.CHANGED] == 1
 
 
 @pytest.mark.parametrize("carried_out", [True, False])
@@ -155,7 +160,7 @@ async def test_a_lost_answer_is_found_out_by_reading(*, carried_out: bool) -> No
     client = client_with(b"abc", b"remove", b"ABC", b"abc")
     client.lose_next(carried_out=carried_out)
     summary = await run(client, NAMES[:4], task=Upper(announces=True))
-    assert summary.counts == {Outcome.CHANGED: 3, Outcome.UNCHANGED: 1}
+    assert summary.counts == {ZnodeResult.CHANGED: 3, ZnodeResult.UNCHANGED: 1}
     assert [client.data(name) for name in ("t0", "t2", "t3")] == [b"ABC"] * 3
     assert sorted(client.announced) == ["t0", "t1", "t3"]
 
@@ -165,7 +170,7 @@ async def test_the_next_connection_is_waited_for() -> None:
     client.before_write = lambda: setattr(client, "connected", False)
     client.lose_next(carried_out=True)
     asyncio.get_running_loop().call_later(0.05, setattr, client, "connected", True)
-    assert (await run(client)).counts == {Outcome.CHANGED: 10}
+    assert (await run(client)).counts == {ZnodeResult.CHANGED: 10}
 
 
 async def test_a_connection_that_does_not_come_back_ends_the_run() -> None:
@@ -189,7 +194,7 @@ async def test_stop_ends_after_the_batches_under_way() -> None:
     assert 0 < summary.total < 10
     assert sum(client.data(name) == b"ABC" for name in NAMES) == summary.total
     # Run again, it does the rest.
-    assert (await run(client)).counts == {Outcome.CHANGED: 10 - summary.total, Outcome.UNCHANGED: summary.total}
+    assert (await run(client)).counts == {ZnodeResult.CHANGED: 10 - summary.total, ZnodeResult.UNCHANGED: summary.total}
 
 
 async def test_stop_does_not_wait_for_a_connection() -> None:
@@ -202,7 +207,7 @@ async def test_stop_does_not_wait_for_a_connection() -> None:
 async def test_a_dry_run_writes_nothing() -> None:
     client = client_with(b"abc", b"remove", b"ABC", b"123")
     summary = await run(client, NAMES[:4], task=Upper(announces=True), dry_run=True)
-    assert summary.counts == {Outcome.CHANGED: 2, Outcome.UNCHANGED: 1, Outcome.FAILED: 1}
+    assert summary.counts == {ZnodeResult.CHANGED: 2, ZnodeResult.UNCHANGED: 1, ZnodeResult.FAILED: 1}
     assert (client.multis, client.announced, client.data("t0")) == ([], [], b"abc")
 
 
@@ -217,7 +222,7 @@ async def test_the_version_that_was_read_is_told() -> None:
 async def test_a_rate_is_kept_and_a_request_has_no_more_than_a_seconds_worth() -> None:
     client, begun_s = lower(4), time.monotonic()
     summary = await run(client, NAMES[:4], portion=Portion(runs=10, changes_a_second=30))
-    assert summary.counts == {Outcome.CHANGED: 4}
+    assert summary.counts == {ZnodeResult.CHANGED: 4}
     assert time.monotonic() - begun_s >= 4 / 3 - 0.01
     assert max(client.multis) == 3
 
@@ -232,7 +237,7 @@ async def test_no_rate_holds_up_who_changes_nothing() -> None:
 async def test_an_older_server_is_read_one_by_one() -> None:
     client = client_with(b"ABC", *[b"abc"] * (len(NAMES) - 1), old_server=True)
     # It hangs up over the first try: a lost read is no change.
-    assert (await run(client)).counts == {Outcome.CHANGED: 9, Outcome.UNCHANGED: 1}
+    assert (await run(client)).counts == {ZnodeResult.CHANGED: 9, ZnodeResult.UNCHANGED: 1}
     assert client.reads == 10
 
 

@@ -6,18 +6,18 @@ import time
 
 import pytest
 
-from kafka_dt.bulk.pace import WHOLE, Portion, Turns
+from kafka_dt.bulk.pace import WHOLE, Portion, WriteTurns
 
 
 async def test_every_turn_comes_after_what_it_costs() -> None:
-    turns, begun_s = Turns(), time.monotonic()
+    turns, begun_s = WriteTurns(), time.monotonic()
     for number in range(1, 4):
         await turns.take(0.05)
         assert time.monotonic() - begun_s >= 0.05 * number - 0.001
 
 
 async def test_time_in_which_nobody_asked_is_not_made_up_for() -> None:
-    turns = Turns()
+    turns = WriteTurns()
     turns.next_s = time.monotonic() - 100
     begun_s = time.monotonic()
     await turns.take(0.05)

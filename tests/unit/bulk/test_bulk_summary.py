@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from kafka_dt.bulk.decisions import Outcome, Result
+from kafka_dt.bulk.decisions import Result, ZnodeResult
 from kafka_dt.bulk.summary import MAX_REASONS, NAMES_A_REASON, OTHER_REASONS, Summary
 
 
 def failed(token_id: str, reason: str) -> Result:
-    return Result(token_id, Outcome.FAILED, reason)
+    return Result(token_id, ZnodeResult.FAILED, reason)
 
 
 def test_every_outcome_is_counted() -> None:
     summary = Summary()
-    summary.add([Result("a", Outcome.CHANGED), Result("b", Outcome.UNCHANGED), Result("c", Outcome.GONE)])
-    summary.add([Result("d", Outcome.CHANGED), failed("e", "no JSON")])
-    assert summary.counts == {Outcome.CHANGED: 2, Outcome.UNCHANGED: 1, Outcome.GONE: 1, Outcome.FAILED: 1}
+    summary.add([Result("a", ZnodeResult.CHANGED), Result("b", ZnodeResult.UNCHANGED), Result("c", ZnodeResult.GONE)])
+    summary.add([Result("d", ZnodeResult.CHANGED), failed("e", "no JSON")])
+    assert summary.counts == {
+        ZnodeResult.CHANGED: 2,
+        ZnodeResult.UNCHANGED: 1,
+        ZnodeResult.GONE: 1,
+        ZnodeResult.FAILED: 1,
+    }
     assert (summary.total, summary.failed) == (5, 1)
 
 
@@ -36,7 +41,7 @@ def test_reasons_that_never_repeat_do_not_fill_the_memory() -> None:
 def summaries_of(reasons: int) -> tuple[Summary, Summary]:
     """One summary of five hundred failures, and one that was merged of parts."""
     results = [failed(f"token-{number}", f"reason {number % reasons}") for number in range(500)]
-    results += [Result(f"done-{number}", Outcome.CHANGED) for number in range(7)]
+    results += [Result(f"done-{number}", ZnodeResult.CHANGED) for number in range(7)]
     whole, merged = Summary(), Summary()
     whole.add(results)
     for begin in range(0, len(results), 100):

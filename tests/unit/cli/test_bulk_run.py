@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from kafka_dt.bulk.decisions import Outcome, Result
+from kafka_dt.bulk.decisions import Result, ZnodeResult
 from kafka_dt.cli import bulk_run, main
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.node_options import Output
@@ -23,12 +23,12 @@ from kafka_dt.cli.token.expire_all import expire_all
 
 KEY_SETTING = "delegation.token.secret.key"
 RESULTS = [
-    Result("a", Outcome.CHANGED),
-    Result("b", Outcome.CHANGED),
-    Result("c", Outcome.UNCHANGED),
-    Result("d", Outcome.GONE),
-    *(Result(f"e{number}\x1b", Outcome.FAILED, "not JSON") for number in range(6)),
-    Result("f", Outcome.FAILED, "no key"),
+    Result("a", ZnodeResult.CHANGED),
+    Result("b", ZnodeResult.CHANGED),
+    Result("c", ZnodeResult.UNCHANGED),
+    Result("d", ZnodeResult.GONE),
+    *(Result(f"e{number}\x1b", ZnodeResult.FAILED, "not JSON") for number in range(6)),
+    Result("f", ZnodeResult.FAILED, "no key"),
 ]
 
 

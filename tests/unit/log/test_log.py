@@ -12,10 +12,10 @@ from kafka_dt.log.lines import (
     LONGEST_VALUE,
     LONGEST_WORDS,
     TRACEBACK_LINES,
+    ComposedText,
     GuardedFormatter,
     GuardedHandler,
     OneLineFormatter,
-    Words,
     _call_later,
     of_peer,
 )
@@ -67,7 +67,8 @@ def test_letters_of_all_languages_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "characters"), [(LONG, LONGEST_VALUE), (Words(LONG), LONGEST_WORDS), (ValueError(LONG), LONGEST_WORDS)]
+    ("value", "characters"),
+    [(LONG, LONGEST_VALUE), (ComposedText(LONG), LONGEST_WORDS), (ValueError(LONG), LONGEST_WORDS)],
 )
 def test_a_value_is_cut(value: object, characters: int) -> None:
     assert guarded("%s may not", value) == f"INFO {'x' * (characters - 1)}{CUT} may not"

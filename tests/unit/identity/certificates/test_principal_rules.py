@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dt.identity.certificates.principal_rules import InvalidRule, PrincipalRules
+from kafka_dt.identity.certificates.principal_rules import InvalidMappingRule, PrincipalRules
 
 DUKE = "CN=Duke,OU=ServiceUsers,O=Org,C=US"
 
@@ -41,13 +41,13 @@ def test_a_name_that_no_rule_matches_has_no_principal(rules: str) -> None:
     "rules", ["nonsense", "DEFAULT more", "RULE:.*/x", "RULE:.*/x/B", "RULE:.*/x/LU", "rule:.*/x/", "DEFAULT,RULE:"]
 )
 def test_what_is_no_rule_is_an_error_that_shows_it(rules: str) -> None:
-    with pytest.raises(InvalidRule, match="is neither RULE:pattern/replacement/") as caught:
+    with pytest.raises(InvalidMappingRule, match="is neither RULE:pattern/replacement/") as caught:
         PrincipalRules.parse(rules)
     assert caught.value.rule in rules
 
 
 def test_a_pattern_that_cannot_be_read_is_an_error_that_says_why() -> None:
-    with pytest.raises(InvalidRule, match=re.escape("'RULE:(/x/' has a pattern that cannot be read: missing )")):
+    with pytest.raises(InvalidMappingRule, match=re.escape("'RULE:(/x/' has a pattern that cannot be read: missing )")):
         PrincipalRules.parse("DEFAULT,RULE:(/x/")
 
 
@@ -55,7 +55,7 @@ def test_a_pattern_that_cannot_be_read_is_an_error_that_says_why() -> None:
 def test_any_text_is_rules_or_a_typed_error(rules: str, name: str) -> None:
     try:
         parsed = PrincipalRules.parse(rules)
-    except InvalidRule:
+    except InvalidMappingRule:
         return
     result = parsed.apply(name)
     assert result is None or isinstance(result, str)

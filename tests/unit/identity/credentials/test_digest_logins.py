@@ -10,7 +10,7 @@ import pytest
 from puresasl.client import SASLClient
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol.sasl import DIGEST_MD5, Challenge
 from tests.unit.identity.login.test_login import GENERIC, HMAC, HOUR, NOW, PASSWORD, TOKEN_ID, World, evaluated, token
@@ -73,7 +73,7 @@ async def test_a_token_that_may_be_of_several_keys_logs_in_with_any(
     world.tokens.hmacs = (HMAC, OLDER)
     for hmac in (HMAC, OLDER):
         assert isinstance(await digest(world.login(), password=base64.b64encode(hmac).decode()), LoggedIn)
-    assert isinstance(await digest(world.login(), password=base64.b64encode(HMAC[::-1]).decode()), Refused)
+    assert isinstance(await digest(world.login(), password=base64.b64encode(HMAC[::-1]).decode()), LoginRefused)
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ async def test_whoever_has_no_token_is_refused_at_the_same_step_with_the_same_wo
 ) -> None:
     outcome = await digest(world.login(), name, password)
     known = world.tokens.cached.get(name)
-    assert outcome == Refused(GENERIC + "DIGEST-MD5", detail, name, DIGEST_MD5, reason, by_token=True, token=known)
+    assert outcome == LoginRefused(GENERIC + "DIGEST-MD5", detail, name, DIGEST_MD5, reason, by_token=True, token=known)
 
 
 async def test_an_expired_token_and_one_of_a_silent_store_are_nobodys(world: World) -> None:
     world.tokens.stale = True
-    assert isinstance(await digest(world.login()), Refused)
+    assert isinstance(await digest(world.login()), LoginRefused)
     world.tokens.stale = False
     world.tokens.cached[TOKEN_ID] = token(expiry_timestamp_ms=NOW - 1)
-    assert isinstance(await digest(world.login()), Refused)
+    assert isinstance(await digest(world.login()), LoginRefused)
 
 
 @pytest.mark.parametrize("cached", [True, False])
@@ -115,7 +115,7 @@ async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(wor
     _, response = await challenged(login, TOKEN_ID, PASSWORD)
     world.news.append(TOKEN_ID)
     world.other_worker.post(TOKEN_ID)
-    assert isinstance(await evaluated(login, response), Refused)
+    assert isinstance(await evaluated(login, response), LoginRefused)
 
 
 async def test_a_second_login_may_use_another_token_but_not_change_the_principal(world: World) -> None:
@@ -125,7 +125,7 @@ async def test_a_second_login_may_use_another_token_but_not_change_the_principal
     assert isinstance(await digest(login), LoggedIn)
     assert isinstance(await digest(login, UNKNOWN_ID), LoggedIn)
     outcome = await digest(login, OTHER_ID)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == "Cannot change principals during re-authentication from Group.ops: User.bob"
 
 
@@ -136,5 +136,5 @@ async def test_a_response_is_good_for_its_own_exchange_alone(world: World) -> No
     replayed = response.replace(b"servernonce", b"anothernonce")
     await challenged(login, TOKEN_ID, PASSWORD)
     outcome = await evaluated(login, replayed)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.detail == "digest-response: nonce is not one of this exchange"

@@ -14,7 +14,7 @@ from kafka_dt.config import ConfigError
 from kafka_dt.identity.kerberos.contexts import Kerberos
 from kafka_dt.identity.kerberos.names import ShortNames
 from kafka_dt.identity.kerberos.settings import KerberosSettings
-from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused
 from kafka_dt.identity.mechanisms import MECHANISMS, Offer, OpenMechanism, Subjects
 from kafka_dt.identity.mechanisms.gssapi import GssapiExchange
 from kafka_dt.tokens import Principal
@@ -59,7 +59,7 @@ def login(executor: ThreadPoolExecutor) -> Login:
 
 async def taken(login: Login, message: bytes) -> LoginOutcome:
     outcome = login.evaluate(message)
-    assert not isinstance(outcome, Challenge | LoggedIn | Refused), "what blocks is not for the event loop"
+    assert not isinstance(outcome, Challenge | LoggedIn | LoginRefused), "what blocks is not for the event loop"
     return await outcome
 
 
@@ -80,7 +80,7 @@ async def test_a_kerberos_name_logs_in_as_its_short_name(login: Login) -> None:
 @pytest.mark.parametrize("name", ["alice@OTHER", "alice", "a/b/c@REALM"])
 async def test_a_name_without_a_short_name_is_refused_without_saying_why(login: Login, name: str) -> None:
     outcome = await gssapi(login, name)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == (
         "Authentication failed during authentication due to invalid credentials with SASL mechanism GSSAPI"
     )
@@ -90,14 +90,14 @@ async def test_a_name_without_a_short_name_is_refused_without_saying_why(login: 
 async def test_a_refused_token_ends_the_login(login: Login) -> None:
     login.begin("GSSAPI")
     outcome = await taken(login, b"")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.detail == "no token"
 
 
 async def test_the_principal_stays_the_same(login: Login) -> None:
     await gssapi(login, "alice@REALM")
     outcome = await gssapi(login, "bob@REALM")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
     assert isinstance(await gssapi(login, "alice/admin@REALM"), LoggedIn)
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kafka_dt.identity.kerberos.names import InvalidRule, KerberosName, NoShortName, ShortNames
+from kafka_dt.identity.kerberos.names import InvalidKerberosRule, KerberosName, NoShortName, ShortNames
 
 REALM = "EXAMPLE.COM"
 
@@ -91,7 +91,7 @@ def test_what_a_rule_makes_must_be_a_simple_name(rule: str, text: str) -> None:
     ],
 )
 def test_a_rule_that_cannot_be_used_is_said_at_the_start(rule: str) -> None:
-    with pytest.raises(InvalidRule, match=re.escape(repr(rule))):
+    with pytest.raises(InvalidKerberosRule, match=re.escape(repr(rule))):
         ShortNames.parse([rule], REALM)
 
 

@@ -15,7 +15,7 @@ import pytest
 from kafka_dt.config import Endpoint, Listener, OfferedMechanism, SecurityProtocol
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.scram import ScramSubjects
-from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused, session_lifetime_ms
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused, session_lifetime_ms
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import MECHANISMS, Offer, Resources, Subjects, open_mechanisms
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
@@ -219,12 +219,12 @@ async def test_a_user_of_zookeeper_logs_in_by_name(world: World, mechanism: Scra
 
 async def test_a_user_is_no_token_even_if_the_client_says_so(world: World) -> None:
     outcome = await scram(world.login(), ScramMechanism.SHA_256, "carol", "carol's", extension=True)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
 
 
 async def test_without_the_setting_a_token_needs_the_extension(world: World) -> None:
     world.without_extension = False
-    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), Refused)
+    assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), LoginRefused)
     with_extension = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     assert isinstance(with_extension, LoggedIn)
 
@@ -240,7 +240,7 @@ async def test_without_the_setting_a_token_needs_the_extension(world: World) -> 
 )
 async def test_the_log_is_told_what_the_client_is_not(world: World, name: str, detail: str) -> None:
     outcome = await scram(world.login(), ScramMechanism.SHA_256, name, "wrong")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert (outcome.detail, outcome.name, outcome.mechanism) == (detail, name, ScramMechanism.SHA_256)
 
 
@@ -252,7 +252,7 @@ async def test_a_client_that_says_it_is_no_token_is_none(world: World) -> None:
     assert login.identity is None
     client = ScramClient(ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, "clientnonce")
     client.first()
-    assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+    assert isinstance(await evaluated(login, client.challenge(first.message)), LoginRefused)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ async def test_wrong_passwords_and_unknown_names_fail_alike_at_the_last_step(
     world: World, user: str, password: str, extension: bool
 ) -> None:
     outcome = await scram(world.login(), ScramMechanism.SHA_512, user, password, extension=extension)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == GENERIC + "SCRAM-SHA-512"
 
 
@@ -313,7 +313,7 @@ async def test_an_id_that_no_token_has_is_challenged_like_a_token(world: World) 
 async def test_an_expired_token_is_refused_like_one_that_nobody_has(world: World) -> None:
     world.tokens.cached[TOKEN_ID] = token(expiry_timestamp_ms=NOW - 1)
     outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == GENERIC + "SCRAM-SHA-256"
 
 
@@ -328,7 +328,7 @@ async def test_a_token_that_ends_during_the_login_does_not_complete_it(world: Wo
         del world.tokens.cached[TOKEN_ID]
     else:
         world.now += 2 * HOUR
-    assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+    assert isinstance(await evaluated(login, client.challenge(first.message)), LoginRefused)
 
 
 async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(world: World) -> None:
@@ -339,7 +339,7 @@ async def test_a_revocation_on_another_worker_counts_before_its_news_is_here(wor
     assert isinstance(first, Challenge)
     world.news.append(TOKEN_ID)
     world.other_worker.post(TOKEN_ID)
-    assert isinstance(await evaluated(login, client.challenge(first.message)), Refused)
+    assert isinstance(await evaluated(login, client.challenge(first.message)), LoginRefused)
 
 
 async def test_while_a_revocation_cannot_be_heard_the_token_does_not_log_in(world: World) -> None:
@@ -347,7 +347,7 @@ async def test_while_a_revocation_cannot_be_heard_the_token_does_not_log_in(worl
     world.cut_off = True
     for _ in range(2):
         outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD)
-        assert isinstance(outcome, Refused)
+        assert isinstance(outcome, LoginRefused)
         assert outcome.message == GENERIC + "SCRAM-SHA-256"
     world.cut_off = False
     assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD), LoggedIn)
@@ -381,7 +381,7 @@ async def test_a_renewal_during_the_login_counts_for_the_session(world: World) -
 async def test_a_node_that_was_cut_off_too_long_refuses_tokens_but_not_users(world: World) -> None:
     world.tokens.stale = True
     by_token = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
-    assert isinstance(by_token, Refused)
+    assert isinstance(by_token, LoginRefused)
     assert isinstance(await scram(world.login(), ScramMechanism.SHA_256, "carol", "carol's"), LoggedIn)
 
 
@@ -399,7 +399,7 @@ async def test_plain_takes_the_users_of_the_listener(world: World) -> None:
 @pytest.mark.parametrize("user", ["alice", "nobody"])
 async def test_plain_tells_a_wrong_password_as_an_unknown_user(world: World, user: str) -> None:
     outcome = await plain(world.login(), user, "wrong")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == "Authentication failed: Invalid username or password"
 
 
@@ -420,7 +420,7 @@ async def test_a_second_login_may_not_change_the_principal(world: World) -> None
     login = world.login()
     await scram(login, ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     outcome = await scram(login, ScramMechanism.SHA_256, other, PASSWORD, extension=True)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
 
 
@@ -428,7 +428,7 @@ async def test_a_failed_second_login_is_called_re_authentication(world: World) -
     login = world.login()
     await scram(login, ScramMechanism.SHA_256, TOKEN_ID, PASSWORD, extension=True)
     outcome = await scram(login, ScramMechanism.SHA_256, TOKEN_ID, "wrong", extension=True)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == GENERIC.replace("authentication due", "re-authentication due") + "SCRAM-SHA-256"
 
 
@@ -513,7 +513,7 @@ async def test_a_bearer_token_that_is_refused_is_told_in_two_steps(world: World)
     foregone = login.foregone
     assert foregone is not None
     outcome = await evaluated(login, b"\x01")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == '{"status": "invalid_token"}'
     assert "expired" in outcome.detail
     assert (foregone.detail, foregone.reason) == (outcome.detail, outcome.reason)
@@ -531,7 +531,7 @@ async def test_a_bearer_token_may_not_change_the_principal(world: World) -> None
     login = world.login()
     await bearer(login, unsigned_token("alice"))
     outcome = await bearer(login, unsigned_token("bob"))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == "Cannot change principals during re-authentication from User.alice: User.bob"
     assert isinstance(await bearer(login, unsigned_token("alice", NOW // 1000 + 7200)), LoggedIn)
 

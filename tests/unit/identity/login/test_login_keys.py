@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramMechanism
 from tests.unit.identity.login.test_login import BOTH, GENERIC, SCRAM, TOKEN_ID, World, evaluated, scram
 
@@ -51,7 +51,7 @@ async def test_a_token_that_may_be_of_several_keys_logs_in_by_the_hmac_of_each(
 
 async def test_another_key_logs_nobody_in(world: World) -> None:
     outcome = await scram(world.login(), ScramMechanism.SHA_256, TOKEN_ID, password(OTHER), extension=True)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == GENERIC + "SCRAM-SHA-256"
 
 
@@ -64,5 +64,5 @@ async def test_a_key_that_leaves_during_a_login_refuses_those_of_that_key_only(w
     assert isinstance(await login_during(world, NEW, (NEW,)), LoggedIn)
     world.tokens.hmacs = (OLD, NEW)
     outcome = await login_during(world, OLD, (NEW,))
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.message == GENERIC + "SCRAM-SHA-256"

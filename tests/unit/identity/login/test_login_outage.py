@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol.sasl import DIGEST_MD5, Challenge, ScramClient, ScramMechanism
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram
@@ -42,7 +42,7 @@ def set_store(world: World, state: str) -> None:
 
 
 def reason(outcome: LoginOutcome) -> RefusalReason:
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     return outcome.reason
 
 
@@ -56,7 +56,7 @@ async def test_a_wrong_proof_is_undecided_whether_or_not_there_is_such_a_token(
 ) -> None:
     outcome = await guess(world, name, extension=extension, first=first, last=last)
     assert reason(outcome) is RefusalReason.UNAVAILABLE
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.by_token
 
 

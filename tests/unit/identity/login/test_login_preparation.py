@@ -15,7 +15,7 @@ import pytest
 from kafka_dt.audit import RefusalReason
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
-from kafka_dt.identity.login.login import LoggedIn, Login, Refused
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginRefused
 from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramCredential, ScramMechanism, derive_credential
 from tests.support.fake_transport import turns
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram, token
@@ -110,7 +110,7 @@ async def test_nothing_is_derived_for_a_name_that_is_no_tokens(world: WatchedWor
     login, challenge = begun(world, name, extension)
     login.prepare()
     await turns()
-    assert isinstance(await evaluated(login, final(challenge, name, "wrong")), Refused)
+    assert isinstance(await evaluated(login, final(challenge, name, "wrong")), LoginRefused)
     assert world.derived == []
 
 
@@ -148,7 +148,7 @@ async def test_a_login_whose_derivation_was_dropped_is_undecided(
 
     monkeypatch.setattr(world._credentials, "derive", drop)
     outcome = await scram(world.login(), SHA_256, TOKEN_ID, PASSWORD)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert outcome.reason is RefusalReason.UNAVAILABLE
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused
 from kafka_dt_protocol.sasl import DIGEST_MD5, OAUTHBEARER, PLAIN, ScramMechanism, plain_message
 from tests.unit.identity.login.test_login import HOUR, NOW, PASSWORD, TOKEN_ID, World, evaluated, scram, token
 
@@ -27,8 +27,8 @@ async def plain(login: Login, user: str, password: str, authorization_id: str = 
     return await evaluated(login, plain_message(user, password, authorization_id))
 
 
-def refused(outcome: LoginOutcome) -> Refused:
-    assert isinstance(outcome, Refused), outcome
+def refused(outcome: LoginOutcome) -> LoginRefused:
+    assert isinstance(outcome, LoginRefused), outcome
     return outcome
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from docs.generators import wire_protocol
 from kafka_dt.config import ConfigError, from_properties, listeners
-from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, Refused
+from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused
 from kafka_dt.identity.mechanisms import MECHANISMS, Mechanism, Resources, Subjects, open_mechanisms
 from kafka_dt.identity.mechanisms.passwords import jaas_users, open_passwords
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Outcome, Success
+from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, StepResult, Success
 
 
 class CramMd5Server:
@@ -26,13 +26,13 @@ class CramMd5Server:
         self._challenge = challenge.encode()
         self._name, self._digest = "", ""
 
-    def step(self, response: bytes) -> Outcome:
+    def step(self, response: bytes) -> StepResult:
         if not response:
             return Challenge(self._challenge)
         self._name, _, self._digest = response.decode().rpartition(" ")
         return CredentialRequest(self._name)
 
-    def resume(self, credential: str | None) -> Outcome:
+    def resume(self, credential: str | None) -> StepResult:
         digest = hmac.new((credential or "").encode(), self._challenge, "md5").hexdigest()
         if credential is None or not hmac.compare_digest(digest, self._digest):
             return Failure("the digest is wrong")
@@ -84,7 +84,7 @@ def test_a_row_more_is_a_mechanism_that_users_log_in_by() -> None:
 @pytest.mark.parametrize(("name", "reason"), [("alice", "wrong_credentials"), ("bob", "unknown_user")])
 def test_a_wrong_password_by_it_is_refused_in_kafkas_words_and_with_the_reason(name: str, reason: str) -> None:
     outcome = logged_in(name, "wrong")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, LoginRefused)
     assert (outcome.mechanism, outcome.reason.value) == ("CRAM-MD5", reason)
     assert outcome.message.endswith("due to invalid credentials with SASL mechanism CRAM-MD5")
 

@@ -17,7 +17,7 @@ from kafka_dt_protocol.sasl import (
     DigestServer,
     Failure,
     MalformedDigestMessage,
-    Outcome,
+    StepResult,
     Success,
 )
 from kafka_dt_protocol.sasl.digest_md5 import MAX_MESSAGE_BYTES, parse_directives, parse_response, quoted
@@ -64,7 +64,7 @@ def message_with(password: str, /, **changes: str | None) -> bytes:
     return start.encode() + b",response=" + unproved.expected_response(password)
 
 
-def step(response: bytes, **of_server: str) -> tuple[DigestServer, Outcome]:
+def step(response: bytes, **of_server: str) -> tuple[DigestServer, StepResult]:
     server = DigestServer(of_server.pop("nonce", NONCE), **of_server)
     assert isinstance(server.step(b""), Challenge)
     return server, server.step(response)

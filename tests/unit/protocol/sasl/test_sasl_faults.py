@@ -12,11 +12,11 @@ from kafka_dt_protocol.sasl import (
     Fault,
     GssapiServer,
     OAuthBearerServer,
-    Outcome,
     PlainServer,
     ScramClient,
     ScramMechanism,
     ScramServer,
+    StepResult,
     plain_message,
 )
 from tests.unit.protocol.sasl.test_gssapi import Pretended, offered
@@ -25,12 +25,12 @@ from tests.unit.protocol.sasl.test_oauthbearer import FIRST
 SHA_256 = ScramMechanism.SHA_256
 
 
-def fault(outcome: Outcome) -> Fault:
+def fault(outcome: StepResult) -> Fault:
     assert isinstance(outcome, Failure), outcome
     return outcome.fault
 
 
-def plain(message: bytes, password: str | None = None) -> Outcome:
+def plain(message: bytes, password: str | None = None) -> StepResult:
     server = PlainServer()
     outcome = server.step(message)
     return outcome if isinstance(outcome, Failure) else server.resume(password)

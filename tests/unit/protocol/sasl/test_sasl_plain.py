@@ -8,9 +8,9 @@ from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import (
     CredentialRequest,
     Failure,
-    Outcome,
     PlainServer,
     ServerMechanism,
+    StepResult,
     Success,
     plain_message,
 )
@@ -21,7 +21,7 @@ OTHER_ID = "Authentication failed: Client requested an authorization id that is 
 parts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
 
 
-def login(message: bytes, password: str | None) -> Outcome:
+def login(message: bytes, password: str | None) -> StepResult:
     server: ServerMechanism[str | None] = PlainServer()
     outcome = server.step(message)
     return server.resume(password) if isinstance(outcome, CredentialRequest) else outcome

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Outcome, ScramMechanism, Success
+from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, ScramMechanism, StepResult, Success
 from tests.support.scram import (
     CLIENT_NONCE,
     SERVER_NONCE,
@@ -143,7 +143,7 @@ def test_where_both_succeed_every_byte_of_the_server_is_kafkas(case: Case) -> No
     assert success.identity == vectors("kafka-clients-3.9.1")["token_id"]
 
 
-def replay(case: Case) -> list[Outcome]:
+def replay(case: Case) -> list[StepResult]:
     """Pass the recorded messages to our server, with Kafka's nonce; the unknown name meets a decoy.
 
     Where Kafka went no further than the client-first there is a client-final by RFC 5802.
@@ -160,7 +160,7 @@ def replay(case: Case) -> list[Outcome]:
     )
 
 
-def verdict(outcomes: list[Outcome]) -> str:
+def verdict(outcomes: list[StepResult]) -> str:
     if isinstance(outcomes[-1], Success):
         return SUCCEEDS
     return FIRST if len(outcomes) == 1 else FINAL

@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from kafka_dt_protocol.sasl import Failure, Outcome, PlainServer, ScramCredential, ScramMechanism
+from kafka_dt_protocol.sasl import Failure, PlainServer, ScramCredential, ScramMechanism, StepResult
 from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, conversation, credential, prove
 
 EXTENSIONS = ["", ",tokenauth=true"]
@@ -27,7 +27,7 @@ def decoy(mechanism: ScramMechanism) -> ScramCredential:
     return ScramCredential(SALT[::-1], b"\x5a" * size, b"\xa5" * size, 4096)
 
 
-def attempt(mechanism: ScramMechanism, first: bytes, known: ScramCredential) -> list[Outcome]:
+def attempt(mechanism: ScramMechanism, first: bytes, known: ScramCredential) -> list[StepResult]:
     return conversation(mechanism, first, lambda server_first: prove(mechanism, first, server_first, "guess"), known)
 
 
@@ -75,7 +75,7 @@ def test_plain_takes_one_path_for_unknown_users_and_wrong_passwords() -> None:
     assert "compare_digest" in paths[0]
 
 
-def shape(outcome: Outcome) -> tuple[type, int]:
+def shape(outcome: StepResult) -> tuple[type, int]:
     """Return what a client sees of an outcome, and how much of it."""
     return type(outcome), len(getattr(outcome, "message", None) or "")
 

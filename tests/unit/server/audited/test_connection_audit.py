@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.certificates.client_principal import CertificateUnusable
-from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, Refused
+from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.server.audited.connection import LONGEST_MECHANISM, peer_address
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -162,7 +162,7 @@ async def test_a_login_that_goes_on_is_no_event(log: RecordedEvents) -> None:
 
 
 async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log: RecordedEvents) -> None:
-    rejected = Refused("m", "d", "", OAUTHBEARER)
+    rejected = LoginRefused("m", "d", "", OAUTHBEARER)
 
     def new_login(_: Any) -> Any:
         return StubLogin(Challenge(b"{}"), later=False, foregone=rejected)
@@ -181,27 +181,27 @@ async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log:
     ("refused", "expected"),
     [
         pytest.param(
-            Refused("m", "d", "mallory", PLAIN, RefusalReason.UNKNOWN_USER),
+            LoginRefused("m", "d", "mallory", PLAIN, RefusalReason.UNKNOWN_USER),
             {"mechanism": "PLAIN", "principal": "User:mallory", "reason": "unknown_user"},
             id="a user",
         ),
         pytest.param(
-            Refused("m", "d", "", OAUTHBEARER, RefusalReason.BROKEN_EXCHANGE),
+            LoginRefused("m", "d", "", OAUTHBEARER, RefusalReason.BROKEN_EXCHANGE),
             {"mechanism": "OAUTHBEARER", "reason": "broken_exchange"},
             id="nobody",
         ),
         pytest.param(
-            Refused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNKNOWN_TOKEN, by_token=True),
+            LoginRefused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNKNOWN_TOKEN, by_token=True),
             {"mechanism": "SCRAM-SHA-512", "token_id": "x" * 22, "reason": "unknown_token"},
             id="an unknown token",
         ),
         pytest.param(
-            Refused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNAVAILABLE, by_token=True),
+            LoginRefused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNAVAILABLE, by_token=True),
             {"mechanism": "SCRAM-SHA-512", "token_id": "x" * 22, "reason": "unavailable"},
             id="a token that cannot be checked now",
         ),
         pytest.param(
-            Refused("m", "d", TOKEN_ID, ScramMechanism.SHA_256, RefusalReason.EXPIRED_TOKEN, True, token()),
+            LoginRefused("m", "d", TOKEN_ID, ScramMechanism.SHA_256, RefusalReason.EXPIRED_TOKEN, True, token()),
             {
                 "mechanism": "SCRAM-SHA-256",
                 "token_id": TOKEN_ID,
@@ -214,7 +214,7 @@ async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log:
         ),
     ],
 )
-async def test_a_login_that_is_refused(log: RecordedEvents, refused: Refused, expected: dict[str, object]) -> None:
+async def test_a_login_that_is_refused(log: RecordedEvents, refused: LoginRefused, expected: dict[str, object]) -> None:
     log_in(shell(log, refused))
     assert log.told() == [CLIENT | {"type": "login", "outcome": "refused"} | expected]
 

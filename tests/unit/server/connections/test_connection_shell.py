@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Endpoint, SecurityProtocol
-from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, Refused
+from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnection
 from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
 from kafka_dt.server.handlers import RequestContext
@@ -255,7 +255,7 @@ class StubLogin(FakeLogin):
 
     outcome: LoginOutcome | Exception
     later: bool
-    foregone: Refused | None = None
+    foregone: LoginRefused | None = None
 
     def evaluate(self, _message: bytes) -> Any:
         return self._given_later() if self.later else self._given()
@@ -347,7 +347,7 @@ async def test_a_login_that_fails_is_answered_and_closed_after_the_delay(caplog:
 async def test_a_login_that_cannot_be_decided_is_closed_after_the_delay_without_an_answer(
     later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    undecided = Refused("for nobody", "why", "an id", ScramMechanism.SHA_256, RefusalReason.UNAVAILABLE)
+    undecided = LoginRefused("for nobody", "why", "an id", ScramMechanism.SHA_256, RefusalReason.UNAVAILABLE)
     shell = Shell(at_once, SASL, lambda _: StubLogin(undecided, later))
     log_in(shell)
     await turns()
@@ -374,7 +374,7 @@ async def test_a_refusal_is_held_back_from_its_message_on_and_not_from_its_decis
         return 0.0
 
     monkeypatch.setattr(FailedLogins, "delay_s", delay_s)
-    shell = Shell(at_once, SASL, lambda _: LateLogin(Refused("no", "why", "alice", PLAIN), later=True))
+    shell = Shell(at_once, SASL, lambda _: LateLogin(LoginRefused("no", "why", "alice", PLAIN), later=True))
     log_in(shell)
     shell.connection.logins._asked -= 7  # as if seven seconds passed
     decided.set()

@@ -110,7 +110,7 @@ class Connection:
 
 @pytest.fixture
 async def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
-    monkeypatch.setattr(client_module, "Session", Session)
+    monkeypatch.setattr(client_module, "ZooKeeperSession", Session)
     connection = Connection()
     await connection.opens()
     await connection.is_admitted()

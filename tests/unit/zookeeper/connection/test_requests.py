@@ -11,7 +11,7 @@ from kazoo.exceptions import ConnectionLoss
 from kafka_dt.zookeeper.connection import requests as requests_module
 from kafka_dt.zookeeper.connection.handler import Answer, Inbox
 from kafka_dt.zookeeper.connection.request_sizes import REFUSED_FOR_S, SURE_BYTES, RequestSizes
-from kafka_dt.zookeeper.connection.requests import Requests
+from kafka_dt.zookeeper.connection.requests import ZooKeeperRequests
 from kafka_dt.zookeeper.errors import ConnectionLost, RequestRefused, RequestTooLarge
 
 LIMIT = 1_000_000
@@ -26,9 +26,9 @@ def fail_at_once() -> Answer:
     raise ValueError("a bug")
 
 
-def one_at_a_time() -> Requests:
+def one_at_a_time() -> ZooKeeperRequests:
     loop = asyncio.get_running_loop()
-    return Requests(loop, Inbox(loop), lambda: True, max_in_flight=1, sizes=RequestSizes(LIMIT))
+    return ZooKeeperRequests(loop, Inbox(loop), lambda: True, max_in_flight=1, sizes=RequestSizes(LIMIT))
 
 
 async def outcome(future: asyncio.Future[object]) -> object:
@@ -66,7 +66,9 @@ class Wire:
         loop = asyncio.get_running_loop()
         self.connected = True
         self.sizes = sizes or RequestSizes(LIMIT)
-        self.requests = Requests(loop, Inbox(loop), lambda: self.connected, max_in_flight=256, sizes=self.sizes)
+        self.requests = ZooKeeperRequests(
+            loop, Inbox(loop), lambda: self.connected, max_in_flight=256, sizes=self.sizes
+        )
         self.sent: list[tuple[str, Answer]] = []
 
     def send(self, name: str, size: int = 0) -> asyncio.Future[object]:

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_dt.zookeeper.connection import session as session_module
 from kafka_dt.zookeeper.connection.handler import Inbox, LoopHandler
-from kafka_dt.zookeeper.connection.session import ConnectionState, Session
+from kafka_dt.zookeeper.connection.session import ConnectionState, ZooKeeperSession
 from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSettings
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ class Server:
 
 
 @asynccontextmanager
-async def session_with(server: Server) -> AsyncIterator[tuple[Session, list[ConnectionState]]]:
+async def session_with(server: Server) -> AsyncIterator[tuple[ZooKeeperSession, list[ConnectionState]]]:
     async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listening:
         server.port = listening.sockets[0].getsockname()[1]
         login = ZooKeeperLogin(LoginScheme.DIGEST, "us", "wrong")
         states: list[ConnectionState] = []
         settings = ZooKeeperSettings(f"127.0.0.1:{server.port}", login=login)
-        session = Session(settings, Inbox(asyncio.get_running_loop()), states.append)
+        session = ZooKeeperSession(settings, Inbox(asyncio.get_running_loop()), states.append)
         await session.start()
         try:
             yield session, states
