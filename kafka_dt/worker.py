@@ -25,7 +25,7 @@ from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt_protocol.api.registry import load_entities
+from kafka_dt_protocol import APIS
 
 
 async def work(brief: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def main() -> int:
     brief = json.loads(sys.stdin.readline())
     set_up_logging(f"worker {brief['number']}", brief["log_level"], lines_per_minute=brief["log_lines"])
     _allow_many_connections()
-    load_entities()
+    APIS.load_entities()
     try:
         app.run(work(brief))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:

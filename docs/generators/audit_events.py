@@ -15,7 +15,7 @@ from kafka_dt.audit.event import notes
 from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.log import CLOSE_SECONDS
 from kafka_dt.config.options.audit import DEFAULT_TOPIC
-from kafka_dt.server.audited.refused_entries import SHOWN
+from kafka_dt.server.audited.requests import SHOWN
 from kafka_dt.tokens.long_work import LONG_ITEMS
 
 _HEAD: Final = """\

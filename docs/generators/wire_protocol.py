@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from kafka_dt.config.settings import options
 from kafka_dt.identity.mechanisms import MECHANISMS, Mechanism
-from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
+from kafka_dt_protocol import APIS, Api, ApiTable, AtGateway
+from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 
 _HEAD: Final = """\
 # Wire protocol
@@ -20,33 +21,17 @@ ApiVersions; that answer and this page are made of the same table, `protocol/kaf
 request for another API, or in another version, closes its connection, as at a broker (but a version of ApiVersions that
 is too new is answered in version 0 with error 35, so that the client can ask again).
 
-This is what a node serves by itself. A [gateway](how-to/gateway.md) serves SaslHandshake, ApiVersions, SaslAuthenticate
-and the four token APIs, and passes on every other that the cluster behind it offers.
+This is what a node serves by itself. The table says what a [gateway](how-to/gateway.md) does with each API; it forwards
+every other API that the cluster behind it offers.
 
 """
 
-_NOTES: Final = {
-    ApiKey.METADATA: "One broker: the node itself, under the address of `advertised.listeners` for the listener by "
-    "which the client came, else of `listeners`, and without a host there under that to which it connected. "
-    "There are no topics.",
-    ApiKey.FIND_COORDINATOR: "Refused with an error that clients do not retry: there are no groups or transactions.",
-    ApiKey.SASL_HANDSHAKE: "After version 0 the tokens of the mechanism travel as bare frames, after 1 as below.",
-    ApiKey.API_VERSIONS: "The same before and after login. Its response header never has tagged fields (KIP-511).",
-    ApiKey.DESCRIBE_ACLS: "Needs Describe on the cluster. Version 0 has no type of pattern: all are literal.",
-    ApiKey.CREATE_ACLS: "Needs Alter on the cluster. Each ACL has its own error.",
-    ApiKey.DELETE_ACLS: "Needs Alter on the cluster. Each filter is told what it deleted.",
-    ApiKey.SASL_AUTHENTICATE: "The session's lifetime is in the answer from version 1 on (KIP-368).",
-    ApiKey.CREATE_DELEGATION_TOKEN: "An owner other than the caller can be named in version 3 (KIP-373).",
-    ApiKey.RENEW_DELEGATION_TOKEN: "By the owner and the renewers, never beyond the maximum lifetime.",
-    ApiKey.EXPIRE_DELEGATION_TOKEN: "A negative period deletes the token at once.",
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: "Owners null: all that the caller may see; empty: none. "
-    "The requester is in the answer from version 3 on.",
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: "Mechanisms and iterations of SCRAM users; needs DESCRIBE on the Cluster "
-    "(KIP-554).",
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "Needs ALTER on the Cluster; refused for logins by token (KIP-554).",
-    ApiKey.DESCRIBE_CLUSTER: "As Metadata, without topics (KIP-700).",
+_AT_GATEWAY: Final = {
+    AtGateway.FORWARDED: "forwards",
+    AtGateway.SERVED: "serves",
+    AtGateway.SERVED_BY_TOKEN: "serves after a login by token, else forwards",
 }
-"""What is worth knowing about an API; each has a row."""
+"""What a gateway does with an API, in a word."""
 
 _TAIL: Final = """\
 
@@ -105,14 +90,15 @@ An ACL or filter with a code of 0 closes the connection, as at a broker. [Who ma
 """
 
 
-def page(mechanisms: Mapping[str, Mechanism[Any]] = MECHANISMS) -> str:
+def page(mechanisms: Mapping[str, Mechanism[Any]] = MECHANISMS, apis: ApiTable = APIS) -> str:
     """Return the page as Markdown.
 
     Args:
         mechanisms: the SASL mechanisms that a listener can offer.
+        apis: the APIs that are spoken.
     """
-    table = "| key | API | versions | elements | |\n|---|---|---|---|---|\n" + "".join(
-        _row(api) for api in APIS.values()
+    table = "| key | API | versions | elements | a gateway | |\n|---|---|---|---|---|---|\n" + "".join(
+        _row(api) for api in apis.values()
     )
     defaults = {declared.key: declared.default for _, declared in options()}
     return (
@@ -129,7 +115,8 @@ def page(mechanisms: Mapping[str, Mechanism[Any]] = MECHANISMS) -> str:
 
 def _row(api: Api) -> str:
     name = api.key.name.title().replace("_", "")
-    cells = (api.key.value, name, f"{api.min_version}-{api.max_version}", f"{api.max_elements:,}", _NOTES[api.key])
+    versions = f"{api.min_version}-{api.max_version}"
+    cells = (api.key.value, name, versions, f"{api.max_elements:,}", _AT_GATEWAY[api.at_gateway], api.note)
     return f"| {' | '.join(map(str, cells))} |\n"
 
 

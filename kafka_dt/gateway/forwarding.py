@@ -5,10 +5,10 @@ any node; the first request that is not ours opens a connection upstream (`upstr
 client's principal. It serves this client alone: no bytes of two principals ever meet, and correlation ids, order and
 quotas stay the upstream's.
 
-Requests are told apart by their first bytes and written on as they come. Ours (`LOCAL`, and `NOT_BY_TOKEN` of a client
-that logged in with a token) wait until everything forwarded has been answered, and nothing is forwarded while one of
+Requests are told apart by their first bytes and written on as they come. The table of APIs says which are ours
+(`AtGateway`). Ours wait until everything forwarded has been answered, and nothing is forwarded while one of
 ours is under way, as a broker serves one request of a connection at a time. So both sides write to the client without a
-queue between them. An Envelope (`NEVER_FORWARDED`) closes the connection.
+queue between them. An Envelope (`AtGateway.NEVER`) closes the connection.
 
 Reading stops on either side while the other cannot be written to, while the upstream connection is being opened or
 logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due.
@@ -33,26 +33,11 @@ from kafka_dt.gateway.connecting import Connector
 from kafka_dt.gateway.upstream_side import UpstreamSide
 from kafka_dt.server.connections.intake import Serving
 from kafka_dt.server.connections.services import ConnectionServices
-from kafka_dt_protocol import ApiKey, ConnectionClosed, RemoteProtocolError, State
-from kafka_dt_protocol.api.offered_versions import NEVER_FORWARDED, OfferedByUpstream
+from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
+from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
 from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
 
-LOCAL: Final = frozenset(
-    {
-        ApiKey.SASL_HANDSHAKE,
-        ApiKey.API_VERSIONS,
-        ApiKey.SASL_AUTHENTICATE,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_DELEGATION_TOKEN,
-    }
-)
-"""What ends here; every other API is the upstream's."""
-NOT_BY_TOKEN: Final = frozenset({ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
-"""What ends here as well if the client logged in with a token. It is refused as on any node: brokers do not check that
-a stolen token does not make itself a password (KIP-554)."""
 MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
 STEPS_IN_A_ROW: Final = 256
@@ -112,6 +97,7 @@ class Forwarding:
         self._machine = connection.machine
         self._services = services
         self._gateway = gateway
+        self._at_gateway = services.apis.at_gateway
         self._broker_id = broker_id
         self._loop = asyncio.get_running_loop()
         self._requests = RequestStream(services.limits.after_login_bytes)
@@ -277,9 +263,10 @@ class Forwarding:
 
     def _side_of(self, request: RequestStart) -> _Side | None:
         """Say who answers a request now; None while others come first, or there is no way upstream so far."""
-        if request.api_key in LOCAL or (request.api_key in NOT_BY_TOKEN and self._connection.logins.by_token):
+        rule = self._at_gateway.get(request.api_key)
+        if rule is AtGateway.SERVED or (rule is AtGateway.SERVED_BY_TOKEN and self._connection.logins.by_token):
             return None if self._answers.outstanding else _Side.HERE
-        if request.api_key in NEVER_FORWARDED:
+        if rule is AtGateway.NEVER:
             self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers and not forwarded"))
         elif self._machine.session_ended(self._services.now_ms()):
             self._connection.end(ConnectionClosed("the session has ended"))

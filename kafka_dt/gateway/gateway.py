@@ -22,11 +22,12 @@ from kafka_dt.config import GatewaySettings, Listener
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector, identities_for
-from kafka_dt.gateway.forwarding import LOCAL, Forwarding, GatewayServices
+from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
 from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt_protocol import APIS
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 
 
@@ -54,7 +55,7 @@ class Gateway:
             connector=Connector(upstream, self._identities),
             brokers=self._brokers,
             addresses=self._addresses,
-            offered=OfferedByUpstream(LOCAL),
+            offered=OfferedByUpstream(APIS.served_by_gateway),
         )
 
     async def start(self) -> None:

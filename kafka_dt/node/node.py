@@ -182,16 +182,13 @@ class Node:
         cache = self._tokens.cache
         described = DescribedTokens(cache.get)
         cache.on_change(described.token_changed)
-        handler = dispatcher(
-            ClusterHandlers(self._broker_id, cluster_id, self._authorizer).handlers(),
-            TokenHandlers(self._tokens.manager, self._authorizer, described, time.monotonic).handlers(),
-            AclHandlers(self._acls, self._authorizer).handlers(),
-            ScramUserHandlers(ScramUserManager(self._stores.user_changes), self._authorizer).handlers(),
-        )
-        if self._recorder is None:
-            return handler
-        return AuditedRequests(
-            handler, self._recorder, AuditedTokens(self._tokens.cache.get, self._tokens.cache.by_hmac)
+        audit = AuditedRequests(self._recorder, AuditedTokens(cache.get, cache.by_hmac)) if self._recorder else None
+        return dispatcher(
+            ClusterHandlers(self._broker_id, cluster_id, self._authorizer).served(),
+            TokenHandlers(self._tokens.manager, self._authorizer, described, time.monotonic).served(),
+            AclHandlers(self._acls, self._authorizer).served(),
+            ScramUserHandlers(ScramUserManager(self._stores.user_changes), self._authorizer).served(),
+            audit=audit,
         )
 
     def _begin_background_work(self) -> None:

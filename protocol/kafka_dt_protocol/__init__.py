@@ -10,17 +10,17 @@ A gateway passes on what it does not serve: `request_stream.py` and `answer_stre
 `offered_versions.py` is what it offers, `node_addresses/` leads clients back to it.
 """
 
-from kafka_dt_protocol.api.registry import APIS, Api, ApiKey, api_versions_response
+from kafka_dt_protocol.api.registry import APIS, ApiKey, refusal, response_type
 from kafka_dt_protocol.api.responses import (
     NO_TIMESTAMP,
     build,
     element_type,
-    refusal,
     refused_alterations,
     refused_coordinators,
     refused_creation,
-    response_type,
+    refusing_with,
 )
+from kafka_dt_protocol.api.table import Api, ApiTable, AtGateway, declare
 from kafka_dt_protocol.connection import Limits, ServerConnection
 from kafka_dt_protocol.errors import (
     InvalidFrameLength,
@@ -56,6 +56,8 @@ __all__ = [
     "Action",
     "Api",
     "ApiKey",
+    "ApiTable",
+    "AtGateway",
     "ConnectionClosed",
     "Event",
     "FrameSplitter",
@@ -76,8 +78,8 @@ __all__ = [
     "UnexpectedAnswer",
     "UnknownApi",
     "UnsupportedVersion",
-    "api_versions_response",
     "build",
+    "declare",
     "decode_response",
     "element_type",
     "encode_request",
@@ -88,5 +90,6 @@ __all__ = [
     "refused_alterations",
     "refused_coordinators",
     "refused_creation",
+    "refusing_with",
     "response_type",
 ]

@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey
-from kafka_dt_protocol.api.responses import refusal
+from kafka_dt_protocol.api.registry import APIS
+from kafka_dt_protocol.api.table import ApiTable
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError, RemoteProtocolError
 from kafka_dt_protocol.events import (
     ConnectionClosed,
@@ -44,7 +44,6 @@ from kafka_dt_protocol.login.messages import (
     encode_token_answer,
     failed_login,
     has_header,
-    kind_of,
     names_its_software,
 )
 from kafka_dt_protocol.login.session import SessionLifetime
@@ -72,6 +71,7 @@ class ServerConnection:
     Args:
         mechanisms: the SASL mechanisms that the listener offers; none for a listener without SASL.
         limits: how long frames may be.
+        apis: the APIs that are served.
     """
 
     client_software: tuple[str, str] | None = None
@@ -83,7 +83,8 @@ class ServerConnection:
     login_fault: LoginFault | None = None
     """Set with the `ConnectionClosed` that ends a login, or comes instead of one, though no `fail` was called."""
 
-    def __init__(self, mechanisms: Sequence[str], limits: Limits) -> None:
+    def __init__(self, mechanisms: Sequence[str], limits: Limits, apis: ApiTable = APIS) -> None:
+        self._apis = apis
         self._mechanisms = tuple(mechanisms)
         self._limits = limits
         self._versions: VersionsOffered | None = None
@@ -190,7 +191,9 @@ class ServerConnection:
             try:
                 event = self._take(content, now_ms)
             except RemoteProtocolError as error:
-                return self._close(str(error), delayed=self._state is State.INITIAL and not has_header(content))
+                return self._close(
+                    str(error), delayed=self._state is State.INITIAL and not has_header(content, self._apis)
+                )
             if event is not None:
                 return event
             answered += 1
@@ -293,9 +296,10 @@ class ServerConnection:
         if self._state.bare:
             self._awaits_answer = True
             return TokenReceived(content)
-        header, offset = parse_request_header(content)
+        header, offset = parse_request_header(content, self._apis)
         self.client_id = header.client_id
-        kind = kind_of(header)
+        known = self._apis.steps.get((header.api_key, header.api_version))
+        kind = Request.API_VERSIONS if known is None else known  # the one API that comes with unknown versions
         action, following = next_step(self._state, kind)
         if self._state is State.READY:
             if action is Action.CHOOSE_MECHANISM and not self._session.may_log_in_again(now_ms):
@@ -307,9 +311,9 @@ class ServerConnection:
                 f"API {header.api_key} is not allowed in state {self._state.name}",
                 delayed=kind is not Request.API_VERSIONS,
             )
-        if kind is Request.API_VERSIONS and header.api_version not in APIS[ApiKey.API_VERSIONS].request:
+        if known is None:
             return self._refuse_version(header, action)
-        body = decode_body(kind, header, content, offset)
+        body = decode_body(kind, header, content, offset, self._apis)
         return self._act(action, following, header, body, now_ms)
 
     def _act(self, action: Action, following: State, header: RequestHeader, body: Any, now_ms: int) -> Event | None:
@@ -328,11 +332,12 @@ class ServerConnection:
 
     def _answer_versions(self, header: RequestHeader, body: Any, following: State) -> None:
         if header.api_version >= 3 and not names_its_software(body):  # noqa: PLR2004 - KIP-511 came with v3
-            self._answer(header, refusal(header, body, ErrorCode.invalid_request))
+            self._answer(header, self._apis.refusal(header, body, ErrorCode.invalid_request))
             return
         if header.api_version >= 3:  # noqa: PLR2004
             self.client_software = (body.client_software_name, body.client_software_version)
-        answer = encode_api_versions(header.api_version, header.correlation_id, versions=self._versions)
+        version, correlation_id = header.api_version, header.correlation_id
+        answer = encode_api_versions(version, correlation_id, versions=self._versions, apis=self._apis)
         self._out.put(frame(answer))
         self._state = following
 
@@ -340,7 +345,8 @@ class ServerConnection:
         """Answer an ApiVersions of a version that there is none of, in the layout of v0 (KIP-511)."""
         v0 = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         if action is Action.ANSWER_VERSIONS:
-            self._out.put(frame(encode_api_versions(0, header.correlation_id, ErrorCode.unsupported_version)))
+            error = ErrorCode.unsupported_version
+            self._out.put(frame(encode_api_versions(0, header.correlation_id, error, apis=self._apis)))
             return None
         return self._refuse(action, v0, None)
 
@@ -361,7 +367,7 @@ class ServerConnection:
         return MechanismChosen(mechanism)
 
     def _refuse(self, action: Action, header: RequestHeader, body: Any) -> Event | None:
-        self._answer(header, refusal(header, body, ErrorCode.illegal_sasl_state))
+        self._answer(header, self._apis.refusal(header, body, ErrorCode.illegal_sasl_state))
         if action is Action.REFUSE:
             return None
         return self._close(f"API {header.api_key} during a SASL exchange", delayed=True)
@@ -376,7 +382,8 @@ class ServerConnection:
         self._awaits_answer = False
 
     def _answer(self, header: RequestHeader, response: Any) -> None:
-        encoded = encode_response_pieces(header.api_key, header.api_version, header.correlation_id, response)
+        version, correlation_id = header.api_version, header.correlation_id
+        encoded = encode_response_pieces(header.api_key, version, correlation_id, response, self._apis)
         self._out.put_pieces(frame_pieces(encoded))
 
     def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:

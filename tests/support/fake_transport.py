@@ -14,6 +14,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, cast
 
 from kafka_dt.audit.recorder import Recorder
@@ -28,7 +29,7 @@ from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
-from kafka_dt_protocol import APIS, ApiKey, Limits, RequestHeader, build, decode_response, encode_request, frame
+from kafka_dt_protocol import APIS, ApiTable, Limits, RequestHeader, build, decode_response, encode_request, frame
 from kafka_dt_protocol.sasl import PLAIN
 
 NOW = 1_700_000_000_000
@@ -167,6 +168,7 @@ class Shell:
     certified: Callable[[bytes | None], Principal] = lambda _certificate: ANONYMOUS
     recorder: Recorder | None = None
     memory: RequestMemory | None = None
+    apis: ApiTable = APIS
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(lambda _: None, self.now_ms)
@@ -175,20 +177,20 @@ class Shell:
         self.connection = self._new_connection(self._services())
         self.transport = FakeTransport(self.connection, self.high_water)
         self.connection.connection_made(cast("asyncio.Transport", self.transport))
-        self._asked: list[tuple[ApiKey, int]] = []
+        self._asked: list[tuple[IntEnum, int]] = []
         self._read = 0
 
-    def request(self, api: ApiKey, version: int, **values: Any) -> bytes:
+    def request(self, api: IntEnum, version: int, **values: Any) -> bytes:
         """Return a request as it is sent, and remember that its answer is due."""
         self._asked.append((api, version))
         header = RequestHeader(api, version, len(self._asked), "test")
-        return frame(encode_request(header, build(APIS[api].request[version], **values)))
+        return frame(encode_request(header, build(self.apis[api].request[version], **values), self.apis))
 
     def send(self, data: bytes) -> None:
         """Send bytes."""
         self.connection.data_received(data)
 
-    def ask(self, api: ApiKey, version: int, **values: Any) -> None:
+    def ask(self, api: IntEnum, version: int, **values: Any) -> None:
         """Send a request."""
         self.send(self.request(api, version, **values))
 
@@ -202,7 +204,7 @@ class Shell:
             self._read += 4 + length
             correlation_id = int.from_bytes(content[:4], "big", signed=True)
             api, version = self._asked[correlation_id - 1]
-            found.append((correlation_id, decode_response(api, version, content)[1]))
+            found.append((correlation_id, decode_response(api, version, content, self.apis)[1]))
         numbers = [number for number, _ in found]
         assert numbers == sorted(numbers), "out of order"
         return [answer for _, answer in found]
@@ -225,6 +227,7 @@ class Shell:
             deadlines=self.deadlines,
             memory=self.memory or RequestMemory(2**40, 30, lambda: self.now_ms() / 1000, NeverTaken()),
             recorder=self.recorder,
+            apis=self.apis,
         )
 
     def _login(self, of: Listener) -> Login:

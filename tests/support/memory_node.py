@@ -23,7 +23,7 @@ from kafka_dt.processes.cluster import NodeState
 from kafka_dt.processes.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.tokens import CreationCounts
-from kafka_dt_protocol.api.registry import load_entities
+from kafka_dt_protocol import APIS
 from tests.support.admission import connection_counts
 from tests.support.authorization import MemoryAclStore
 from tests.support.broker import sasl_properties
@@ -88,7 +88,7 @@ class MemoryNode:
 @asynccontextmanager
 async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator[MemoryNode]:
     """Run a node; further properties with `_` for each `.`."""
-    load_entities()
+    APIS.load_entities()
     settings = from_properties(
         {
             "listeners": f"{LISTENER}://127.0.0.1:0",

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from kio.index import load_request_schema, load_response_schema
 
-from kafka_dt_protocol.api.acl_entities import load_acl_request, load_acl_response
+from kafka_dt_protocol.api.entities import load_acl_request, load_acl_response
 from kafka_dt_protocol.sasl import ScramMechanism
 from kafka_dt_protocol.sasl.scram_client import ScramClient
 from kafka_dt_protocol.wire.decoding import decode

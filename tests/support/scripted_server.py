@@ -15,7 +15,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
+from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import RemoteProtocolError
 from kafka_dt_protocol.sasl import (
@@ -52,7 +52,7 @@ class ScriptedServer:
     session_lifetimes_ms: list[int] = field(default_factory=list)
     """Of the logins to come; 0 when the list is used up."""
     versions: dict[ApiKey, tuple[int, int]] = field(
-        default_factory=lambda: {api.key: (api.min_version, api.max_version) for api in APIS.values()}
+        default_factory=lambda: {ApiKey(api.key): (api.min_version, api.max_version) for api in APIS.values()}
     )
     scripts: dict[ApiKey, Script] = field(default_factory=dict)
     """What answers a request; wins over the built-in logins and ApiVersions."""
@@ -141,7 +141,7 @@ class _Conversation:
         }.get(api, lambda _header, _request: CLOSE)
 
     def _versions(self, version: int, error: ErrorCode) -> Any:
-        listed: Any = api_versions_response(version, error)
+        listed: Any = APIS.api_versions(version, error)
         entry = type(listed.api_keys[0])
         keys = [ApiKey.API_VERSIONS] if error is not ErrorCode.none else list(self._server.versions)
         ranges = self._server.versions

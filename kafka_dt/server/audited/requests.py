@@ -1,12 +1,14 @@
 """Audit events of requests: stands in front of the handlers, and writes down what became of each request.
 
-    handler = AuditedRequests(handler, recorder, AuditedTokens(cache.get, cache.by_hmac))
+    audit = AuditedRequests(recorder, AuditedTokens(cache.get, cache.by_hmac))
+    handler = dispatcher(family, other_family, audit=audit)
 
 `record_removed` and `record_keys` write down what a node does by itself.
 
-Of the APIs in `_APIS` every request is an event; the others pass. What has happened is read from the answer, so it is
-what the client was told. Each ACL and each user that was changed is an event of its own. Those of a request that were
-refused for the same reason are one event together, with their number and the first few.
+Every request of an API whose `ServedApi` has a `RequestAudit` is an event; the others pass. What has happened is read
+from the answer, so it is what the client was told. Each ACL and each user that was changed is an event of its own.
+Those of a request that were refused for the same reason are one event together (`RefusedEntries`), with their number
+and the first few.
 
 Nothing is done before the handler has decided: a client that may not do what it asks for causes no work but its own
 small event. A request to renew or expire names a token by its HMAC. Which token that is the handler tells as soon as it
@@ -21,28 +23,27 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LIST, shortened
 from kafka_dt.audit.recorder import NOBODY, Facts, Recorder
-from kafka_dt.server.audited.acls import acl_text, filter_text
-from kafka_dt.server.audited.refused_entries import RefusedEntries
-from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.handlers import Handler, RequestContext, ServedApi
 from kafka_dt.tokens import DelegationToken, Keyring, Token
-from kafka_dt_protocol import ApiKey, RemoteProtocolError
-from kafka_dt_protocol.wire.times import from_timestamp
+from kafka_dt_protocol import RemoteProtocolError
 
 _LOG = logging.getLogger(__name__)
 
 EVENTS_IN_A_ROW: Final = 100
 """How many events of one request are made before other connections get their turn."""
 
-_Told = Iterator[tuple[ErrorCode, Facts]]
+SHOWN: Final = 8
+"""How many of the refused entries of a request an event shows."""
+
+Told = Iterator[tuple[ErrorCode, Facts]]
 """What became of a request or a part of one: the error, `none` for success, and the facts."""
 
 
@@ -55,63 +56,64 @@ class AuditedTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
-    """A request that was answered, the token that it was found to be about, and the limit that has refused it."""
+class AnsweredRequest:
+    """A request that was answered."""
 
     context: RequestContext
     body: Any
     answer: Any
     token: Token | None
+    """The token that it was found to be about."""
     limit: str | None
+    """The setting whose limit has refused it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Api:
+class RequestAudit:
     """How the events of an API are made."""
 
     kind: EventType
-    told: Callable[[AuditedTokens, _Served], _Told]
+    told: Callable[[AuditedTokens, AnsweredRequest], Told]
+    """Gives what became of a request, part by part, from what the client was told."""
 
 
 class AuditedRequests:
-    """A handler of all APIs that writes down what another one does.
+    """Writes down what handlers do.
 
     Args:
-        handler: serves the requests.
         recorder: makes the events.
         tokens: how the tokens that requests are about are found.
     """
 
-    def __init__(self, handler: Handler, recorder: Recorder, tokens: AuditedTokens) -> None:
-        self._handler = handler
+    def __init__(self, recorder: Recorder, tokens: AuditedTokens) -> None:
         self._recorder = recorder
         self._tokens = tokens
 
-    async def __call__(self, context: RequestContext, body: Any) -> Any:
-        """Serve a request."""
-        api = _APIS.get(context.header.api_key)
-        if api is None:
-            return await self._handler(context, body)
+    def around(self, api: ServedApi) -> Handler:
+        """Give a handler that does what an API's does and writes it down, if the API has events."""
+        return api.handler if api.audit is None else partial(self._serve, api.handler, api.audit)
+
+    async def _serve(self, handler: Handler, audit: RequestAudit, context: RequestContext, body: Any) -> Any:
         found: deque[Token] = deque(maxlen=1)
         limits: deque[str] = deque(maxlen=1)
         try:
-            answer = await self._handler(replace(context, on_token=found.append, on_limit=limits.append), body)
+            answer = await handler(replace(context, on_token=found.append, on_limit=limits.append), body)
         except RemoteProtocolError:
-            self._record(api.kind, context, ErrorCode.invalid_request, {})
+            self._record(audit.kind, context, ErrorCode.invalid_request, {})
             raise
         except Exception:
-            self._record(api.kind, context, ErrorCode.unknown_server_error, {})
+            self._record(audit.kind, context, ErrorCode.unknown_server_error, {})
             raise
-        served = _Served(context, body, answer, found[0] if found else None, limits[0] if limits else None)
+        token, limit = found[0] if found else None, limits[0] if limits else None
         try:
-            await self._record_all(api, served)
+            await self._record_all(audit, AnsweredRequest(context, body, answer, token, limit))
         except Exception:  # noqa: BLE001 - what was done is done, and the client has to hear of it
             _LOG.exception("What became of a request of API %d could not be written down", context.header.api_key)
         return answer
 
-    async def _record_all(self, api: _Api, served: _Served) -> None:
-        for number, (code, facts) in enumerate(api.told(self._tokens, served), start=1):
-            self._record(api.kind, served.context, code, facts)
+    async def _record_all(self, audit: RequestAudit, request: AnsweredRequest) -> None:
+        for number, (code, facts) in enumerate(audit.told(self._tokens, request), start=1):
+            self._record(audit.kind, request.context, code, facts)
             if number % EVENTS_IN_A_ROW == 0:
                 await asyncio.sleep(0)
 
@@ -148,84 +150,43 @@ def token_facts(token: Token) -> Facts:
     )
 
 
-def _created(tokens: AuditedTokens, served: _Served) -> _Told:
-    answer = served.answer
-    held = tokens.by_id(answer.token_id) if answer.error_code is ErrorCode.none else None
-    if held is not None:
-        yield ErrorCode.none, token_facts(held.token)
-        return
-    facts = Facts(
-        owner=f"{answer.principal_type}:{answer.principal_name}",
-        requester=str(served.context.principal),
-        renewers=tuple(
-            f"{shortened(each.principal_type, LONGEST_CLAIM)}:{shortened(each.principal_name, LONGEST_CLAIM)}"
-            for each in served.body.renewers[:LONGEST_LIST]
-        ),
-    )
-    if served.limit is not None:
-        facts["limit"] = served.limit
-    if len(served.body.renewers) > LONGEST_LIST:
-        facts["count"] = len(served.body.renewers)
-    if answer.error_code is ErrorCode.none:  # gone again already
-        facts["token_id"] = answer.token_id
-    yield answer.error_code, facts
+@dataclass(slots=True)
+class _Alike:
+    """Entries that were refused for the same reason."""
+
+    count: int = 0
+    shown: list[str] = field(default_factory=list)
 
 
-def _changed(tokens: AuditedTokens, served: _Served) -> _Told:
-    answer, token = served.answer, served.token
-    if token is None and (known := tokens.by_hmac(served.body.hmac)):
-        token = known.token  # the handler did not come so far as to look for it
-    facts = Facts() if token is None else token_facts(token)
-    if answer.error_code is ErrorCode.none:
-        facts["expiry_time"] = from_timestamp(answer.expiry_timestamp)
-    yield answer.error_code, facts
+class RefusedEntries:
+    """Gathers the refused entries of one request: one event for each reason, whatever their number.
 
+        refused = RefusedEntries("acl")
+        refused.add(ErrorCode.cluster_authorization_failed, lambda: acl_text(creation, shortened))
+        refused.told()                  # the error; acl, the first one; count and entries, if there were several
 
-def _described(_: AuditedTokens, served: _Served) -> _Told:
-    answer = served.answer
-    yield answer.error_code, Facts(count=len(answer.tokens)) if answer.error_code is ErrorCode.none else Facts()
+    A text is made only if it is to be shown, so a request of thousands of entries costs no more than counting them.
 
+    Args:
+        fact: the field of an event that holds one of them.
+    """
 
-def _acls_created(_: AuditedTokens, served: _Served) -> _Told:
-    refused = RefusedEntries("acl")
-    for creation, result in zip(served.body.creations, served.answer.results, strict=True):
-        if result.error_code is ErrorCode.none:
-            yield ErrorCode.none, Facts(acl=acl_text(creation))
-        else:
-            refused.add(result.error_code, partial(acl_text, creation, shortened))
-    yield from refused.told()
+    def __init__(self, fact: Literal["acl", "user"]) -> None:
+        self._fact: Literal["acl", "user"] = fact
+        self._by_error: dict[ErrorCode, _Alike] = {}
 
+    def add(self, error: ErrorCode, text: Callable[[], str]) -> None:
+        """Count an entry; `text` gives how it is shown, already cut."""
+        alike = self._by_error.setdefault(error, _Alike())
+        alike.count += 1
+        if len(alike.shown) < SHOWN:
+            alike.shown.append(text())
 
-def _acls_deleted(_: AuditedTokens, served: _Served) -> _Told:
-    refused = RefusedEntries("acl")
-    for asked, result in zip(served.body.filters, served.answer.filter_results, strict=True):
-        if result.error_code is not ErrorCode.none:
-            refused.add(result.error_code, partial(filter_text, asked, shortened))
-        for deleted in result.matching_acls:
-            if deleted.error_code is ErrorCode.none:
-                yield ErrorCode.none, Facts(acl=acl_text(deleted))
-            else:
-                refused.add(deleted.error_code, partial(acl_text, deleted, shortened))
-    yield from refused.told()
-
-
-def _users_changed(_: AuditedTokens, served: _Served) -> _Told:
-    refused = RefusedEntries("user")
-    for result in served.answer.results:
-        if result.error_code is ErrorCode.none:
-            yield ErrorCode.none, Facts(user=result.user)
-        else:
-            refused.add(result.error_code, partial(shortened, result.user))
-    yield from refused.told()
-
-
-_APIS: Final = {
-    int(ApiKey.CREATE_DELEGATION_TOKEN): _Api(EventType.TOKEN_CREATED, _created),
-    int(ApiKey.RENEW_DELEGATION_TOKEN): _Api(EventType.TOKEN_RENEWED, _changed),
-    int(ApiKey.EXPIRE_DELEGATION_TOKEN): _Api(EventType.TOKEN_EXPIRED, _changed),
-    int(ApiKey.DESCRIBE_DELEGATION_TOKEN): _Api(EventType.TOKENS_DESCRIBED, _described),
-    int(ApiKey.CREATE_ACLS): _Api(EventType.ACL_CREATED, _acls_created),
-    int(ApiKey.DELETE_ACLS): _Api(EventType.ACL_DELETED, _acls_deleted),
-    int(ApiKey.ALTER_USER_SCRAM_CREDENTIALS): _Api(EventType.SCRAM_USER_CHANGED, _users_changed),
-}
-"""The APIs whose requests are written down."""
+    def told(self) -> Told:
+        """Give each error and the facts of its event."""
+        for error, alike in self._by_error.items():
+            facts = Facts()
+            facts[self._fact] = alike.shown[0]
+            if alike.count > 1:
+                facts["count"], facts["entries"] = alike.count, tuple(alike.shown)
+            yield error, facts

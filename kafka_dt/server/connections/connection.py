@@ -59,26 +59,30 @@ class ClientConnection(LoginConnection):
         new_intake: makes what takes the bytes of the client; by default all of them are served here.
     """
 
-    last_received: float = 0.0
+    last_received: float
     """When something was received last, by the loop's clock in seconds."""
     peer: str = "an unknown address"
     """Where the client is, for the log."""
     client_host: str = ""
     """The client's address, as ACLs have it."""
-    closing: bool = False
+    closing: bool
     """Whether it is closed but for what the client has not read yet."""
-    finishing: bool = False
+    finishing: bool
     """Whether it closes as soon as what is under way has been answered."""
-    retiring: bool = False
+    retiring: bool
     """Whether it closes as soon as no request is under way."""
-    writable: bool = True
+    writable: bool
     """Whether the client reads what is written."""
-    goes_on: bool = False
+    goes_on: bool
     """Whether it goes on serving by itself, when others have had their turn."""
 
     def __init__(self, services: ConnectionServices, new_intake: Callable[[Serving], Intake] = ServedHere) -> None:
+        # Python looks up what an instance has itself much faster than a default of its class.
+        self.last_received = 0.0
+        self.closing = self.finishing = self.retiring = self.goes_on = False
+        self.writable = True
         self.services = services
-        self.machine = ServerConnection(tuple(services.listener.mechanisms), services.limits)
+        self.machine = ServerConnection(tuple(services.listener.mechanisms), services.limits, services.apis)
         self.logins = ConnectionLogins(self)
         self.requests = ConnectionRequests(self)
         self.reading = Reading(services.memory, self._give_up)

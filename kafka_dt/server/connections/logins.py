@@ -43,10 +43,11 @@ class ConnectionLogins:
         connection: the client's.
     """
 
-    audit: ConnectionAudit | None = None
+    audit: ConnectionAudit | None
     """What audit events say of the connection; None where nothing is written down."""
 
     def __init__(self, connection: ClientConnection) -> None:
+        self.audit = None
         self._connection = connection
         self._services = connection.services
         self._login = self._services.new_login(self._services.listener)

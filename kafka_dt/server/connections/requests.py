@@ -18,7 +18,7 @@ from kafka_dt.config import Endpoint
 from kafka_dt.log import of_peer
 from kafka_dt.server.addresses import as_ipv4
 from kafka_dt.server.handlers import RequestContext
-from kafka_dt_protocol import RemoteProtocolError, RequestReceived, refusal
+from kafka_dt_protocol import RemoteProtocolError, RequestReceived
 
 if TYPE_CHECKING:
     from kafka_dt.server.connections.connection import ClientConnection
@@ -33,10 +33,11 @@ class ConnectionRequests:
         connection: the client's.
     """
 
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[None] | None
     """What the connection waits for before it serves anything else: a request, or a login that takes a while."""
 
     def __init__(self, connection: ClientConnection) -> None:
+        self.task = None
         self._connection = connection
         self._services = connection.services
         self._client_left = False
@@ -75,7 +76,8 @@ class ConnectionRequests:
             key = request.header.api_key
             extra = of_peer(connection.client_host)
             _LOG.exception("A request of API %d of %s failed", key, connection.peer, extra=extra)
-            connection.machine.respond(refusal(request.header, request.body, ErrorCode.unknown_server_error))
+            refusal = self._services.apis.refusal(request.header, request.body, ErrorCode.unknown_server_error)
+            connection.machine.respond(refusal)
 
     def _context(self, request: RequestReceived) -> RequestContext:
         logins = self._connection.logins
@@ -88,6 +90,7 @@ class ConnectionRequests:
             endpoint=self.endpoint(),
             audit=logins.audit,
             end_with_client=self._end_with_client,
+            apis=self._services.apis,
         )
 
     def _end_with_client(self) -> None:

@@ -15,7 +15,7 @@ from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import Principal
-from kafka_dt_protocol import Limits
+from kafka_dt_protocol import APIS, ApiTable, Limits
 
 if TYPE_CHECKING:
     from kafka_dt.server.connections.connection import ClientConnection
@@ -41,5 +41,7 @@ class ConnectionServices:
     """Told of re-authentications that begin; the first login began when the socket was accepted."""
     memory: RequestMemory
     """Bounds what the connections of the worker hold together."""
+    apis: ApiTable = APIS
+    """What is spoken; all but the logins among them is the handler's."""
     recorder: Recorder | None = None
     """Makes audit events; None where nothing is written down."""

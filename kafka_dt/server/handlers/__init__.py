@@ -1,20 +1,26 @@
 """The handlers: one file for each family of APIs, and the context that a request brings with it.
 
 A handler takes a `RequestContext` and the request's entity, and gives the response's entity in the request's version.
-`dispatcher` joins the families; the registry of `protocol` says which APIs there are.
+Each family gives a `ServedApi` for each of its APIs; `dispatcher` joins them. What an API is on the wire is declared in
+`protocol/kafka_dt_protocol/api/registry.py`. Read `cluster.py` first: its APIs need nothing but the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Caller
 from kafka_dt.server.audited.connection import ConnectionAudit
 from kafka_dt.tokens import Principal, Token
-from kafka_dt_protocol import ApiKey, RequestHeader
+from kafka_dt_protocol import APIS, ApiTable, RequestHeader
+
+if TYPE_CHECKING:
+    from kafka_dt.server.audited.requests import AuditedRequests, RequestAudit
 
 
 def _forget(_: Token | str) -> None:
@@ -43,6 +49,18 @@ class RequestContext:
     end_with_client: Callable[[], None] = lambda: None
     """Says that the request changes nothing and takes long, so that it is called off when its client goes."""
 
+    apis: ApiTable = APIS
+    """The APIs of the node."""
+
+    @property
+    def response_type(self) -> Any:
+        """The entity type of the answer."""
+        return self.apis.response_type(self.header)
+
+    def refusal(self, body: Any, error: ErrorCode) -> Any:
+        """Make an answer that says nothing but an error."""
+        return self.apis.refusal(self.header, body, error)
+
     @property
     def caller(self) -> Caller:
         """Who asks, for the authorizer."""
@@ -52,11 +70,27 @@ class RequestContext:
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
 
 
-def dispatcher(*families: Mapping[ApiKey, Handler]) -> Handler:
-    """Join families of handlers into one handler for all their APIs."""
-    handlers = {key: handler for family in families for key, handler in family.items()}
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    """What a node does with the requests of an API that no login is made of."""
 
-    async def dispatch(context: RequestContext, body: Any) -> Any:
-        return await handlers[ApiKey(context.header.api_key)](context, body)
+    key: int
+    handler: Handler
+    audit: RequestAudit | None = None
+    """What the audit says of a request; None for requests that are no events."""
+
+
+def dispatcher(*families: Iterable[ServedApi], audit: AuditedRequests | None = None) -> Handler:
+    """Join families of APIs into one handler for all of them.
+
+    Args:
+        families: their APIs.
+        audit: writes down what becomes of requests; None where nothing is written down.
+    """
+    served = [api for family in families for api in family]
+    handlers = {api.key: audit.around(api) if audit else api.handler for api in served}
+
+    def dispatch(context: RequestContext, body: Any) -> Awaitable[Any]:
+        return handlers[context.header.api_key](context, body)
 
     return dispatch

@@ -11,11 +11,15 @@ Source: KIP-140, KIP-290, KIP-373; Kafka's AclApis, DescribeAclsRequest, CreateA
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit import EventType
+from kafka_dt.audit.encoding import shortened
+from kafka_dt.audit.recorder import Facts
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import (
     AccessControlEntry,
@@ -29,10 +33,12 @@ from kafka_dt.identity.acls.binding import (
 from kafka_dt.identity.acls.filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
 from kafka_dt.identity.acls.manager import AclManager, DeletedAcl
 from kafka_dt.identity.acls.store import AclError, InvalidAcl
+from kafka_dt.server.audited.acls import acl_text, filter_text
+from kafka_dt.server.audited.requests import AnsweredRequest, AuditedTokens, RefusedEntries, RequestAudit, Told
 from kafka_dt.server.errors import error_code
-from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.handlers import RequestContext, ServedApi
 from kafka_dt.tokens import InvalidPrincipal, Principal
-from kafka_dt_protocol import ApiKey, MalformedMessage, build, element_type, refusal, response_type
+from kafka_dt_protocol import ApiKey, MalformedMessage, build, element_type
 
 _DISABLED: Final = "There are no ACLs: authorizer.class.name is not set"
 _PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type")
@@ -50,20 +56,20 @@ class AclHandlers:
         self._acls = acls
         self._authorizer = authorizer
 
-    def handlers(self) -> Mapping[ApiKey, Handler]:
-        """Give the handler of each API."""
-        return {
-            ApiKey.DESCRIBE_ACLS: self.describe,
-            ApiKey.CREATE_ACLS: self.create,
-            ApiKey.DELETE_ACLS: self.delete,
-        }
+    def served(self) -> tuple[ServedApi, ...]:
+        """Give what serves each API."""
+        return (
+            ServedApi(ApiKey.DESCRIBE_ACLS, self.describe),
+            ServedApi(ApiKey.CREATE_ACLS, self.create, RequestAudit(EventType.ACL_CREATED, _creations_told)),
+            ServedApi(ApiKey.DELETE_ACLS, self.delete, RequestAudit(EventType.ACL_DELETED, _deletions_told)),
+        )
 
     async def describe(self, context: RequestContext, body: Any) -> Any:
         """Answer a DescribeAcls."""
-        kind = response_type(context.header)
+        kind = context.response_type
         _require_known([body])
         if not self._authorizer.allows_cluster(context.caller, AclOperation.DESCRIBE):
-            return refusal(context.header, body, ErrorCode.cluster_authorization_failed)
+            return context.refusal(body, ErrorCode.cluster_authorization_failed)
         if not self._authorizer.enabled:
             return build(kind, error_code=ErrorCode.security_disabled, error_message=_DISABLED, resources=())
         try:
@@ -80,7 +86,7 @@ class AclHandlers:
     async def create(self, context: RequestContext, body: Any) -> Any:
         """Answer a CreateAcls."""
         _require_known(body.creations)
-        kind = response_type(context.header)
+        kind = context.response_type
         result = element_type(kind, "results")
         refused = self._refused(context)
         if refused:
@@ -93,7 +99,7 @@ class AclHandlers:
     async def delete(self, context: RequestContext, body: Any) -> Any:
         """Answer a DeleteAcls."""
         _require_known(body.filters)
-        kind = response_type(context.header)
+        kind = context.response_type
         result = element_type(kind, "filter_results")
         refused = self._refused(context)
         if refused:
@@ -214,3 +220,26 @@ def _error(error: AclError | None) -> dict[str, Any]:
     if error is None:
         return {"error_code": ErrorCode.none, "error_message": None}
     return {"error_code": error_code(error), "error_message": str(error)}
+
+
+def _creations_told(_: AuditedTokens, request: AnsweredRequest) -> Told:
+    refused = RefusedEntries("acl")
+    for creation, result in zip(request.body.creations, request.answer.results, strict=True):
+        if result.error_code is ErrorCode.none:
+            yield ErrorCode.none, Facts(acl=acl_text(creation))
+        else:
+            refused.add(result.error_code, partial(acl_text, creation, shortened))
+    yield from refused.told()
+
+
+def _deletions_told(_: AuditedTokens, request: AnsweredRequest) -> Told:
+    refused = RefusedEntries("acl")
+    for asked, result in zip(request.body.filters, request.answer.filter_results, strict=True):
+        if result.error_code is not ErrorCode.none:
+            refused.add(result.error_code, partial(filter_text, asked, shortened))
+        for deleted in result.matching_acls:
+            if deleted.error_code is ErrorCode.none:
+                yield ErrorCode.none, Facts(acl=acl_text(deleted))
+            else:
+                refused.add(deleted.error_code, partial(acl_text, deleted, shortened))
+    yield from refused.told()

@@ -13,7 +13,6 @@ getCoordinator, AuthHelper.computeDescribeClusterResponse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,8 +20,8 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import CLUSTER_NAME, AclOperation, ResourceType
-from kafka_dt.server.handlers import Handler, RequestContext
-from kafka_dt_protocol import ApiKey, build, element_type, refusal, refused_coordinators, response_type
+from kafka_dt.server.handlers import RequestContext, ServedApi
+from kafka_dt_protocol import ApiKey, build, element_type, refused_coordinators
 
 BROKER_ENDPOINTS: Final = 1
 """KIP-919: the endpoint type that asks for brokers rather than controllers."""
@@ -58,19 +57,19 @@ class ClusterHandlers:
         self._cluster_id = cluster_id
         self._authorizer = authorizer
 
-    def handlers(self) -> Mapping[ApiKey, Handler]:
-        """Give the handler of each API."""
-        return {
-            ApiKey.METADATA: self.metadata,
-            ApiKey.DESCRIBE_CLUSTER: self.describe_cluster,
-            ApiKey.FIND_COORDINATOR: self.find_coordinator,
-        }
+    def served(self) -> tuple[ServedApi, ...]:
+        """Give what serves each API."""
+        return (
+            ServedApi(ApiKey.METADATA, self.metadata),
+            ServedApi(ApiKey.DESCRIBE_CLUSTER, self.describe_cluster),
+            ServedApi(ApiKey.FIND_COORDINATOR, self.find_coordinator),
+        )
 
     async def metadata(self, context: RequestContext, body: Any) -> Any:
         """Answer a Metadata."""
         if context.header.api_version < TOPIC_ID_VERSION and any(map(_is_by_id, body.topics or ())):
-            return refusal(context.header, body, ErrorCode.invalid_request)
-        kind = response_type(context.header)
+            return context.refusal(body, ErrorCode.invalid_request)
+        kind = context.response_type
         broker = build(
             element_type(kind, "brokers"),
             node_id=self._broker_id,
@@ -90,7 +89,7 @@ class ClusterHandlers:
 
     async def describe_cluster(self, context: RequestContext, body: Any) -> Any:
         """Answer a DescribeCluster."""
-        kind = response_type(context.header)
+        kind = context.response_type
         endpoint_type = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
         if endpoint_type != BROKER_ENDPOINTS:
             return build(
@@ -130,7 +129,7 @@ class ClusterHandlers:
                 return error, None
             return ErrorCode.invalid_request, _NO_COORDINATORS
 
-        return refused_coordinators(response_type(context.header), body, reason)
+        return refused_coordinators(context.response_type, body, reason)
 
     def _topics(self, context: RequestContext, topic: Any, body: Any) -> tuple[Any, ...]:
         """Answer for the topics that are asked for by name, or by id where the version allows it."""

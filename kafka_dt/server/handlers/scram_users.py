@@ -12,11 +12,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit import EventType
+from kafka_dt.audit.encoding import shortened
+from kafka_dt.audit.recorder import Facts
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import AclOperation
 from kafka_dt.identity.credentials.scram_changes import (
@@ -26,10 +30,11 @@ from kafka_dt.identity.credentials.scram_changes import (
     ScramUserManager,
     Upsertion,
 )
+from kafka_dt.server.audited.requests import AnsweredRequest, AuditedTokens, RefusedEntries, RequestAudit, Told
 from kafka_dt.server.errors import error_code
-from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.handlers import RequestContext, ServedApi
 from kafka_dt.tokens import StoreUnavailable
-from kafka_dt_protocol import ApiKey, build, element_type, refused_alterations, response_type
+from kafka_dt_protocol import ApiKey, build, element_type, refused_alterations
 from kafka_dt_protocol.sasl import ScramMechanism
 
 _LOG = logging.getLogger(__name__)
@@ -54,16 +59,17 @@ class ScramUserHandlers:
         self._users = users
         self._authorizer = authorizer
 
-    def handlers(self) -> Mapping[ApiKey, Handler]:
-        """Give the handler of each API."""
-        return {
-            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: self.describe,
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: self.alter,
-        }
+    def served(self) -> tuple[ServedApi, ...]:
+        """Give what serves each API."""
+        altered = RequestAudit(EventType.SCRAM_USER_CHANGED, _alterations_told)
+        return (
+            ServedApi(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, self.describe),
+            ServedApi(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, self.alter, altered),
+        )
 
     async def describe(self, context: RequestContext, body: Any) -> Any:
         """Answer a DescribeUserScramCredentials."""
-        kind = response_type(context.header)
+        kind = context.response_type
         if not self._authorizer.allows_cluster(context.caller, AclOperation.DESCRIBE):
             return build(kind, error_code=ErrorCode.cluster_authorization_failed, error_message=None, results=())
         try:
@@ -76,7 +82,7 @@ class ScramUserHandlers:
 
     async def alter(self, context: RequestContext, body: Any) -> Any:
         """Answer an AlterUserScramCredentials."""
-        kind = response_type(context.header)
+        kind = context.response_type
         if context.token_login:
             return refused_alterations(kind, body, ErrorCode.delegation_token_request_not_allowed, _NOT_SO_MADE)
         if not self._authorizer.allows_cluster(context.caller, AclOperation.ALTER):
@@ -121,3 +127,13 @@ def _described(result: Any, user: str, found: Any) -> Any:
         if mechanism in found
     )
     return result(user=user, error_code=ErrorCode.none, error_message=None, credential_infos=infos)
+
+
+def _alterations_told(_: AuditedTokens, request: AnsweredRequest) -> Told:
+    refused = RefusedEntries("user")
+    for result in request.answer.results:
+        if result.error_code is ErrorCode.none:
+            yield ErrorCode.none, Facts(user=result.user)
+        else:
+            refused.add(result.error_code, partial(shortened, result.user))
+    yield from refused.told()

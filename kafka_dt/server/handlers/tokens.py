@@ -12,16 +12,20 @@ Source: KIP-48, KIP-373; Kafka's KafkaApis (handleCreateTokenRequest and its nei
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit import EventType
+from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LIST, shortened
+from kafka_dt.audit.recorder import Facts
 from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.log import of_peer
+from kafka_dt.server.audited.requests import AnsweredRequest, AuditedTokens, RequestAudit, Told, token_facts
 from kafka_dt.server.errors import error_code
-from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.handlers import RequestContext, ServedApi
 from kafka_dt.server.handlers.described import DescribedTokens, token_details
 from kafka_dt.tokens import (
     ANONYMOUS,
@@ -36,8 +40,8 @@ from kafka_dt.tokens import (
     TooManyCreates,
     is_long,
 )
-from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation, response_type
-from kafka_dt_protocol.wire.times import from_duration, to_timestamp
+from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, element_type, refused_creation
+from kafka_dt_protocol.wire.times import from_duration, from_timestamp, to_timestamp
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,18 +68,22 @@ class TokenHandlers:
         self._described = described
         self._long_work = LongWork(clock)
 
-    def handlers(self) -> Mapping[ApiKey, Handler]:
-        """Give the handler of each API."""
-        return {
-            ApiKey.CREATE_DELEGATION_TOKEN: self.create,
-            ApiKey.RENEW_DELEGATION_TOKEN: self.renew,
-            ApiKey.EXPIRE_DELEGATION_TOKEN: self.expire,
-            ApiKey.DESCRIBE_DELEGATION_TOKEN: self.describe,
-        }
+    def served(self) -> tuple[ServedApi, ...]:
+        """Give what serves each API."""
+        created = RequestAudit(EventType.TOKEN_CREATED, _created)
+        renewed = RequestAudit(EventType.TOKEN_RENEWED, _moved)
+        expired = RequestAudit(EventType.TOKEN_EXPIRED, _moved)
+        described = RequestAudit(EventType.TOKENS_DESCRIBED, _described)
+        return (
+            ServedApi(ApiKey.CREATE_DELEGATION_TOKEN, self.create, created),
+            ServedApi(ApiKey.RENEW_DELEGATION_TOKEN, self.renew, renewed),
+            ServedApi(ApiKey.EXPIRE_DELEGATION_TOKEN, self.expire, expired),
+            ServedApi(ApiKey.DESCRIBE_DELEGATION_TOKEN, self.describe, described),
+        )
 
     async def create(self, context: RequestContext, body: Any) -> Any:
         """Answer a CreateDelegationToken."""
-        kind = response_type(context.header)
+        kind = context.response_type
         owner = _owner(context, body)
         try:
             created = await self._create(context, owner, body)
@@ -101,7 +109,7 @@ class TokenHandlers:
 
     async def renew(self, context: RequestContext, body: Any) -> Any:
         """Answer a RenewDelegationToken."""
-        kind = response_type(context.header)
+        kind = context.response_type
         try:
             _require_allowed(context)
             expiry_ms = await self._tokens.renew(
@@ -113,7 +121,7 @@ class TokenHandlers:
 
     async def expire(self, context: RequestContext, body: Any) -> Any:
         """Answer an ExpireDelegationToken."""
-        kind = response_type(context.header)
+        kind = context.response_type
         try:
             _require_allowed(context)
             expiry_ms = await self._tokens.expire(
@@ -129,7 +137,7 @@ class TokenHandlers:
 
     async def describe(self, context: RequestContext, body: Any) -> Any:
         """Answer a DescribeDelegationToken; an owner that is named twice counts once."""
-        kind = response_type(context.header)
+        kind = context.response_type
         owners = None if body.owners is None else tuple(dict.fromkeys(map(_principal, body.owners)))
         try:
             _require_allowed(context)
@@ -175,3 +183,41 @@ def _owner(context: RequestContext, body: Any) -> Principal:
 
 def _principal(entity: Any) -> Principal:
     return Principal(entity.principal_type, entity.principal_name)
+
+
+def _created(tokens: AuditedTokens, request: AnsweredRequest) -> Told:
+    answer = request.answer
+    held = tokens.by_id(answer.token_id) if answer.error_code is ErrorCode.none else None
+    if held is not None:
+        yield ErrorCode.none, token_facts(held.token)
+        return
+    facts = Facts(
+        owner=f"{answer.principal_type}:{answer.principal_name}",
+        requester=str(request.context.principal),
+        renewers=tuple(
+            f"{shortened(each.principal_type, LONGEST_CLAIM)}:{shortened(each.principal_name, LONGEST_CLAIM)}"
+            for each in request.body.renewers[:LONGEST_LIST]
+        ),
+    )
+    if request.limit is not None:
+        facts["limit"] = request.limit
+    if len(request.body.renewers) > LONGEST_LIST:
+        facts["count"] = len(request.body.renewers)
+    if answer.error_code is ErrorCode.none:  # gone again already
+        facts["token_id"] = answer.token_id
+    yield answer.error_code, facts
+
+
+def _moved(tokens: AuditedTokens, request: AnsweredRequest) -> Told:
+    answer, token = request.answer, request.token
+    if token is None and (known := tokens.by_hmac(request.body.hmac)):
+        token = known.token  # the handler did not come so far as to look for it
+    facts = Facts() if token is None else token_facts(token)
+    if answer.error_code is ErrorCode.none:
+        facts["expiry_time"] = from_timestamp(answer.expiry_timestamp)
+    yield answer.error_code, facts
+
+
+def _described(_: AuditedTokens, request: AnsweredRequest) -> Told:
+    answer = request.answer
+    yield answer.error_code, Facts(count=len(answer.tokens)) if answer.error_code is ErrorCode.none else Facts()

@@ -24,13 +24,11 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.api.table import BETWEEN_BROKERS, Api
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.rewriting.node_addresses import known_versions
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import entity_layout
-
-NEVER_FORWARDED: Final = frozenset({58})
-"""Envelope (KIP-590), by key: this API is between brokers alone."""
 
 _FIRST_WITH_FEATURES: Final = 3
 _FIRST_WITH_MINIMUM_0: Final = 4
@@ -40,7 +38,7 @@ _MOST_KNOWN: Final = 1_000
 """Brokers' answers for which the bodies are kept; a few kilobytes each."""
 
 
-def offered(api_version: int, upstream: Any, local: Iterable[ApiKey]) -> Any:
+def offered(api_version: int, upstream: Any, local: Iterable[Api]) -> Any:
     """Make the answer to ApiVersions.
 
     Args:
@@ -60,7 +58,7 @@ def offered(api_version: int, upstream: Any, local: Iterable[ApiKey]) -> Any:
     entity_type = response_types[api_version]
     elements = _elements(entity_type)
     entry = elements["api_keys"]
-    ranges = dict(_forwarded(upstream)) | {key: (APIS[key].min_version, APIS[key].max_version) for key in local}
+    ranges = dict(_forwarded(upstream)) | {int(api.key): (api.min_version, api.max_version) for api in local}
     return build(
         entity_type,
         error_code=ErrorCode.none,
@@ -79,7 +77,7 @@ class OfferedVersions:
         local: as `offered` takes it.
     """
 
-    def __init__(self, upstream: Any, local: Iterable[ApiKey]) -> None:
+    def __init__(self, upstream: Any, local: Iterable[Api]) -> None:
         self._upstream = upstream
         self._local = tuple(local)
         self._bodies: dict[int, bytes] = {}
@@ -103,7 +101,7 @@ class OfferedByUpstream:
         local: as `offered` takes it.
     """
 
-    def __init__(self, local: Iterable[ApiKey]) -> None:
+    def __init__(self, local: Iterable[Api]) -> None:
         self._local = tuple(local)
         self._known: dict[int, tuple[Any, OfferedVersions]] = {}
 
@@ -128,7 +126,7 @@ def _forwarded(upstream: Any) -> Iterator[tuple[int, tuple[int, int]]]:
         known = known_versions(api.api_key)
         if known is not None:
             first, last = max(first, known.start), min(last, known.stop - 1)
-        if first <= last and api.api_key not in NEVER_FORWARDED:
+        if first <= last and api.api_key not in BETWEEN_BROKERS:
             yield int(api.api_key), (first, last)
 
 

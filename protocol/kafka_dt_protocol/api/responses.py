@@ -1,7 +1,8 @@
 """Making answers: an entity of the version that was asked for, out of values for all versions.
 
-`build` takes the values of every version's fields and leaves out those that the version at hand has not; `refusal`
-answers any request with nothing but an error, in the request's own layout, as a broker does.
+`build` takes the values of every version's fields and leaves out those that the version at hand has not. Each row of
+the table of APIs names how the API answers with nothing but an error, in the request's own layout, as a broker does:
+`refusing_with` for a plain answer, a function of its own where each part of the request is refused.
 
 Source: KIP-482 (fields per version); Kafka's AbstractRequest.getErrorResponse.
 """
@@ -11,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
-from kafka_dt_protocol.wire.headers import RequestHeader
 from kafka_dt_protocol.wire.layout import entity_layout
 from kafka_dt_protocol.wire.times import NO_THROTTLE, to_duration, to_timestamp
+
+if TYPE_CHECKING:
+    from kafka_dt_protocol.api.table import Refuse
 
 NO_TIMESTAMP: Final = to_timestamp(-1)
 """Issue, expiry and max timestamp of an answer that has none."""
 
-_ALREADY_LOGGED_IN: Final = "SaslAuthenticate request received after successful authentication"
 _ILLEGAL_STATE: Final = "Request is not valid given the current SASL state."
 _DURING_LOGIN: Final = "Unexpected Kafka request of type {} during SASL authentication."
 _ANONYMOUS: Final = ("User", "ANONYMOUS")
@@ -45,11 +46,6 @@ def build(entity_type: Any, **values: Any) -> Any:
     return entity_type(**{name: value for name, value in values.items() if name in known})
 
 
-def response_type(header: RequestHeader) -> Any:
-    """Give the entity type that answers a request."""
-    return APIS[header.api_key].response[header.api_version]
-
-
 def element_type(entity_type: Any, field_name: str) -> Any:
     """Give the type of the elements of an entity's array field.
 
@@ -57,20 +53,6 @@ def element_type(entity_type: Any, field_name: str) -> Any:
         KeyError: the entity has no such field.
     """
     return _element_types(entity_type)[field_name]
-
-
-def refusal(header: RequestHeader, body: Any, error: ErrorCode) -> Any:
-    """Answer a request with an error and nothing else.
-
-    Args:
-        header: of the request; says API and version.
-        body: the request's entity; None for an ApiVersions of unknown version, whose header says version 0.
-        error: what is wrong.
-
-    Returns:
-        The response entity with the values that a broker fills in beside the error.
-    """
-    return _REFUSALS[ApiKey(header.api_key)](response_type(header), body, error)
 
 
 def refused_creation(
@@ -127,7 +109,23 @@ def refused_alterations(kind: Any, body: Any, error: ErrorCode, message: str | N
     return build(kind, results=tuple(result(user=user, error_code=error, error_message=message) for user in users))
 
 
-def _refused_metadata(kind: Any, body: Any, error: ErrorCode) -> Any:
+def refusing_with(*, in_words: bool = False, **values: Any) -> Refuse:
+    """Give a refusal that has the same values whatever is refused.
+
+    Args:
+        in_words: whether it has the broker's words for a request during a login.
+        values: the fields of any version, beside the error, by name.
+    """
+
+    def refuse(kind: Any, _body: Any, error: ErrorCode, name: str) -> Any:
+        words = {"error_message": _during_login(name, error)} if in_words else {}
+        return build(kind, error_code=error, **values, **words)
+
+    return refuse
+
+
+def refuse_metadata(kind: Any, body: Any, error: ErrorCode, _name: str) -> Any:
+    """Refuse every topic that was asked for."""
     topic = element_type(kind, "topics")
     topics = tuple(
         build(topic, error_code=error, name=asked.name or "", topic_id=getattr(asked, "topic_id", None), partitions=())
@@ -136,43 +134,38 @@ def _refused_metadata(kind: Any, body: Any, error: ErrorCode) -> Any:
     return build(kind, brokers=(), topics=topics, error_code=error)
 
 
-def _refused_versions(kind: Any, _body: Any, error: ErrorCode) -> Any:
-    if error is ErrorCode.unsupported_version:
-        return api_versions_response(0, error)
-    return build(kind, error_code=error, api_keys=())
+def refuse_coordinators(kind: Any, body: Any, error: ErrorCode, _name: str) -> Any:
+    """Refuse every key whose coordinator was asked for."""
+    words = _ILLEGAL_STATE if error is ErrorCode.illegal_sasl_state else None
+    return refused_coordinators(kind, body, lambda _: (error, words))
 
 
-def _in_wrong_state(error: ErrorCode, message: str) -> str | None:
-    """Give the words that a broker has for this error alone."""
-    return message if error is ErrorCode.illegal_sasl_state else None
+def refuse_creation(kind: Any, _body: Any, error: ErrorCode, _name: str) -> Any:
+    """Refuse a token to a client that has not said who it is."""
+    return refused_creation(kind, error, owner=_ANONYMOUS, requester=_ANONYMOUS)
 
 
-def _during_login(key: ApiKey, error: ErrorCode) -> str | None:
-    return _in_wrong_state(error, _DURING_LOGIN.format(key.name))
-
-
-def _refused_creations(kind: Any, body: Any, error: ErrorCode) -> Any:
+def refuse_acl_creations(kind: Any, body: Any, error: ErrorCode, name: str) -> Any:
     """Refuse every ACL that was to be created."""
-    message = _during_login(ApiKey.CREATE_ACLS, error)
-    result = build(element_type(kind, "results"), error_code=error, error_message=message)
+    result = build(element_type(kind, "results"), error_code=error, error_message=_during_login(name, error))
     return build(kind, results=(result,) * len(body.creations))
 
 
-def _refused_deletions(kind: Any, body: Any, error: ErrorCode) -> Any:
+def refuse_acl_deletions(kind: Any, body: Any, error: ErrorCode, name: str) -> Any:
     """Refuse every filter of ACLs that were to be deleted."""
-    message = _during_login(ApiKey.DELETE_ACLS, error)
-    result = build(element_type(kind, "filter_results"), error_code=error, error_message=message, matching_acls=())
+    words = _during_login(name, error)
+    result = build(element_type(kind, "filter_results"), error_code=error, error_message=words, matching_acls=())
     return build(kind, filter_results=(result,) * len(body.filters))
 
 
-def _refused_alterations(kind: Any, body: Any, error: ErrorCode) -> Any:
+def refuse_alterations(kind: Any, body: Any, error: ErrorCode, name: str) -> Any:
     """Refuse what is asked for each user."""
-    message = _during_login(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, error)
-    return refused_alterations(kind, body, error, message)
+    return refused_alterations(kind, body, error, _during_login(name, error))
 
 
-def _refused_change(kind: Any, _body: Any, error: ErrorCode) -> Any:
-    return build(kind, error_code=error, expiry_timestamp=to_timestamp(0))
+def _during_login(name: str, error: ErrorCode) -> str | None:
+    """Give the words that a broker has for a request during a login alone."""
+    return _DURING_LOGIN.format(name) if error is ErrorCode.illegal_sasl_state else None
 
 
 @cache
@@ -183,38 +176,3 @@ def _field_names(entity_type: Any) -> frozenset[str]:
 @cache
 def _element_types(entity_type: Any) -> Mapping[str, Any]:
     return {layout.name: layout.entity for layout in entity_layout(entity_type).plain if layout.entity is not None}
-
-
-_REFUSALS: Final[Mapping[ApiKey, Callable[[Any, Any, ErrorCode], Any]]] = {
-    ApiKey.METADATA: _refused_metadata,
-    ApiKey.FIND_COORDINATOR: lambda kind, body, error: refused_coordinators(
-        kind, body, lambda _: (error, _in_wrong_state(error, _ILLEGAL_STATE))
-    ),
-    ApiKey.SASL_HANDSHAKE: lambda kind, _, error: build(kind, error_code=error, mechanisms=()),
-    ApiKey.API_VERSIONS: _refused_versions,
-    ApiKey.DESCRIBE_ACLS: lambda kind, _, error: build(
-        kind, error_code=error, error_message=_during_login(ApiKey.DESCRIBE_ACLS, error), resources=()
-    ),
-    ApiKey.CREATE_ACLS: _refused_creations,
-    ApiKey.DELETE_ACLS: _refused_deletions,
-    ApiKey.SASL_AUTHENTICATE: lambda kind, _, error: build(
-        kind, error_code=error, error_message=_ALREADY_LOGGED_IN, auth_bytes=b""
-    ),
-    ApiKey.CREATE_DELEGATION_TOKEN: lambda kind, _, error: refused_creation(
-        kind, error, owner=_ANONYMOUS, requester=_ANONYMOUS
-    ),
-    ApiKey.RENEW_DELEGATION_TOKEN: _refused_change,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: _refused_change,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda kind, _, error: build(kind, error_code=error, tokens=()),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda kind, _, error: build(
-        kind,
-        error_code=error,
-        error_message=_during_login(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, error),
-        results=(),
-    ),
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _refused_alterations,
-    ApiKey.DESCRIBE_CLUSTER: lambda kind, _, error: build(
-        kind, error_code=error, error_message=_during_login(ApiKey.DESCRIBE_CLUSTER, error), cluster_id="", brokers=()
-    ),
-}
-"""How each API says an error and nothing else; a test checks that no API of the registry is missing."""

@@ -1,4 +1,4 @@
-"""The messages of a login: which requests they are, what they say, and the answers that every login gets.
+"""The messages of a login: what the requests say, and the answers that every login gets.
 
 Clients of one library open every connection with the same ApiVersions and the same SaslHandshake, so what these say is
 remembered; of a SaslAuthenticate only the bytes of the mechanism are wanted. The general decoder judges a body that has
@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
-from kafka_dt_protocol.api.responses import build, response_type
+from kafka_dt_protocol.api.registry import APIS, ApiKey, response_type
+from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.api.table import ApiTable
 from kafka_dt_protocol.errors import RemoteProtocolError, UnsupportedVersion
 from kafka_dt_protocol.login.authentication import Request
 from kafka_dt_protocol.wire.decoding import decode
@@ -52,23 +53,13 @@ _MOST_BODIES: Final = 256
 """Of each kind; more are not there unless somebody makes listeners without end."""
 
 
-def kind_of(header: RequestHeader) -> Request:
-    """Say which of the requests that the table of a login tells apart this is."""
-    key = header.api_key
-    if key == ApiKey.SASL_AUTHENTICATE:
-        return Request.TOKEN
-    if key == ApiKey.SASL_HANDSHAKE:
-        return Request.HANDSHAKE_V1 if header.api_version else Request.HANDSHAKE_V0
-    return Request.API_VERSIONS if key == ApiKey.API_VERSIONS else Request.OTHER
-
-
-def decode_body(kind: Request, header: RequestHeader, content: bytes, offset: int) -> Any:
+def decode_body(kind: Request, header: RequestHeader, content: bytes, offset: int, apis: ApiTable) -> Any:
     """Read the body of a request; of a SaslAuthenticate only the bytes of the mechanism."""
     match kind:
         case Request.TOKEN:
             return decode_token(header.api_version, content, offset)
         case Request.OTHER:
-            api = APIS[header.api_key]
+            api = apis.rows[header.api_key]
             body, _ = decode(api.request[header.api_version], content, offset, max_elements=api.max_elements)
             return body
         case _:
@@ -136,10 +127,10 @@ def _decoded(api_key: int, api_version: int, body: bytes) -> Any:
 _remembered: Final = lru_cache(_MOST_REMEMBERED)(_decoded)
 
 
-def has_header(content: bytes) -> bool:
+def has_header(content: bytes, apis: ApiTable) -> bool:
     """Say whether a broken first request is a request at all: what is none counts as one of the wrong kind."""
     try:
-        parse_request_header(content)
+        parse_request_header(content, apis)
     except UnsupportedVersion as error:
         return error.api_key == ApiKey.SASL_HANDSHAKE
     except RemoteProtocolError:
@@ -153,7 +144,7 @@ def names_its_software(body: Any) -> bool:
 
 
 class VersionsOffered(Protocol):
-    """Says what is offered where that is more than the registry's table."""
+    """Says what is offered where that is more than a table of APIs."""
 
     def body(self, api_version: int) -> bytes:
         """Give the body of an ApiVersions answer without error.
@@ -169,17 +160,19 @@ def encode_api_versions(
     correlation_id: int,
     error: ErrorCode = ErrorCode.none,
     versions: VersionsOffered | None = None,
+    apis: ApiTable = APIS,
 ) -> bytes:
     """Make the answer to ApiVersions.
 
     Args:
         api_version: of the answer; 0 for a request of an unknown version.
         correlation_id: of the request.
-        error: as `api_versions_response` takes it.
-        versions: what is offered; None for the registry's table. Does not matter with an error.
+        error: as `ApiTable.api_versions` takes it.
+        versions: what is offered; None for the APIs of the table. Does not matter with an error.
+        apis: the APIs that are served here.
     """
     if versions is None or error is not ErrorCode.none:
-        body = _api_versions_body(api_version, error)
+        body = apis.body(api_version, error)
     else:
         body = versions.body(api_version)
     return _CORRELATION_ID.pack(correlation_id) + body
@@ -239,11 +232,6 @@ _TOKEN_ANSWERS: Final[tuple[Callable[[int, bytes, int], bytes], ...]] = (
     _token_answer_v2,
 )
 """By version."""
-
-
-@lru_cache(_MOST_BODIES)
-def _api_versions_body(api_version: int, error: ErrorCode) -> bytes:
-    return encode(api_versions_response(api_version, error))
 
 
 @lru_cache(_MOST_BODIES)

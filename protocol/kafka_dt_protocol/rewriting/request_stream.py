@@ -20,7 +20,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from kafka_dt_protocol.api.registry import MAX_TAGGED_FIELDS
+from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.node_addresses.lengths import read_varint
 from kafka_dt_protocol.wire.chunks import Chunks

@@ -1,7 +1,7 @@
 """What stands before the body of a message: API, version, correlation id, client id.
 
 A server reads the header with `parse_request_header` before it knows the body, judges API and version by the
-registry, and decodes the body at the offset it was given. Answers are made whole by `encode_response`. A client
+table of APIs, and decodes the body at the offset it was given. Answers are made whole by `encode_response`. A client
 uses `encode_request` and `decode_response`. All of them deal in the content of frames, without the length.
 
 Header versions follow the API's version: flexible versions have a request header 2 and a response header 1, which end
@@ -13,7 +13,6 @@ Source: KIP-482, KIP-511; Kafka's RequestHeader, ResponseHeader and ApiVersionsR
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
@@ -21,7 +20,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.request_header.v1 import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2 import RequestHeader as RequestHeaderV2
 
-from kafka_dt_protocol.api.registry import APIS, MAX_TAGGED_FIELDS, Api, ApiKey
+from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS, Api, ApiTable
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
 from kafka_dt_protocol.wire.decoding import decode, skip_tagged_fields
 from kafka_dt_protocol.wire.encoding import Pieces, encode, encode_pieces
@@ -35,8 +35,6 @@ _CORRELATION_ID: Final = Struct(">i")
 _ERROR_CODE: Final = Struct(">h")
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _NO_TAGGED_FIELDS: Final = b"\0"
-_MOST_VERSIONS: Final = 1024
-"""There are some fifty; a client may ask for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +49,12 @@ class RequestHeader:
     """What the client calls itself, for logs and quotas; proves nothing."""
 
 
-def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
+def parse_request_header(frame: bytes, apis: ApiTable = APIS) -> tuple[RequestHeader, int]:
     """Read the header of a request.
 
     Args:
         frame: the content of a frame.
+        apis: the APIs that there are.
 
     Returns:
         The header, and the offset of the body. ApiVersions comes with any version: one that does not exist is
@@ -63,13 +62,15 @@ def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
 
     Raises:
         MalformedMessage: the frame does not hold a header.
-        UnknownApi: the API is not in the registry.
+        UnknownApi: the API is not in the table.
         UnsupportedVersion: the API is, but not in this version.
     """
     if len(frame) < _KEY_AND_VERSION.size:
         raise MalformedMessage("no header")
     api_key, api_version = _KEY_AND_VERSION.unpack_from(frame)
-    flexible = _is_flexible(api_key, api_version)
+    flexible = apis.flexible.get((api_key, api_version))
+    if flexible is None:
+        flexible = _is_flexible(apis, api_key, api_version)
     offset = _KEY_AND_VERSION.size + _CORRELATION_ID_AND_LENGTH.size
     if len(frame) < offset:
         raise MalformedMessage("it ends early")
@@ -83,17 +84,18 @@ def parse_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     return RequestHeader(api_key, api_version, correlation_id, client_id), offset
 
 
-def encode_request(header: RequestHeader, entity: Any) -> bytes:
+def encode_request(header: RequestHeader, entity: Any, apis: ApiTable = APIS) -> bytes:
     """Make the content of a request's frame.
 
     Args:
         header: with the API and the version that the entity is of.
         entity: the request.
+        apis: the APIs that there are.
 
     Raises:
         LocalProtocolError: the entity is not the request of that API and version, or does not fit the wire.
     """
-    _expect_type(entity, _api(header.api_key).request, header.api_version)
+    _expect_type(entity, _api(apis, header.api_key).request, header.api_version)
     header_type: type[Any] = RequestHeaderV2 if entity.__flexible__ else RequestHeaderV1
     wire_header = header_type(
         request_api_key=header.api_key,
@@ -119,21 +121,24 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, entity:
     return b"".join(encode_response_pieces(api_key, api_version, correlation_id, entity))
 
 
-def encode_response_pieces(api_key: int, api_version: int, correlation_id: int, entity: Any) -> Pieces:
+def encode_response_pieces(
+    api_key: int, api_version: int, correlation_id: int, entity: Any, apis: ApiTable = APIS
+) -> Pieces:
     """Make the content of a response's frame in pieces; arguments and errors are those of `encode_response`."""
-    _expect_type(entity, _api(api_key).response, api_version)
+    _expect_type(entity, _api(apis, api_key).response, api_version)
     pieces = encode_pieces(entity)
     pieces.put_first(_response_header(entity, correlation_id))
     return pieces
 
 
-def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Any]:
+def decode_response(api_key: int, api_version: int, frame: bytes, apis: ApiTable = APIS) -> tuple[int, Any]:
     """Read a response.
 
     Args:
         api_key: of the request that it answers.
         api_version: of that request.
         frame: the content of a frame.
+        apis: the APIs that there are.
 
     Returns:
         The correlation id and the response. An ApiVersions that the server does not know in this version comes back
@@ -143,7 +148,7 @@ def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, 
         MalformedMessage: the frame does not hold that response.
         LocalProtocolError: no such request could have been sent.
     """
-    response_types = _api(api_key).response
+    response_types = _api(apis, api_key).response
     if api_version not in response_types:
         raise LocalProtocolError(f"API key {api_key} has no version {api_version}")
     response_type = response_types[api_version]
@@ -167,20 +172,19 @@ def _read_client_id(frame: bytes, offset: int, length: int) -> tuple[str | None,
         raise MalformedMessage("text that is not UTF-8") from None
 
 
-@lru_cache(_MOST_VERSIONS)
-def _is_flexible(api_key: int, api_version: int) -> bool:
-    if api_key == ApiKey.API_VERSIONS:
-        return api_version >= _FIRST_FLEXIBLE_API_VERSIONS
-    api = APIS.get(api_key)
-    if api is None:
+def _is_flexible(apis: ApiTable, api_key: int, api_version: int) -> bool:
+    if api_key not in apis.rows:
         raise UnknownApi(api_key)
-    if not api.min_version <= api_version <= api.max_version:
-        raise UnsupportedVersion(api_key, api_version)
-    return bool(api.request[api_version].__flexible__)
+    try:
+        return apis.is_flexible(api_key, api_version)
+    except KeyError:
+        if api_key == ApiKey.API_VERSIONS:
+            return api_version >= _FIRST_FLEXIBLE_API_VERSIONS
+        raise UnsupportedVersion(api_key, api_version) from None
 
 
-def _api(api_key: int) -> Api:
-    api = APIS.get(api_key)
+def _api(apis: ApiTable, api_key: int) -> Api:
+    api = apis.rows.get(api_key)
     if api is None:
         raise LocalProtocolError(f"no API has the key {api_key}")
     return api

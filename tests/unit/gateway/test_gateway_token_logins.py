@@ -27,7 +27,7 @@ class Client:
         self.users = MemoryScramUserStore()
         handlers = ScramUserHandlers(ScramUserManager(self.users), authorizer())
         self.login = FakeLogin()
-        self.shell = GatewayShell(dispatcher(handlers.handlers()), new_login=lambda _: self.login)
+        self.shell = GatewayShell(dispatcher(handlers.served()), new_login=lambda _: self.login)
         self.log_in(token_id)
 
     def log_in(self, token_id: str | None) -> None:

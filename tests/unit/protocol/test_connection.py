@@ -32,9 +32,10 @@ from kafka_dt_protocol import (
     response_type,
 )
 from kafka_dt_protocol.api.offered_versions import OfferedVersions
-from kafka_dt_protocol.api.registry import MAX_TAGGED_FIELDS
+from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.connection import ANSWERS_IN_A_ROW
 from kafka_dt_protocol.wire.times import from_duration, from_timestamp, to_duration
+from tests.support.kio_entities import sparse
 
 NOW = 1_700_000_000_000
 LIMITS = Limits(before_login_bytes=1000, after_login_bytes=2000)
@@ -195,7 +196,7 @@ def test_api_versions_are_told_before_the_login(version: int) -> None:
 def test_api_versions_may_tell_of_more_than_is_served_here() -> None:
     upstream = build(APIS[ApiKey.API_VERSIONS].response[4], error_code=ErrorCode.none, api_keys=())
     client = Conversation()
-    client.connection.offer(OfferedVersions(upstream, [ApiKey.API_VERSIONS]))
+    client.connection.offer(OfferedVersions(upstream, [APIS[ApiKey.API_VERSIONS]]))
     client.ask(ApiKey.API_VERSIONS, 4, **api_versions())
     client.event()
     assert [key.api_key for key in client.answer().api_keys] == [ApiKey.API_VERSIONS]
@@ -387,44 +388,12 @@ def test_a_failed_login_by_bare_tokens_has_no_answer() -> None:
     assert client.frames() == []
 
 
-BODIES: dict[ApiKey, dict[str, Any]] = {
-    ApiKey.METADATA: {
-        "topics": (),
-        "allow_auto_topic_creation": False,
-        "include_cluster_authorized_operations": False,
-        "include_topic_authorized_operations": False,
-    },
-    ApiKey.FIND_COORDINATOR: {"key": "group", "key_type": 0, "coordinator_keys": ("group",)},
-    ApiKey.SASL_HANDSHAKE: {"mechanism": "PLAIN"},
-    ApiKey.API_VERSIONS: api_versions(),
-    ApiKey.DESCRIBE_ACLS: {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-    },
-    ApiKey.CREATE_ACLS: {"creations": ()},
-    ApiKey.DELETE_ACLS: {"filters": ()},
-    ApiKey.SASL_AUTHENTICATE: {"auth_bytes": b"token"},
-    ApiKey.CREATE_DELEGATION_TOKEN: {
-        "owner_principal_type": None,
-        "owner_principal_name": None,
-        "renewers": (),
-        "max_lifetime": to_duration(-1),
-    },
-    ApiKey.RENEW_DELEGATION_TOKEN: {"hmac": b"", "renew_period": to_duration(-1)},
-    ApiKey.EXPIRE_DELEGATION_TOKEN: {"hmac": b"", "expiry_time_period": to_duration(-1)},
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: {"owners": None},
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {"users": None},
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {"deletions": (), "upsertions": ()},
-    ApiKey.DESCRIBE_CLUSTER: {
-        "include_cluster_authorized_operations": False,
-        "endpoint_type": 1,
-        "include_fenced_brokers": False,
-    },
-}
+def sparse_values(api: ApiKey, version: int) -> dict[str, Any]:
+    """A request that says as little as it can."""
+    entity = sparse(APIS[api].request[version])
+    return {field.name: getattr(entity, field.name) for field in fields(entity)}
+
+
 ALL_VERSIONS = [(api, version) for api in ApiKey for version in APIS[api].request]
 BUT_TOKENS = [(api, version) for api, version in ALL_VERSIONS if api is not ApiKey.SASL_AUTHENTICATE]
 
@@ -437,7 +406,7 @@ def test_any_other_request_during_the_exchange_is_refused_in_its_own_layout_and_
     client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
     client.event()
     client.answers()
-    client.ask(api, version, **BODIES[api])
+    client.ask(api, version, **sparse_values(api, version))
     closed = client.event()
     assert isinstance(closed, ConnectionClosed)
     assert closed.delayed
@@ -695,7 +664,7 @@ def test_another_request_during_a_second_login_is_refused_and_closes() -> None:
 @pytest.mark.parametrize(("api", "version"), ALL_VERSIONS)
 def test_every_api_can_say_an_error_and_nothing_else(api: ApiKey, version: int) -> None:
     header = RequestHeader(api, version, 1, None)
-    body = build(APIS[api].request[version], **BODIES[api])
+    body = sparse(APIS[api].request[version])
     refused = refusal(header, body, ErrorCode.unknown_server_error)
     assert type(refused) is response_type(header)
 
@@ -723,8 +692,12 @@ def test_a_conversation_does_not_depend_on_how_its_bytes_are_cut() -> None:
         client = Conversation()
         client.log_in()
         data = b"".join(
-            frame(client.request(api, version, **BODIES[api]))
-            for api, version in ((ApiKey.API_VERSIONS, 3), (ApiKey.SASL_HANDSHAKE, 1), (ApiKey.API_VERSIONS, 0))
+            frame(client.request(api, version, **values))
+            for api, version, values in (
+                (ApiKey.API_VERSIONS, 3, api_versions()),
+                (ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}),
+                (ApiKey.API_VERSIONS, 0, api_versions()),
+            )
         )
         sent = b""
         for start in range(0, len(data), chunk_size):

@@ -20,8 +20,8 @@ from kafka_dt.cli import main
 from kafka_dt.cli.token.output import Output, iso_utc, write_token, write_tokens
 from kafka_dt.client import ClientConfig, DelegationToken, jaas_line, parse_addresses
 from kafka_dt.jaas import parse_login_module
-from kafka_dt_protocol.api.registry import ApiKey
-from kafka_dt_protocol.api.responses import element_type, response_type
+from kafka_dt_protocol.api.registry import ApiKey, response_type
+from kafka_dt_protocol.api.responses import element_type
 from kafka_dt_protocol.wire.times import from_duration
 from tests.support.scripted_server import CLOSE, ScriptedServer
 from tests.unit.client.conftest import TOKEN, created, expiry, properties

@@ -14,7 +14,7 @@ from kafka_dt_protocol.rewriting.node_addresses import known_versions
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
 
-LOCAL = (ApiKey.DESCRIBE_DELEGATION_TOKEN, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS)
+LOCAL = tuple(APIS[key] for key in (ApiKey.DESCRIBE_DELEGATION_TOKEN, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS))
 RESPONSES = APIS[ApiKey.API_VERSIONS].response
 VERSIONS = list(RESPONSES)
 HEARTBEAT = 12
@@ -66,7 +66,7 @@ def with_features() -> Any:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_served_here_is_offered_in_our_versions_whatever_the_upstream_has(version: int) -> None:
-    ours = [(key, APIS[key].min_version, APIS[key].max_version) for key in sorted(LOCAL)]
+    ours = sorted((int(api.key), api.min_version, api.max_version) for api in LOCAL)
     for upstream in (answer(), answer((18, 0, 99), (17, 1, 1), (41, 1, 2))):
         assert ranges(offered(version, upstream, LOCAL)) == ours
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
+from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.login.messages import encode_api_versions, encode_handshake, encode_token_answer
 from kafka_dt_protocol.wire.headers import encode_response
@@ -21,7 +21,7 @@ LONGEST_DURATION_MS = timedelta.max // timedelta(milliseconds=1)
 @pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.unsupported_version, ErrorCode.invalid_request])
 @pytest.mark.parametrize("version", APIS[ApiKey.API_VERSIONS].response)
 def test_api_versions(version: int, error: ErrorCode) -> None:
-    whole = encode_response(ApiKey.API_VERSIONS, version, 7, api_versions_response(version, error))
+    whole = encode_response(ApiKey.API_VERSIONS, version, 7, APIS.api_versions(version, error))
     assert encode_api_versions(version, 7, error) == whole
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema
 
-from kafka_dt_protocol.api.registry import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.request_stream import MAX_HEAD_BYTES, RequestStart, RequestStream
 from kafka_dt_protocol.wire.encoding import encode

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey, api_versions_response
+from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage, UnknownApi, UnsupportedVersion
 from kafka_dt_protocol.wire.decoding import MAX_ELEMENTS
 from kafka_dt_protocol.wire.encoding import encode
@@ -162,7 +162,7 @@ def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
 
 @pytest.mark.parametrize("asked", range(5))
 def test_a_server_that_refuses_the_version_of_api_versions_is_understood(asked: int) -> None:
-    refusal = api_versions_response(0, ErrorCode.unsupported_version)
+    refusal = APIS.api_versions(0, ErrorCode.unsupported_version)
     assert decode_response(18, asked, encode_response(18, 0, 7, refusal)) == (7, refusal)
 
 

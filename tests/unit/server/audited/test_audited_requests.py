@@ -18,11 +18,11 @@ from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
+from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.server.audited.acls import acl_text, filter_text
-from kafka_dt.server.audited.refused_entries import SHOWN
 from kafka_dt.server.audited.requests import (
-    _APIS,
     EVENTS_IN_A_ROW,
+    SHOWN,
     AuditedRequests,
     AuditedTokens,
     record_keys,
@@ -30,11 +30,13 @@ from kafka_dt.server.audited.requests import (
 )
 from kafka_dt.server.handlers import Handler, RequestContext, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
+from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, SecretKey
 from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type
 from kafka_dt_protocol.wire.times import to_duration
 from tests.support.audit import Event, RecordedEvents
 from tests.support.authorization import ADMIN, MemoryAclStore, acl, authorizer
+from tests.support.scram_changes import MemoryScramUserStore
 from tests.support.token_handlers import token_handlers
 from tests.support.token_nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node
 from tests.unit.server.handlers.test_token_handlers import OWNERLESS
@@ -82,16 +84,18 @@ class Server:
         authorizer = Authorizer(
             cache, enabled=True, super_users=frozenset({ADMIN}), allow_everyone=False, super_users_revoke_any=True
         )
-        self.handler = self.audited(
-            dispatcher(
-                token_handlers(self.node, authorizer),
-                AclHandlers(AclManager(self.acls, cache), authorizer).handlers(),
-            )
+        self.served = (
+            *token_handlers(self.node, authorizer),
+            *AclHandlers(AclManager(self.acls, cache), authorizer).served(),
+            *ScramUserHandlers(ScramUserManager(MemoryScramUserStore()), authorizer).served(),
         )
+        self.handler = self.audited()
 
-    def audited(self, handler: Handler) -> Handler:
-        tokens = AuditedTokens(self.node.cache.get, self.node.cache.by_hmac)
-        return AuditedRequests(handler, self.log.recorder, tokens)
+    def audited(self, handler: Handler | None = None, **lookups: Any) -> Handler:
+        """Give the handlers, or one in place of all of them, behind the audit."""
+        served = [replace(api, handler=handler) if handler else api for api in self.served]
+        found = {"by_id": self.node.cache.get, "by_hmac": self.node.cache.by_hmac, **lookups}
+        return dispatcher(served, audit=AuditedRequests(self.log.recorder, AuditedTokens(**found)))
 
     async def ask(self, principal: Principal, api: ApiKey, version: int | None = None, **values: Any) -> Any:
         asked = APIS[api].max_version if version is None else version
@@ -361,10 +365,10 @@ async def test_for_a_request_that_is_refused_nothing_is_looked_up_before_and_zoo
 
     async def refusing(context: RequestContext, body: Any) -> Any:
         done.append("handled")
-        return await token_handlers(node, authorizer())[api](replace(context, token_login=True), body)
+        return await dispatcher(token_handlers(node, authorizer()))(replace(context, token_login=True), body)
 
     asked = node.store.catch_ups
-    server.handler = AuditedRequests(refusing, server.log.recorder, AuditedTokens(node.cache.get, by_hmac))
+    server.handler = server.audited(refusing, by_hmac=by_hmac)
     for hmac in (created.hmac, b"x" * 64):
         values: dict[str, Any] = {"hmac": hmac, period: to_duration(-1)}
         await server.ask(MALLORY, api, **values)
@@ -438,6 +442,6 @@ async def test_other_requests_are_no_events(server: Server) -> None:
     assert server.log.events == []
 
 
-def test_each_type_of_event_but_those_without_a_request_has_an_api() -> None:
-    asked = {api.kind for api in _APIS.values()}
+def test_each_type_of_event_but_those_without_a_request_has_an_api(server: Server) -> None:
+    asked = {api.audit.kind for api in server.served if api.audit is not None}
     assert set(EventType) - asked == {EventType.LOGIN, EventType.TOKEN_REMOVED, EventType.KEYS_CHANGED}

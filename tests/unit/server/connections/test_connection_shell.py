@@ -7,7 +7,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
-from kafka_dt_protocol import ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
+from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
 from kafka_dt_protocol.sasl import PLAIN, Challenge, ScramMechanism
 from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns
 
@@ -299,14 +299,11 @@ async def test_a_clock_that_fails_closes_the_connection(caplog: pytest.LogCaptur
     assert "no time" in caplog.text
 
 
-async def test_a_refusal_that_fails_as_well_closes_the_connection(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_refusal_that_fails_as_well_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     def failing(*_: object) -> Any:
         raise RuntimeError("no refusal either")
 
-    monkeypatch.setattr("kafka_dt.server.connections.requests.refusal", failing)
-    shell = Shell(failing)
+    shell = Shell(failing, apis=APIS.having(replace(APIS[FIND], refuse=failing)))
     shell.send(find(shell, "group"))
     await until(lambda: not shell.opened)
     assert shell.transport.aborted

@@ -53,7 +53,7 @@ class Server:
         authorizer = Authorizer(
             cache, enabled=enabled, super_users=frozenset({ADMIN}), allow_everyone=False, super_users_revoke_any=True
         )
-        self._handler = dispatcher(AclHandlers(self.manager, authorizer).handlers())
+        self._handler = dispatcher(AclHandlers(self.manager, authorizer).served())
 
     async def ask(self, api: ApiKey, version: int, values: dict[str, Any], principal: Principal = ADMIN) -> Any:
         """Ask, and see that the answer can be written."""

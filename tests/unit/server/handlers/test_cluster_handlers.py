@@ -43,7 +43,7 @@ async def ask(api: ApiKey, version: int, authorizer: Authorizer = EVERYBODY_MAY,
         security_protocol=SecurityProtocol.SASL_PLAINTEXT,
         endpoint=Endpoint("SASL_PLAINTEXT", "tokens.example", 9094),
     )
-    handler = dispatcher(ClusterHandlers(7, "cluster-id", authorizer).handlers())
+    handler = dispatcher(ClusterHandlers(7, "cluster-id", authorizer).served())
     answer = await handler(context, build(APIS[api].request[version], **{**NOTHING_MORE, **values}))
     assert encode_response(api, version, 1, answer)
     return answer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_dt.config import Endpoint, SecurityProtocol
-from kafka_dt.server.handlers import RequestContext
+from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.tokens import Principal, StoredToken, Token
 from kafka_dt.tokens.long_work import BATCH, LONG_ITEMS, SHORT_ITEMS, SLICE_S
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type
@@ -45,7 +45,7 @@ class Server:
             token = Token(f"token-{number:05}", owner, owner, (), START, START + DAY, START + DAY)
             self.node.cache.put(StoredToken(token, version=0, revision=number + 1))
         self.clock = Clock()
-        self._describe = token_handlers(self.node, authorizer(enabled=False), self.clock)[DESCRIBE]
+        self._describe = dispatcher(token_handlers(self.node, authorizer(enabled=False), self.clock))
         self.ends_with_client = 0
 
     def describe(self, *owners: Principal, everyone: bool = True) -> asyncio.Task[Any]:

@@ -14,7 +14,7 @@ from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.credentials.scram_changes import ScramUserError, ScramUserManager
 from kafka_dt.server.errors import SCRAM_USER_CODES
-from kafka_dt.server.handlers import RequestContext
+from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build
@@ -37,7 +37,7 @@ class Server:
         authorizer = Authorizer(
             AclCache(), enabled=True, super_users=frozenset({ADMIN}), allow_everyone=False, super_users_revoke_any=True
         )
-        self._handlers = ScramUserHandlers(ScramUserManager(self.store), authorizer).handlers()
+        self._handler = dispatcher(ScramUserHandlers(ScramUserManager(self.store), authorizer).served())
 
     async def ask(self, principal: Principal, api: ApiKey, **values: Any) -> Any:
         context = RequestContext(
@@ -48,7 +48,7 @@ class Server:
             security_protocol=SecurityProtocol.SASL_PLAINTEXT,
             endpoint=Endpoint("SASL_PLAINTEXT", "localhost", 9092),
         )
-        answer = await self._handlers[api](context, build(APIS[api].request[0], **values))
+        answer = await self._handler(context, build(APIS[api].request[0], **values))
         assert type(answer) is APIS[api].response[0]
         assert encode(answer)
         return answer

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
-from kafka_dt.server.handlers import Handler, RequestContext
+from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.tokens import ANONYMOUS, CreationLimits, Principal, SecretKey, TokenLimits
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
@@ -45,7 +45,7 @@ class Server:
             allow_everyone=self.allow_everyone,
             super_users_revoke_any=True,
         )
-        self._handlers: Mapping[ApiKey, Handler] = token_handlers(self.node, authorizer)
+        self._handler = dispatcher(token_handlers(self.node, authorizer))
 
     async def ask(self, principal: Principal, api: ApiKey, version: int | None = None, **values: Any) -> Any:
         """Ask as somebody; in the newest version unless another is given."""
@@ -58,7 +58,7 @@ class Server:
             security_protocol=self.security_protocol,
             endpoint=Endpoint("SASL_PLAINTEXT", "localhost", 9092),
         )
-        answer = await self._handlers[api](context, build(APIS[api].request[asked], **values))
+        answer = await self._handler(context, build(APIS[api].request[asked], **values))
         assert type(answer) is APIS[api].response[asked]
         _, received = decode_response(api, asked, encode_response(api, asked, 1, answer))
         return received

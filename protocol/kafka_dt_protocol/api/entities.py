@@ -1,12 +1,12 @@
-"""The entities of the ACL APIs: kio's, and those of version 0, which kio no longer has.
+"""The entity types of an API's messages, by version: kio's, imported when they are first looked up.
 
-Version 0 is version 1 without the type of a pattern (KIP-290): there were only literal ones. So its entities
-are made of those of version 1, by leaving that field out.
+Version 0 of the ACL APIs, which kio no longer has, is version 1 without the type of a pattern (KIP-290): there were
+only literal ones. So its entities are made of those of version 1, by leaving that field out.
 
 Source: KIP-290, KIP-896; Kafka 3.9's DescribeAcls, CreateAcls and DeleteAcls schemas.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, fields, is_dataclass, make_dataclass
 from typing import Any, Final, get_args
 
@@ -14,6 +14,47 @@ from kio.index import load_request_schema, load_response_schema
 
 _PATTERN_TYPES: Final = frozenset({"pattern_type", "pattern_type_filter", "resource_pattern_type"})
 """What the field is called in the six messages."""
+
+
+Load = Callable[[int, int], type[Any]]
+"""Gives the entity type of an API's key and a version."""
+
+
+class EntityTypes(Mapping[int, type[Any]]):
+    """The entity types of the requests or the responses of one API by version, imported when first looked up.
+
+    Args:
+        key: of the API.
+        versions: those that there are.
+        first_entity: the first version that has an entity; earlier ones have its layout.
+        load: imports one.
+    """
+
+    __slots__ = ("_first_entity", "_key", "_load", "_loaded", "_versions")
+
+    def __init__(self, key: int, versions: range, first_entity: int, load: Load) -> None:
+        self._key = key
+        self._versions = versions
+        self._first_entity = first_entity
+        self._load = load
+        self._loaded: dict[int, type[Any]] = {}
+
+    def __getitem__(self, version: int) -> type[Any]:
+        loaded = self._loaded.get(version)
+        if loaded is None:
+            if version not in self._versions:
+                raise KeyError(version)
+            loaded = self._loaded[version] = self._load(self._key, max(version, self._first_entity))
+        return loaded
+
+    def __contains__(self, version: object) -> bool:
+        return version in self._versions
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
 
 
 def load_acl_request(api_key: int, version: int) -> Any:
@@ -26,7 +67,7 @@ def load_acl_response(api_key: int, version: int) -> Any:
     return _load(load_response_schema, api_key, version)
 
 
-def _load(load: Callable[[int, int], Any], api_key: int, version: int) -> Any:
+def _load(load: Load, api_key: int, version: int) -> Any:
     return load(api_key, version) if version else _version_0(load(api_key, 1))
 
 
