@@ -1,13 +1,14 @@
-"""The Kafka wire protocol without I/O: bytes <-> values, and what may follow what.
+"""The login and token protocol of Kafka without I/O: bytes <-> values, and what may follow what.
 
-Read `connection.py` first: what the server's side of one connection does with the bytes it is fed. It stands on
-`authentication.py` (the table of what may follow what), `frames.py` (bytes <-> frames), `headers.py` (frames <->
-requests and responses), `registry.py` (the table of APIs) and `responses.py` (making answers). `decoding.py` and
-`encoding.py` turn bodies into kio's entities and back, by the layout that `layout.py` reads from them, with times by
-`times.py`. `sasl/` holds the mechanisms, `errors.py` what can go wrong.
+Read `connection.py` first: what the server's side of one connection does with the bytes it is fed. Then by folder:
 
-A gateway passes on what it does not serve: `request_stream.py` and `answer_stream.py` are its two directions,
-`offered_versions.py` is what it offers, `node_addresses/` leads clients back to it.
+- `login/`: which request is legal in which state (`authentication.py` is the table), and the messages of a login.
+- `sasl/`: the mechanisms, as machines. Read `mechanism.py` first.
+- `api/`: the table of APIs (`registry.py`), and making answers (`responses.py`).
+- `wire/`: bytes <-> frames, headers and kio's entities. Read `frames.py` first.
+- `rewriting/`: what a gateway does to requests and answers that it forwards.
+
+`events.py` and `outgoing.py` are parts of a connection, `errors.py` draws what can go wrong.
 """
 
 from kafka_dt_protocol.api.registry import APIS, ApiKey, refusal, response_type

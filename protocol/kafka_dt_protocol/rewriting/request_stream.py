@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses.lengths import read_varint
+from kafka_dt_protocol.rewriting.skipping import read_varint
 from kafka_dt_protocol.wire.chunks import Chunks
 from kafka_dt_protocol.wire.layout import MAX_TEXT_BYTES
 

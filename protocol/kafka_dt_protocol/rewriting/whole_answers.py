@@ -1,4 +1,9 @@
-"""Answers that hold no addresses, recognised by the few bytes that say so.
+"""Replace the addresses in answers that have arrived whole; all other bytes stay as they are.
+
+Nothing is decoded and encoded again, so that unknown tagged fields, their order and every other liberty of the wire
+format come through. The bytes behind the nodes are not looked at.
+
+Most answers hold no addresses. `Shapes` recognises them by the few bytes that say so:
 
     shapes = Shapes()
     shapes.recognises(api_key, api_version, content)    # False
@@ -8,18 +13,18 @@
 Hardly any answer to a Produce tells of a new leader, and those that a client gets look alike. To walk over such an
 answer is to look at its lengths and counts alone: another one of the same length that has the same bytes at these
 places has its end at the same place, and no addresses there. That is one comparison, however many partitions it tells
-of.
+of. `Shapes` keeps short answers whose addresses would be in a tagged field, and the first so many kinds of them.
 
-Limits: short answers whose addresses would be in a tagged field, and the first so many kinds of them.
-
-Source: KIP-951, KIP-482.
+Source: KIP-482 (the size of a tagged field changes with its content), KIP-951.
 """
+
+from __future__ import annotations
 
 from typing import Final
 
-from kafka_dt_protocol.rewriting.node_addresses.nodes import find_nodes
-from kafka_dt_protocol.rewriting.node_addresses.places import place_of
-from kafka_dt_protocol.rewriting.node_addresses.skipping import OverBytes, Walk
+from kafka_dt_protocol.rewriting.node_addresses import Advertise, Nodes, find_nodes, new_addresses, place_of
+from kafka_dt_protocol.rewriting.skipping import OverBytes, Walk, skip
+from kafka_dt_protocol.wire.encoding import encode_varint
 
 MAX_CONTENT_BYTES: Final = 512
 """Of an answer that is remembered; a Produce of 14 partitions."""
@@ -27,6 +32,45 @@ MAX_SHAPES: Final = 16
 
 _MAX_LENGTH_BYTES: Final = 5
 """What stands before a field to tell its length."""
+
+
+def rewrite(api_key: int, api_version: int, content: bytes, advertise: Advertise) -> bytes:
+    """Replace the addresses in an answer.
+
+    Args:
+        api_key: of the request that it answers; the API carries addresses in this version.
+        api_version: of that request.
+        content: of the answer's frame, header included.
+        advertise: tells how this client reaches a node.
+
+    Returns:
+        The new content; `content` itself when nothing has changed.
+
+    Raises:
+        MalformedMessage: the bytes are no such answer.
+        UnsupportedVersion: the layout of this version is not known; no client has been offered it.
+        LocalProtocolError: what was advertised does not fit the wire.
+    """
+    place = place_of(api_key, api_version)
+    found = find_nodes(place, content, skip(place.head, content, 0))
+    addresses = new_addresses(place, found.nodes, advertise)
+    if not any(addresses):
+        return content
+    return _spliced(content, found, addresses)
+
+
+def _spliced(content: bytes, found: Nodes, addresses: list[bytes | None]) -> bytes:
+    pieces: list[bytes] = []
+    field = found.field
+    done = field.content if field is not None else 0
+    for node, address in zip(found.nodes, addresses, strict=True):
+        if address is not None:
+            pieces += content[done : node.address], address
+            done = node.address_end
+    if field is None:
+        return b"".join((*pieces, content[done:]))
+    inside = b"".join((*pieces, content[done : field.end]))
+    return b"".join((content[: field.size], encode_varint(len(inside)), inside, content[field.end :]))
 
 
 class Shapes:

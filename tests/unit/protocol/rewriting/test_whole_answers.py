@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses import Advertise, rewrite
-from tests.unit.protocol.rewriting.node_addresses.answers import (
+from kafka_dt_protocol.rewriting.node_addresses import Advertise
+from kafka_dt_protocol.rewriting.whole_answers import rewrite
+from tests.unit.protocol.rewriting.node_answers import (
     CARRIERS,
     GATEWAYS,
     advertised,

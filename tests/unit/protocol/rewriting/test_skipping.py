@@ -9,7 +9,7 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses.skipping import Program, Walk, program, skip
+from kafka_dt_protocol.rewriting.skipping import Program, Walk, program, skip
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
