@@ -52,7 +52,8 @@ def test_make_test_ends_with_the_failed_tests_of_both_runs(tmp_path: Path) -> No
     python.write_text(FAKE_PYTHON)
     python.chmod(0o755)
     (tmp_path / "Makefile").symlink_to(ROOT / "Makefile")
-    for needed in ("requirements.lock", "pyproject.toml", "ready"):
+    (tmp_path / "protocol").mkdir()
+    for needed in ("requirements.lock", "pyproject.toml", "protocol/pyproject.toml", "ready"):
         (tmp_path / needed).touch()
     lines = lines_of("make", "-C", tmp_path, "READY=ready", f"BIN={tmp_path}", "test")
     assert [line for line in lines[-6:] if line.startswith("FAILED")] == [
