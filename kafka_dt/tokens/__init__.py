@@ -2,11 +2,11 @@
 
 Read `token.py` first (what a token is), then `manager.py` (what may be done with it, by whom, in which order it is
 checked), then `store.py` (the interface of the place that keeps the tokens, and its contract). `changes.py` has the
-rules of a renewal and an expiry; `guarded.py` applies them to a store that only keeps tokens. `cache.py` (with
-`concerned.py`) is what this process knows of the store; `lookup.py`, `listing.py` and `purge.py` are the ways in which
-the manager uses both; `sharing.py` and `long_work.py` keep concurrent requests out of each other's way; `new_token.py`,
-`creation_limits.py` and `creation_counts.py` are the way to a new one; `secret_key.py` and `keyring.py` make secrets;
-`errors.py` is the tree of refusals.
+rules of a renewal and an expiry; `guarded.py` applies them to a store that only keeps tokens. `cache.py` is what this
+process knows of the store; `lookup.py`, `listing.py` and `purge.py` are the ways in which the manager uses both;
+`sharing.py` and `long_work.py` keep concurrent requests out of each other's way; `new_token.py`, `creation_limits.py`
+and `creation_counts.py` are the way to a new one; `secret_key.py` and `keyring.py` make secrets; `errors.py` is the
+tree of refusals.
 """
 
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener

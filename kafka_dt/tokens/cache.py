@@ -22,10 +22,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kafka_dt.tokens.concerned import ConcernedPrincipals
 from kafka_dt.tokens.store import StoredToken
 from kafka_dt.tokens.token import DelegationToken, Token
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.principal import Principal
 
 _DELEGATION: Final = attrgetter("delegation")
+
+_Principals: TypeAlias = "tuple[Principal, Principal, tuple[Principal, ...]]"
+"""The owner, the requester and the renewers of a token."""
 
 TokenListener = Callable[[str, Token | None, Token | None], None]
 """Called with the token id, what was known before (None: nothing) and what is known now (None: it is gone)."""
@@ -75,7 +78,7 @@ class TokenCache:
         self._ids: dict[str, None] = {}
         """The keys of `_tokens`; to copy those takes ten times as long."""
         self._token_ids: dict[bytes, str] = {}
-        self._concerned = ConcernedPrincipals()
+        self._concerned = _ConcernedPrincipals()
         self._listeners: tuple[TokenListener, ...] = ()
         if keyring is not None:
             keyring.on_change(lambda: self._keys_changed(keyring))
@@ -236,3 +239,82 @@ class TokenCache:
             return
         for listener in self._listeners:
             listener(token_id, before, after)
+
+
+@dataclass(slots=True)
+class _Concerned:
+    """A principal, and the ids of the tokens that concern it, in the order of their arrival."""
+
+    principal: Principal
+    token_ids: dict[str, None]
+    owned: int = 0
+    """How many of them it owns."""
+
+
+class _ConcernedPrincipals:
+    """The principals that tokens concern, and the ids of those tokens.
+
+    Equal principals become one object, because the same owner is in thousands of tokens: `add` and `change` give back
+    those of which the token is to be made.
+    """
+
+    __slots__ = ("_concerned",)
+
+    def __init__(self) -> None:
+        self._concerned: dict[Principal, _Concerned] = {}
+
+    def __len__(self) -> int:
+        return len(self._concerned)
+
+    def ids(self, principal: Principal) -> Collection[str]:
+        """Return the ids of the tokens that concern `principal`, as they are held."""
+        concerned = self._concerned.get(principal)
+        return () if concerned is None else concerned.token_ids.keys()
+
+    def copied_ids(self, principal: Principal) -> Collection[str]:
+        """Return the ids of the tokens that concern `principal`, as they are now."""
+        concerned = self._concerned.get(principal)
+        return () if concerned is None else concerned.token_ids.copy()
+
+    def token_ids(self, principals: Iterable[Principal]) -> Iterable[str]:
+        """Return the ids of the tokens that concern one of `principals`, each once."""
+        return dict.fromkeys(chain.from_iterable(map(self.ids, dict.fromkeys(principals))))
+
+    def count_owned(self, principal: Principal) -> int:
+        """Return how many tokens `principal` owns."""
+        concerned = self._concerned.get(principal)
+        return 0 if concerned is None else concerned.owned
+
+    def add(self, token: Token) -> _Principals:
+        """Enter a token, and return its principals as they are held."""
+        owner = self._add(token.owner, token.token_id)
+        self._concerned[owner].owned += 1
+        return (
+            owner,
+            self._add(token.requester, token.token_id),
+            tuple(self._add(renewer, token.token_id) for renewer in token.renewers),
+        )
+
+    def remove(self, token: Token) -> None:
+        """Take out a token that is there."""
+        self._concerned[token.owner].owned -= 1
+        for principal in {token.owner, token.requester, *token.renewers}:
+            concerned = self._concerned[principal]
+            del concerned.token_ids[token.token_id]
+            if not concerned.token_ids:
+                del self._concerned[principal]
+
+    def change(self, before: Token, after: Token) -> _Principals:
+        """Enter a token in the place of its earlier state, and return its principals as `add` does."""
+        held = before.owner, before.requester, before.renewers
+        if held == (after.owner, after.requester, after.renewers):
+            return held
+        self.remove(before)
+        return self.add(after)
+
+    def _add(self, principal: Principal, token_id: str) -> Principal:
+        concerned = self._concerned.get(principal)
+        if concerned is None:
+            concerned = self._concerned[principal] = _Concerned(principal, {})
+        concerned.token_ids[token_id] = None
+        return concerned.principal

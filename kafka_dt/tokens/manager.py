@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.changes import Change, Expiry, Renewal, forget
-from kafka_dt.tokens.clocks import Clocks, compare_clocks
 from kafka_dt.tokens.creation_counts import CreationCounts
 from kafka_dt.tokens.creation_limits import CreationLimits, Creations
 from kafka_dt.tokens.errors import (
@@ -312,12 +311,7 @@ class TokenManager:
         changes = self._changes
         if changes is None or changes.removes_expired:
             return 0
-        clocks = await compare_clocks(self._source.time_ms, self._now_ms)
-        if clocks.differ:
-            _LOG.warning("Set the clocks right: %s. %s", clocks, _consequence(clocks))
-        if clocks.differ_too_much:
-            return 0
-        return await remove_expired(changes, self._cache, clocks.past_ms, on_removed or forget)
+        return await remove_expired(self._source, changes, self._cache, self._now_ms, on_removed or forget)
 
     def forget_misses(self) -> None:
         """Look again for tokens that were not found; after the secret keys have changed."""
@@ -370,13 +364,3 @@ class TokenManager:
         """Return how old what is known is, if that is too old; else 0."""
         staleness_ms = self._source.staleness_ms()
         return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0
-
-
-def _consequence(clocks: Clocks) -> str:
-    """Say what does not work as it should while the clocks differ."""
-    logins = (
-        "This node refuses tokens before they expire"
-        if clocks.ahead_ms > 0
-        else "This node accepts tokens after they have expired"
-    )
-    return f"{logins}, and removes no expired tokens" if clocks.differ_too_much else logins

@@ -1,9 +1,10 @@
-"""Everything this package keeps in ZooKeeper, in the layout of an Apache Kafka broker.
+"""Everything that kafka-dt keeps in ZooKeeper, in the layout of an Apache Kafka broker; and a ZooKeeper to run.
 
-Read `znodes.py` first: it says which paths there are and what their bytes mean, and `acl_znodes.py` does for ACLs.
-`client.py` is the asyncio face of kazoo (no other package of this project sees kazoo), `changes.py` follows a parent of
-sequential change nodes, and each store has a file of its own: `token_store.py`, `acl_store.py`, `scram_users.py`,
-`cluster_id.py`. `embedded.py` starts a real ZooKeeper as a child process for laptops, demos and tests.
+Read `znodes/kafka.py` first: it says which paths there are and what their bytes mean. `connection/client.py` is the
+asyncio face of kazoo, which no other package of this project sees. `stores/` implements the interfaces that the domain
+owns (`kafka_dt.processes.stores`), with `sealing/` for the content of tokens and `proofs/` for how much can be
+believed; `node.py` builds the stores of a node. `embedded/` starts a real ZooKeeper as a child process for laptops,
+demos and tests.
 
 Source: kafka.zk.ZkData, kafka.zk.KafkaZkClient.
 """

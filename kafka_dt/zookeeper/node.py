@@ -24,8 +24,7 @@ from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.stores.acls import ZooKeeperAclStore
 from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
 from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
-from kafka_dt.zookeeper.stores.scram_changes import ZooKeeperScramUserStore
-from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
+from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers, ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
 DERIVED_AHEAD: Final = 4096

@@ -16,8 +16,7 @@ from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import SetData, Znode
 from kafka_dt.zookeeper.errors import NoNode
-from kafka_dt.zookeeper.stores.scram_changes import ATTEMPTS, ZooKeeperScramUserStore
-from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
+from kafka_dt.zookeeper.stores.scram_users import ATTEMPTS, ZooKeeperScramUsers, ZooKeeperScramUserStore
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 

@@ -46,7 +46,7 @@ from kafka_dt.cli.node_options import (
 )
 from kafka_dt.config import ConfigError
 from kafka_dt.tokens import Keyring
-from kafka_dt.tokens.clocks import compare_clocks
+from kafka_dt.tokens.purge import compare_clocks
 from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
 

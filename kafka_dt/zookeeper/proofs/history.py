@@ -45,12 +45,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.connection.operations import Create, SetData, Stat, Znode
 from kafka_dt.zookeeper.errors import InvalidZnode, MultiFailed, NodeExists, NoNode, VersionMismatch, ZooKeeperError
-from kafka_dt.zookeeper.proofs.old_witnesses import remove_old_witnesses
 from kafka_dt.zookeeper.proofs.witness import KEPT_MS, Witness
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode, TokenChangeZnode
 from kafka_dt.zookeeper.znodes.own import PARENT, History, HistoryZnode, WitnessZnode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 
@@ -63,6 +64,8 @@ WRITE_S: Final = 60.0
 REMOVE_S: Final = 60 * 60.0
 """How often old witnesses are looked for."""
 ID_BYTES: Final = 8
+BATCH: Final = 100
+"""How many witnesses are asked for at once."""
 
 
 class _Verdict(Enum):
@@ -143,7 +146,7 @@ class HistoryGuard:
         if self._removes_old and time.monotonic() - self._removed_s > REMOVE_S:
             self._removed_s = time.monotonic()
             if (witness := self._memory.witness) is not None:
-                await remove_old_witnesses(client, witness.written_ms - KEPT_MS)
+                await _remove_old_witnesses(client, witness.written_ms - KEPT_MS)
 
     async def close(self, client: ZooKeeperClient) -> None:
         """Remove the witness of a worker that will remember nothing."""
@@ -274,3 +277,30 @@ async def _replace(client: ZooKeeperClient, history: History, version: int | Non
             raise
         return False
     return True
+
+
+async def _remove_old_witnesses(client: ZooKeeperClient, oldest_ms: int) -> None:
+    """Remove the witnesses that were last written before `oldest_ms`, by ZooKeeper's clock.
+
+    Raises:
+        ZooKeeperError: it does not work now.
+    """
+    paths = [WitnessZnode.path(name) for name in await client.children(WitnessZnode.PARENT)]
+    for begin in range(0, len(paths), BATCH):
+        await _remove_old_of(client, paths[begin : begin + BATCH], oldest_ms)
+
+
+async def _remove_old_of(client: ZooKeeperClient, paths: Sequence[str], oldest_ms: int) -> None:
+    stats = await asyncio.gather(*(client.exists(path) for path in paths))
+    outcomes = await asyncio.gather(
+        *(
+            client.delete(path, stat.version)
+            for path, stat in zip(paths, stats, strict=True)
+            if stat is not None and stat.modified_ms < oldest_ms
+        ),
+        return_exceptions=True,
+    )
+    for outcome in outcomes:
+        # Another node removes them, too, or the worker has written again.
+        if isinstance(outcome, BaseException) and not isinstance(outcome, NoNode | VersionMismatch):
+            raise outcome

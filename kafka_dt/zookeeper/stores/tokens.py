@@ -26,7 +26,7 @@ from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarg
 from kafka_dt.tokens.guarded import VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData, Stat, Znode
-from kafka_dt.zookeeper.connection.reads import BATCH, Reads
+from kafka_dt.zookeeper.connection.reads import BATCH, Reads, SharedSync
 from kafka_dt.zookeeper.errors import (
     MultiFailed,
     NodeExists,
@@ -39,7 +39,6 @@ from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
 from kafka_dt.zookeeper.proofs.freshness import Freshness
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
-from kafka_dt.zookeeper.stores.shared_sync import SharedSync
 from kafka_dt.zookeeper.stores.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode, is_node_name
 

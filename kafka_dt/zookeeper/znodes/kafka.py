@@ -8,6 +8,8 @@ Source: kafka.zk.ZkData, kafka.server.DelegationTokenManagerZk.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
 import re
 import sys
@@ -18,7 +20,6 @@ from kafka_dt.tokens.token import Token
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
 from kafka_dt.zookeeper.znodes.sanitizer import desanitize, sanitize
-from kafka_dt.zookeeper.znodes.scram_credentials import credential_from_text, credential_to_text
 from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class UserZnode:
     @staticmethod
     def texts(credentials: Mapping[ScramMechanism, ScramCredential]) -> dict[str, str]:
         """Write credentials as they stand in a configuration."""
-        return {mechanism.value: credential_to_text(credential) for mechanism, credential in credentials.items()}
+        return {mechanism.value: _credential_to_text(credential) for mechanism, credential in credentials.items()}
 
     @classmethod
     def decode(cls, data: bytes) -> dict[ScramMechanism, ScramCredential]:
@@ -181,7 +182,7 @@ class UserZnode:
         if not isinstance(config, dict):
             return {}
         return {
-            mechanism: credential_from_text(documents.text(config, mechanism.value))
+            mechanism: _credential_from_text(documents.text(config, mechanism.value))
             for mechanism in ScramMechanism
             if mechanism.value in config
         }
@@ -249,3 +250,55 @@ def _parsed(sanitized: str) -> Principal:
 
 
 _remembered_principal = functools.lru_cache(maxsize=4096)(_parsed)
+
+
+def _credential_to_text(credential: ScramCredential) -> str:
+    """Write a credential: `salt=...,stored_key=...,server_key=...,iterations=...`, the first three in base64.
+
+    Source: org.apache.kafka.common.security.scram.internals.ScramCredentialUtils.
+    """
+    parts = {
+        "salt": _base64(credential.salt),
+        "stored_key": _base64(credential.stored_key),
+        "server_key": _base64(credential.server_key),
+        "iterations": str(credential.iterations),
+    }
+    return ",".join(f"{name}={value}" for name, value in parts.items())
+
+
+def _credential_from_text(text: str) -> ScramCredential:
+    """Read a credential; its parts may come in any order.
+
+    Raises:
+        InvalidZnode: parts are missing, unknown or not readable.
+    """
+    parts = dict(_credential_part(part) for part in text.rstrip(",").split(","))
+    if parts.keys() != {"salt", "stored_key", "server_key", "iterations"}:
+        raise InvalidZnode("a SCRAM credential has other parts than salt, stored_key, server_key and iterations")
+    try:
+        credential = ScramCredential(
+            salt=_unbase64(parts["salt"]),
+            stored_key=_unbase64(parts["stored_key"]),
+            server_key=_unbase64(parts["server_key"]),
+            iterations=int(parts["iterations"]),
+        )
+    except (binascii.Error, ValueError):
+        raise InvalidZnode("a SCRAM credential has a part that is not readable") from None
+    if credential.iterations < 1:
+        raise InvalidZnode("a SCRAM credential has no iterations")
+    return credential
+
+
+def _credential_part(part: str) -> tuple[str, str]:
+    name, equals, value = part.partition("=")
+    if not name or not equals:
+        raise InvalidZnode("a SCRAM credential is not of the form name=value,...")
+    return name, value
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _unbase64(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)

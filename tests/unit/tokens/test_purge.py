@@ -3,8 +3,7 @@ import asyncio
 import pytest
 
 from kafka_dt.tokens import StoreUnavailable, Token
-from kafka_dt.tokens.clocks import Clocks
-from kafka_dt.tokens.purge import REMOVALS_AT_ONCE
+from kafka_dt.tokens.purge import REMOVALS_AT_ONCE, Clocks
 from kafka_dt.tokens.sharing import ITEMS_A_TURN
 from tests.support.token_nodes import ALICE, DAY, HOUR, START, Cluster, Node
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from kafka_dt.zookeeper.connection.reads import SharedSync
 from kafka_dt.zookeeper.errors import ConnectionLost
-from kafka_dt.zookeeper.stores.shared_sync import SharedSync
 
 
 class Wire:
