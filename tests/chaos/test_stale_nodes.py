@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -24,9 +26,9 @@ from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
 from tests.support.ensemble import Ensemble, Member
-from tests.support.nodes import Node, children, local_port, node_properties
+from tests.support.nodes import SHA_256, Node, children, connected, local_port, node_properties
 from tests.support.process import hanging
-from tests.support.raw import EXPIRE, ms
+from tests.support.raw import EXPIRE, ConnectionClosed, LoginRefused, RawConnection, ms
 from tests.support.token_load import logs_in
 from tests.support.waiting import eventually
 
@@ -238,6 +240,72 @@ async def test_an_isolated_leader_cannot_prove_that_a_token_was_not_revoked(heal
         healed.partition(leader)
         with pytest.raises(StoreUnavailable):
             await node.store.prove()
+
+
+async def test_a_worker_on_an_isolated_leader_refuses_a_token_that_another_worker_has_revoked(
+    healed: Ensemble, tmp_path: Path
+) -> None:
+    """The old leader answers its worker that nothing is new, and what is known there is not too old yet."""
+    leader, follower = await asyncio.to_thread(healed.leader), (await asyncio.to_thread(healed.followers))[0]
+    connect = f"{leader.connect},{follower.connect}/{tmp_path.name}"
+    properties = node_properties(
+        connect,
+        zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS,
+        # Nothing is written or proved meanwhile but by the login: a leader with an unfinished write answers no sync.
+        kafka_dt_zookeeper_max_staleness_ms=600_000,
+        delegation_token_expiry_check_interval_ms=600_000,
+    )
+    healed.refuse_new_clients(follower)
+    with Node(tmp_path / "node", properties) as node:
+        healed.open_to_clients(follower)
+        healed.refuse_new_clients(leader)
+        on_leader, other = node.workers()
+        os.kill(other, signal.SIGKILL)
+        await asyncio.to_thread(eventually, lambda: _on(node, follower), WITHIN_S)
+        (on_follower,) = _on(node, follower)
+        revoked, kept = await created(node, 2)
+        with (
+            node.on_every_worker(lambda: node.connect(user="alice")) as owners,
+            _connections(node, on_leader, 4) as logins,
+        ):
+            assert _accepted(logins[0], revoked), "it is known there"
+            await asyncio.to_thread(healed.depose, leader)
+            await asyncio.to_thread(eventually, lambda: _expired(owners[on_follower], revoked), WITHIN_S)
+            outcomes = await asyncio.gather(*(asyncio.to_thread(_accepted, each, revoked) for each in logins[1:3]))
+            assert outcomes == [False, False]
+            assert _accepted(logins[3], kept)
+            assert leader.mode() == "leader", "the member has noticed that it is isolated; nothing was tested"
+            assert _on(node, leader) == [on_leader]
+    node.check_log()
+
+
+@contextlib.contextmanager
+def _connections(node: Node, worker: int, count: int) -> Iterator[list[RawConnection]]:
+    """Give connections to one worker; the kernel chooses, so more are made."""
+    with contextlib.ExitStack() as stack:
+        found: list[RawConnection] = []
+        while len(found) < count:
+            connection = stack.enter_context(node.connect())
+            if node.worker_of(local_port(connection)) == worker:
+                found.append(connection)
+        yield found
+
+
+def _on(node: Node, member: Member) -> list[int]:
+    """The workers that are connected to a member."""
+    return [worker for worker in node.workers() if connected(worker, member.gate.port)]
+
+
+def _expired(connection: RawConnection, token: DelegationToken) -> bool:
+    answer = connection.ask(EXPIRE, 2, hmac=token.hmac, expiry_time_period=ms(-1))
+    return bool(answer.error_code.value == 0)
+
+
+def _accepted(connection: RawConnection, token: DelegationToken) -> bool:
+    with contextlib.suppress(LoginRefused, ConnectionClosed):
+        connection.login_scram(token.token_id, token.hmac_base64, SHA_256, token=True)
+        return True
+    return False
 
 
 @contextlib.contextmanager

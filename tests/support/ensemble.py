@@ -177,6 +177,26 @@ class Ensemble:
                 for gate in self._between[link]:
                     self._gates.call(gate.hold)
 
+    def depose(self, leader: Member) -> None:
+        """Part the leader from the others, which elect another at once; the old one serves on until it notices.
+
+        Returns when the new leader serves; `heal` ends the partition.
+        """
+        self.partition(leader)
+        others = [member for member in self.members if member is not leader]
+        for other in others:
+            for gate in self._between[other.number, leader.number]:
+                self._gates.call(gate.drop)
+        eventually(lambda: "leader" in [other.mode() for other in others], QUORUM_WITHIN_S)
+
+    def refuse_new_clients(self, member: Member) -> None:
+        """Let no more clients come to a member until `heal`; those that it has stay."""
+        self._gates.call(member.gate.refuse_new)
+
+    def open_to_clients(self, member: Member) -> None:
+        """Let clients come to a member again."""
+        self._gates.call(member.gate.open)
+
     def cut_clients(self, member: Member, *, silently: bool = True) -> None:
         """Part a member from its clients until `heal`: nothing arrives, or their connections break at once."""
         self._gates.call(member.gate.hold if silently else member.gate.shut)

@@ -5,6 +5,8 @@ async with TcpGate("127.0.0.1", port) as gate:
     gate.shut()         # connections break, new ones are refused
     gate.mute()         # what the server answers does not arrive
     gate.hold()         # a partition: connections stay open, nothing arrives on either side, not even an end
+    gate.drop()     # ... and those who came through it lose their connections; the server does not see that
+gate.refuse_new()   # connections stay, new ones are closed
     gate.open()         # everything passes, also what was held back
 
 It listens on a free port of 127.0.0.1, or where it is told to: a server that advertises 127.0.0.2 is reached through
@@ -32,6 +34,7 @@ class TcpGate:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
         self._is_open = True
         self._asked = asyncio.Event()
         self._heard = asyncio.Event()
@@ -73,6 +76,13 @@ class TcpGate:
         self._asked.clear()
         self._heard.clear()
 
+    def drop(self) -> None:
+        for writer in self._clients:
+            writer.transport.abort()
+
+    def refuse_new(self) -> None:
+        self._is_open = False
+
     def _let_pass(self) -> None:
         self._asked.set()
         self._heard.set()
@@ -82,12 +92,14 @@ class TcpGate:
         assert task is not None
         self._tasks.add(task)
         self._writers.add(writer)
+        self._clients.add(writer)
         try:
             await self._asked.wait()
             if self._is_open:
                 await self._relay(reader, writer)
         finally:
             self._writers.discard(writer)
+            self._clients.discard(writer)
             writer.transport.abort()
             self._tasks.discard(task)
 
