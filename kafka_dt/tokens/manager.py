@@ -39,6 +39,7 @@ from kafka_dt.tokens.new_token import NewToken
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.purge import remove_expired
 from kafka_dt.tokens.sharing import SharedRun
+from kafka_dt.tokens.store import NEVER_MS
 from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
@@ -357,7 +358,10 @@ class TokenManager:
             raise StoreUnavailable("it is not connected")
 
     def _require_freshness(self) -> None:
-        if staleness_ms := self._too_stale_ms():
+        staleness_ms = self._too_stale_ms()
+        if staleness_ms >= NEVER_MS:
+            raise StoreUnavailable("it is not known which tokens were revoked")
+        if staleness_ms:
             raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
 
     def _too_stale_ms(self) -> int:

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.changes import Change
@@ -72,6 +72,9 @@ class StoredToken:
     """The raw HMAC, where the store tells it; None where it is made of this node's secret keys."""
 
 
+NEVER_MS: Final = 2**63
+"""The staleness of what is not proved: above any limit that can be set."""
+
 ChangeListener = Callable[[str, StoredToken | None], None]
 """Called with the token id, and the new state or None when the token is gone."""
 
@@ -87,7 +90,7 @@ class TokenSource(Protocol):
         """Return for how long changes of other nodes may have gone unreported, in milliseconds.
 
         That is the time since a moment until which everything acknowledged anywhere is proved to be reported; it grows
-        until the next proof, also while connected. Only a completed catch-up is one.
+        until the next proof, also while connected. Only a completed catch-up is one. NEVER_MS if nothing is proved.
         """
 
     def on_change(self, listener: ChangeListener) -> None:

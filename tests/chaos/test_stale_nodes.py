@@ -261,7 +261,7 @@ async def test_a_worker_on_an_isolated_leader_refuses_a_token_that_another_worke
         healed.refuse_new_clients(leader)
         on_leader, other = node.workers()
         os.kill(other, signal.SIGKILL)
-        await asyncio.to_thread(eventually, lambda: _on(node, follower), WITHIN_S)
+        await asyncio.to_thread(eventually, lambda: bool(_on(node, follower)), WITHIN_S)
         (on_follower,) = _on(node, follower)
         revoked, kept = await created(node, 2)
         with (

@@ -25,6 +25,8 @@ from collections.abc import Callable
 from operator import sub
 from typing import Final
 
+from kafka_dt.tokens.store import NEVER_MS
+
 PROOFS: Final = 3
 """How many proofs are asked for in the time that staleness is allowed to reach."""
 
@@ -50,31 +52,32 @@ class Freshness:
     def __init__(self, max_staleness_ms: int, now: Callable[[], Moment] = read_clocks) -> None:
         self.now = now
         self._interval_s = max_staleness_ms / PROOFS / 1000
-        self._proved = self._forgotten = (0.0,) * len(now())
+        self._proved: Moment | None = None
+        self._forgotten: Moment | None = None
 
     def prove(self, begun: Moment) -> None:
         """Take note that everything acknowledged anywhere before `begun` is known here."""
-        if begun[0] >= self._forgotten[0]:
+        if self._forgotten is None or begun[0] >= self._forgotten[0]:
             self._proved = begun
 
     def forget(self) -> None:
         """Take note that nothing is proved any more, and that no proof counts that has been begun already."""
         self._forgotten = self.now()
-        self._proved = (0.0,) * len(self._forgotten)
+        self._proved = None
 
     def staleness_ms(self) -> int:
-        """Return for how long changes may have gone unnoticed, in milliseconds."""
-        return int(self._staleness_s() * 1000)
+        """Return for how long changes may have gone unnoticed, in milliseconds; NEVER_MS if nothing is proved."""
+        return NEVER_MS if self._proved is None else int(self._staleness_s(self._proved) * 1000)
 
     def is_due(self) -> bool:
         """Whether it should be proved again."""
-        return self._staleness_s() >= self._interval_s
+        return self._proved is None or self._staleness_s(self._proved) >= self._interval_s
 
     def due_in_s(self) -> float:
         """Return the seconds until it should be proved again; 0 if it is due."""
-        return max(0.0, self._interval_s - self._staleness_s())
+        return 0.0 if self._proved is None else max(0.0, self._interval_s - self._staleness_s(self._proved))
 
-    def _staleness_s(self) -> float:
+    def _staleness_s(self, proved: Moment) -> float:
         # A wall clock that was set back tells nothing; the others never go back.
-        staleness_s: float = max(map(sub, self.now(), self._proved))
+        staleness_s: float = max(map(sub, self.now(), proved))
         return staleness_s

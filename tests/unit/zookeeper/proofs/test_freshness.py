@@ -61,6 +61,18 @@ def test_what_is_forgotten_is_not_proved_by_a_proof_that_was_begun_before(clocks
     assert freshness.staleness_ms() == 0
 
 
+@pytest.mark.parametrize("max_staleness_ms", [MAX_STALENESS_MS, 2**63 - 1])
+def test_what_is_not_proved_is_too_stale_for_any_setting_and_any_clock(max_staleness_ms: int) -> None:
+    """Also on a machine that has just started, without a clock that tells the year."""
+    freshness = Freshness(max_staleness_ms, Clocks(monotonic=20, boot=20, wall=20))
+    assert freshness.staleness_ms() > max_staleness_ms
+    assert freshness.is_due()
+    freshness.prove(freshness.now())
+    assert freshness.staleness_ms() == 0
+    freshness.forget()
+    assert freshness.staleness_ms() > max_staleness_ms
+
+
 @pytest.mark.parametrize("clock", ["monotonic", "boot", "wall"])
 def test_the_clock_on_which_most_time_has_passed_counts(clocks: Clocks, freshness: Freshness, clock: str) -> None:
     """A machine that slept, or was held, has clocks that stood still meanwhile."""
