@@ -19,6 +19,7 @@ from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnection
 from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
+from kafka_dt.server.connections.logins import PREPARE_AFTER_S
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -394,11 +395,32 @@ async def test_what_was_prepared_for_a_login_ends_with_the_connection() -> None:
     log_in(shell)
     assert shell.answers()[-1].auth_bytes == b"and then?"
     assert ended == [], "the challenge waits for nothing"
-    await turns()
-    assert ended == ["prepared"]
+    await until(lambda: ended == ["prepared"])
     shell.connection.abort()
     await turns()
     assert ended == ["prepared", "abandoned"]
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["the client has gone", "the proof is here"])
+async def test_nothing_is_prepared_too_late(*, gone: bool) -> None:
+    done: list[str] = []
+
+    class PreparingLogin(StubLogin):
+        def prepare(self) -> None:
+            done.append("prepared")
+
+        def abandon(self) -> None:
+            done.append("abandoned")
+
+    shell = Shell(at_once, SASL, lambda _: PreparingLogin(Challenge(b"and then?"), later=False))
+    log_in(shell)
+    if gone:
+        shell.connection.abort()
+    else:
+        shell.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"proof")
+        await until(lambda: done == ["prepared"])
+    await asyncio.sleep(3 * PREPARE_AFTER_S)
+    assert done == (["abandoned"] if gone else ["prepared"]), "once at most"
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
