@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from docs.generators import audit_events, commands, login_picture, login_states, signs_of_theft, wire_protocol
+from docs.generators import audit_events, commands, folders, login_picture, login_states, signs_of_theft, wire_protocol
 from kafka_dt.config import manual as configuration
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "audit.md": audit_events.page,
     "command-line.md": commands.page,
     "configuration.md": configuration.page,
+    "folders.svg": folders.page,
     "login-states.md": login_states.page,
     "login-states.svg": login_picture.page,
     "protocol.md": wire_protocol.page,
