@@ -24,7 +24,6 @@ from kafka_dt.gateway.ports import PortListener
 from kafka_dt.identity.login.login import Login
 from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.server.connections.connection import ClientConnection
-from kafka_dt.server.connections.lifetimes import Lifetimes
 from kafka_dt.server.connections.request_memory import RequestMemory, request_buffer_bytes
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.server.connections.sessions import Sessions
@@ -33,10 +32,9 @@ from kafka_dt.server.listeners.admission import Admission, ConnectionLimits
 from kafka_dt.server.listeners.connection_counts import ConnectionCounts
 from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.server.listeners.encryption import ListenerEncryption
-from kafka_dt.server.listeners.failed_logins import FailedLogins
 from kafka_dt.server.listeners.gates import FileGate, Gate, RateGate
-from kafka_dt.server.listeners.listener import OpenListener
-from kafka_dt.server.listeners.rate import Rate
+from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
+from kafka_dt.server.listeners.rates import FailedLogins, Rate
 from kafka_dt.server.repeated import Repeated
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import Limits

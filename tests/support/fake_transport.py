@@ -27,7 +27,7 @@ from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
-from kafka_dt.server.listeners.failed_logins import FailedLogins
+from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import APIS, ApiTable, Limits, RequestHeader, build, decode_response, encode_request, frame
 from kafka_dt_protocol.sasl import PLAIN

@@ -29,7 +29,6 @@ from kafka_dt.server.connections.logins import ConnectionLogins
 from kafka_dt.server.connections.reading import Reading
 from kafka_dt.server.connections.requests import ConnectionRequests
 from kafka_dt.server.connections.services import ConnectionServices
-from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt_protocol import (
     ConnectionClosed,
     Event,
@@ -51,7 +50,7 @@ SOFTWARE_CHARACTERS: Final = 80
 """How much of what a client calls its library goes into a line of the log."""
 
 
-class ClientConnection(LoginConnection):
+class ClientConnection(asyncio.Protocol):
     """The server's end of one connection; it is `Serving` to its intake.
 
     Args:

@@ -13,7 +13,7 @@ from kafka_dt.server.connections.request_memory import RequestMemory
 from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.deadlines import LoginDeadlines
-from kafka_dt.server.listeners.failed_logins import FailedLogins
+from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import APIS, ApiTable, Limits
 

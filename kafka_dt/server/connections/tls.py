@@ -76,7 +76,7 @@ class _NamedSSLObject(ssl.SSLObject):
     server_name: str | None = None
 
 
-class TlsConnection(LoginConnection):
+class TlsConnection(asyncio.Protocol):
     """The server's end of one encrypted connection.
 
     Args:

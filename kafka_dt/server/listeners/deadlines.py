@@ -15,17 +15,35 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 Overdue = Callable[[], None]
 """Called once when the time is over; it closes the connection unless its login has been completed."""
 
 
-class LoginConnection(asyncio.Protocol):
-    """A protocol on which a client logs in."""
+class LoginConnection(Protocol):
+    """A protocol of asyncio on which a client logs in."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the client."""
+
+    def eof_received(self) -> bool | None:
+        """Hear that the client sends no more; true keeps the socket open."""
+
+    def pause_writing(self) -> None:
+        """Hear that the client does not read."""
+
+    def resume_writing(self) -> None:
+        """Hear that the client reads again."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
 
     def login_overdue(self) -> None:
         """Close the connection unless the client has logged in, or need not."""
-        raise NotImplementedError
 
 
 class LoginDeadlines:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, Protocol
 
-from kafka_dt.server.listeners.rate import Rate
+from kafka_dt.server.listeners.rates import Rate
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,15 +37,28 @@ LOG_AGAIN_SECONDS: Final = 60.0
 class Port(Protocol):
     """What a gate holds."""
 
-    def hold(self, gate: Gate) -> None:
+    def hold(self, gate: object) -> None:
         """Accept nothing until `release`; clients wait."""
 
-    def release(self, gate: Gate) -> None:
+    def release(self, gate: object) -> None:
         """Accept again, unless another gate is closed."""
 
 
-class Gate:
+class Gate(Protocol):
     """Ports that accept together, or not."""
+
+    def add(self, port: Port) -> None:
+        """Let a port be held with the others."""
+
+    def remove(self, port: Port) -> None:
+        """Forget a port."""
+
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        """Hear of a connection that has just been accepted."""
+
+
+class HeldPorts:
+    """The ports of a gate."""
 
     def __init__(self) -> None:
         self._ports: set[Port] = set()
@@ -61,10 +74,6 @@ class Gate:
         """Forget a port."""
         self._ports.discard(port)
 
-    def accepted(self, transport: asyncio.BaseTransport) -> None:
-        """Hear of a connection that has just been accepted."""
-        raise NotImplementedError
-
     def _close(self) -> None:
         self._closed = True
         for port in self._ports:
@@ -76,7 +85,7 @@ class Gate:
             port.release(self)
 
 
-class RateGate(Gate):
+class RateGate(HeldPorts):
     """Holds ports while connections come faster than a rate.
 
     Args:
@@ -96,7 +105,7 @@ class RateGate(Gate):
             asyncio.get_running_loop().call_later(wait_s, self._open)
 
 
-class FileGate(Gate):
+class FileGate(HeldPorts):
     """Holds ports while nearly all file descriptors of the process are in use.
 
     A port frees a descriptor when it is held and takes one when it accepts again. In one turn of the loop each port may

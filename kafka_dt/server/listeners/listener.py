@@ -14,12 +14,12 @@ import random
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
-from kafka_dt.config import Endpoint
+from kafka_dt.config import Endpoint, Settings
 from kafka_dt.server.connections.connection import ClientConnection
-from kafka_dt.server.connections.lifetimes import Lifetimes
 from kafka_dt.server.listeners.admission import Admission, AdmittedConnection
 from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
 from kafka_dt.server.listeners.gates import Gate
@@ -41,6 +41,27 @@ LEAST_BACKLOG: Final = 1024
 A worker takes one between the requests that it serves, where a broker has a thread for it. A connection that finds no
 room is tried again by its kernel after a second; with a broker's 50, one login of a hundred took that second when 128
 clients came at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetimes:
+    """How long the connections of a listener may live, in seconds."""
+
+    login_s: float
+    """`kafka.dt.login.timeout.ms`."""
+    max_idle_s: float | None = None
+    """`connections.max.idle.ms`; None for never."""
+    max_age_s: float | None = None
+    """`kafka.dt.connections.max.age.ms`; None for never."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Take the times that the settings say."""
+        return cls(
+            login_s=settings.login_timeout_ms / 1000,
+            max_idle_s=_seconds(settings.connections_max_idle_ms),
+            max_age_s=_seconds(settings.connections_max_age_ms),
+        )
 
 
 class OpenListener:
@@ -179,6 +200,10 @@ class OpenListener:
         for connection in tuple(self._connections):
             if connection.last_received < oldest and not connection.busy:
                 _close_idle(connection)
+
+
+def _seconds(ms: int) -> float | None:
+    return None if ms < 0 else ms / 1000
 
 
 def _close_idle(connection: ClientConnection) -> None:

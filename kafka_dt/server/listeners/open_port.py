@@ -80,7 +80,7 @@ class OpenPort:
         self._new_protocol = new_protocol
         self._backlog = backlog
         self._gates = tuple(gates)
-        self._closed_gates: set[Gate] = set()
+        self._closed_gates: set[object] = set()
         self._server: asyncio.Server | None = None
         self._closed = False
         self.accepting = asyncio.get_running_loop().create_task(self._accept())
@@ -98,12 +98,12 @@ class OpenPort:
         if self._held is not None:
             self._held.close()
 
-    def hold(self, gate: Gate) -> None:
+    def hold(self, gate: object) -> None:
         """Accept nothing until `release`; clients wait in the kernel's queue."""
         self._closed_gates.add(gate)
         self._stop_accepting()
 
-    def release(self, gate: Gate) -> None:
+    def release(self, gate: object) -> None:
         """Accept again, unless another gate is closed."""
         self._closed_gates.discard(gate)
         self._accept_again()

@@ -16,9 +16,8 @@ from kafka_dt.config import Endpoint, Listener, SecurityProtocol
 from kafka_dt.gateway import ports as module
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.ports import BrokerPorts, PortListener
-from kafka_dt.server.connections.lifetimes import Lifetimes
 from kafka_dt.server.listeners.deadlines import LoginConnection
-from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from tests.support.admission import admission
 
@@ -27,7 +26,7 @@ WITHIN_S = 5.0
 NONE: frozenset[int] = frozenset()
 
 
-class SaysBroker(LoginConnection):
+class SaysBroker(asyncio.Protocol):
     """Tells the client which listener and broker it has come to."""
 
     def __init__(self, text: str) -> None:
@@ -36,6 +35,9 @@ class SaysBroker(LoginConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast("asyncio.Transport", transport).write(self._text.encode())
         cast("asyncio.Transport", transport).close()
+
+    def login_overdue(self) -> None:
+        """Be closed already."""
 
 
 @dataclass

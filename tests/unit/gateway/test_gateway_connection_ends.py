@@ -16,8 +16,7 @@ from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.gateway import forwarding, upstream_side
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.identity.login.login import Identity, LoggedIn
-from kafka_dt.server.connections.lifetimes import Lifetimes
-from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey

@@ -19,7 +19,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import OfferedMechanism, SecurityProtocol
-from kafka_dt.server.listeners.failed_logins import FailedLogins
+from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import Challenge, ScramMechanism

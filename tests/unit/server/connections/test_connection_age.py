@@ -9,7 +9,7 @@ import pytest
 
 from kafka_dt.config import SecurityProtocol, Settings
 from kafka_dt.server.connections import connection as client_connection
-from kafka_dt.server.connections.lifetimes import Lifetimes
+from kafka_dt.server.listeners.listener import Lifetimes
 from kafka_dt_protocol import ApiKey
 from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
 from tests.support.fake_transport import Shell, listener, turns, unused

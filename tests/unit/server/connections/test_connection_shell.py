@@ -21,7 +21,7 @@ from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnec
 from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
 from kafka_dt.server.connections.logins import PREPARE_AFTER_S
 from kafka_dt.server.handlers import RequestContext
-from kafka_dt.server.listeners.failed_logins import FailedLogins
+from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
 from kafka_dt_protocol.sasl import PLAIN, Challenge, ScramMechanism

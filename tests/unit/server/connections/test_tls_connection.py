@@ -15,7 +15,6 @@ from typing import Any, cast
 import pytest
 
 from kafka_dt.server.connections.tls import TlsConnection, TlsServices
-from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.tls import client_context, server_context
 from tests.support.tls_material import Identity, authority, leaf
 
@@ -40,7 +39,7 @@ def trust() -> dict[str, str]:
 
 
 @dataclass
-class Inside(LoginConnection):
+class Inside(asyncio.Protocol):
     """Notes what happens to it and answers as it is told."""
 
     on_data: Callable[[asyncio.Transport, bytes], None] = lambda transport, data: transport.write(data)

@@ -193,7 +193,7 @@ def test_more_listeners_than_can_be_counted_are_an_error() -> None:
 # The socket
 
 
-class Told(LoginConnection):
+class Told(asyncio.Protocol):
     """Notes what it is told."""
 
     def __init__(self) -> None:
@@ -217,6 +217,9 @@ class Told(LoginConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.told.append(exc)
+
+    def login_overdue(self) -> None:
+        self.told.append("overdue")
 
 
 class Socket:

@@ -18,7 +18,7 @@ import uvloop
 from kafka_dt.config import Endpoint
 from kafka_dt.server.listeners.gates import RESERVED_FILES, FileGate, Gate, RateGate
 from kafka_dt.server.listeners.open_port import OpenPort, bind
-from kafka_dt.server.listeners.rate import Rate
+from kafka_dt.server.listeners.rates import Rate
 
 WITHIN_S = 5
 
@@ -33,12 +33,12 @@ class Clock:
 
 @dataclass(eq=False)
 class HeldPort:
-    holds: set[Gate] = field(default_factory=set)
+    holds: set[object] = field(default_factory=set)
 
-    def hold(self, gate: Gate) -> None:
+    def hold(self, gate: object) -> None:
         self.holds.add(gate)
 
-    def release(self, gate: Gate) -> None:
+    def release(self, gate: object) -> None:
         self.holds.discard(gate)
 
     async def released(self) -> None:

@@ -13,10 +13,8 @@ import uvloop
 
 from kafka_dt.config import Endpoint, Settings
 from kafka_dt.server.connections.connection import ClientConnection
-from kafka_dt.server.connections.lifetimes import Lifetimes
-from kafka_dt.server.listeners.deadlines import LoginConnection
-from kafka_dt.server.listeners.gates import Gate
-from kafka_dt.server.listeners.listener import OpenListener
+from kafka_dt.server.listeners.gates import Gate, HeldPorts
+from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from tests.support.admission import admission
 
@@ -24,7 +22,7 @@ HOST = "127.0.0.1"
 TIMEOUT_S = 10
 
 
-class RecordedConnection(LoginConnection):
+class RecordedConnection(asyncio.Protocol):
     """What a listener asks of a connection, and what it did to it."""
 
     last_received = 0.0
@@ -249,7 +247,7 @@ async def test_connections_are_retired_at_their_age_and_those_that_have_gone_are
         assert not world.listener._retirements
 
 
-class ByHand(Gate):
+class ByHand(HeldPorts):
     """A gate that the test closes and opens."""
 
     def accepted(self, transport: asyncio.BaseTransport) -> None:

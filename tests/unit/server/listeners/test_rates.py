@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kafka_dt.server.listeners.failed_logins import ADDRESSES, FREE, LONGEST_S, FailedLogins
+from kafka_dt.server.listeners.rates import ADDRESSES, FREE, LONGEST_S, FailedLogins
 
 
 @dataclass
