@@ -1,8 +1,8 @@
 """Create tokens, renew them, remove them, on 1, 16 and 128 connections that have logged in with PLAIN.
 
-Each connection sends a request when it has the answer to the last one. What is created is then renewed, again and
-again, and removed in the end (expire with a negative period), so the number of tokens stays what it was. kafka-dt seals
-what it writes by default; a broker does not, so kafka-dt without sealing stands beside it.
+Each connection sends a request when it has the answer to the last one. It then renews the created tokens again and
+again, and deletes them in the end (expire with a negative period), so the number of tokens stays the same. kafka-dt
+seals tokens by default; a broker does not, so the table also has kafka-dt without sealing.
 """
 
 from __future__ import annotations

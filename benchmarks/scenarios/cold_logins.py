@@ -1,7 +1,7 @@
 """Log in with 100,000 different tokens, each of them once, with SCRAM-SHA-256 on 16 connections.
 
-A broker has made their credentials when it started; kafka-dt makes them when a token first logs in, which is what this
-measures. Every round takes tokens that have not been used yet.
+A broker derives their credentials when it starts. kafka-dt derives the credential of a token at its first login, and
+this scenario measures that. Every round takes unused tokens.
 """
 
 from __future__ import annotations

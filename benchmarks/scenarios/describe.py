@@ -1,6 +1,7 @@
-"""Describe 10, 1,000 and 10,000 tokens out of 100,000 on one connection: an owner its own, an auditor those of others.
+"""Describe 10, 1,000 and 10,000 tokens out of 100,000 on one connection, as their owner and as an auditor.
 
-The auditor may do so by an ACL, DESCRIBE_TOKENS on the owner. The answer is read to its end, but not decoded.
+An ACL allows the auditor to see them: DESCRIBE_TOKENS on the owner. The generator reads the whole answer, but does not
+decode it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Write to a broker and read from it, directly and through what stands before it, with Kafka's own perf tools.
+"""Write to a broker and read from it, directly and through a gateway in front of it, with Kafka's own perf tools.
 
-A producer writes records of 100 bytes and of 1 KiB as fast as they are taken, with the defaults of the client (batches
-of 16 KiB, up to five requests under way) but for acks; a consumer reads records of 1 KiB. The topic has six partitions;
-in one case it has one, so that each request holds a single batch. On all ways clients log in with PLAIN, without TLS.
-"broker" is the direct way. CPU is that of whole runs of the tools, their start included, in seconds for a GiB of
-values. Where all cores are busy, what all processes use together is what bounds the throughput.
+A producer writes records of 100 bytes and of 1 KiB as fast as the broker accepts them, with the client's defaults
+(batches of 16 KiB, up to five requests under way) except acks. A consumer reads records of 1 KiB. The topic has six
+partitions; in one case it has one, so that each request holds a single batch. On all ways clients log in with PLAIN,
+without TLS. "broker" is the direct way. CPU is that of whole runs of the tools, including their start, in seconds for a
+GiB of values. If all cores are busy, the CPU that all processes use together limits the throughput.
 """
 
 from __future__ import annotations

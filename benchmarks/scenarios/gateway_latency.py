@@ -1,8 +1,8 @@
-"""Small requests of many clients, directly and through what stands before the broker: records of 100 bytes one by one.
+"""Small requests of many clients, directly and through a gateway: records of 100 bytes one by one.
 
-The load generator of the other parts sends them, each connection one at a time: at fixed rates, at which a latency
-counts from the moment at which the request was due, and as fast as they are answered. Metadata is what a gateway
-rewrites. On all ways clients log in with PLAIN, without TLS; "broker" is the direct way.
+The load generator of the other parts sends them, one at a time on each connection: at fixed rates, with a latency that
+counts from the moment at which the request was due; and each as soon as the last one is answered. Metadata is an answer
+that a gateway rewrites. On all ways clients log in with PLAIN, without TLS; "broker" is the direct way.
 """
 
 from __future__ import annotations

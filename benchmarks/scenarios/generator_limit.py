@@ -1,7 +1,7 @@
 """How much load the generator itself can make: the same jobs against a server that answers everything at once.
 
-That server does nothing but send prepared answers of the usual length. As long as the generator gets far more out of it
-than out of a real server, and uses less than a core while it measures one, it is not what limits the figures.
+That server only sends prepared answers of the usual length. If the generator reaches a much higher rate with it than
+with a real server, and uses less than a core while it measures one, the generator does not limit the figures.
 """
 
 from __future__ import annotations

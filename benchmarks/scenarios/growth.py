@@ -1,6 +1,6 @@
 """The same work with 1,000, 10,000 and 100,000 tokens in store, and with one worker and two.
 
-Changes and logins (SCRAM-SHA-256) are on 16 connections. The broker stands in for comparison.
+Changes and logins (SCRAM-SHA-256) are on 16 connections. The broker is there for comparison.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Connect, log in, close, with a hundred tokens in turn: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN, and over TLS.
 
-A login is what a Java client does: ApiVersions, SaslHandshake, SaslAuthenticate once or twice. Both servers know the
-tokens' credentials by now; the client has its own ready before. Over TLS each connection makes a full handshake
-(TLS 1.3, RSA with 2048 bits).
+A login is what a Java client does: ApiVersions, SaslHandshake, SaslAuthenticate once or twice. Both servers have the
+tokens' credentials already, and so has the client. Over TLS each connection makes a full handshake (TLS 1.3, RSA with
+2048 bits).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory with 11,000 tokens after a start, after work, and a broker with a small heap.
 
-The work is the warm-up of the other scenarios: changes, logins with every mechanism, and a few descriptions.
-A broker's heap is 1 GiB by its start script, and it uses what it has; so one with 256 MiB stands beside it.
+The work is the warm-up of the other scenarios: changes, logins with every mechanism, and a few describes. A broker's
+start script gives it 1 GiB of heap, and it uses all of it; so the table also has a broker with 256 MiB.
 """
 
 from __future__ import annotations

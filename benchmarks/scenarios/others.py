@@ -1,7 +1,7 @@
-"""What it costs a node that others change 1,000 tokens a second, and how many change znodes there are meanwhile.
+"""The cost for a node when other nodes change 1,000 tokens a second, and the number of change znodes meanwhile.
 
-A kafka-dt node of one worker makes the changes; a second node, which nobody talks to, shares its ZooKeeper and is
-measured. The broker in that place has the same changes to follow: it could not make as many itself.
+A kafka-dt node of one worker makes the changes. A second node without clients shares its ZooKeeper, and is measured. A
+broker in place of the second node follows the same changes; it could not make as many itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Audit events through the pipeline: 1, 3 and 10 million, made, ingested from files, and reported on.
+"""Audit events through the pipeline: generate, ingest from files and report on 1, 3 and 10 million.
 
 Each step is the command as a user runs it (`kafka-dt pipeline generate`, `ingest --once`, `report`) with its defaults,
-and its time includes the start of Spark. Events are those of a month with as many owners and tokens as fit their
-number, so that a larger month has more of everything. Memory is the most that the process tree had at once, Spark's JVM
-and Python workers included; on disk are the JSON lines, the table, and the report.
+and its time includes the start of Spark. Events are those of a month; a larger month also has more owners and
+tokens. Memory is the most that the process tree had at once, including Spark's JVM and Python workers. On disk are the
+JSON lines, the table, and the report.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Work on every token with Spark: a million plain ones in a ZooKeeper, and a million sealed ones.
 
 The data source's job reads every token and counts them by owner; `kafka-dt pipeline verify` checks MAC, JSON, name, key
-and times of each. Both start Spark on this machine's cores with the commands' defaults, beside ZooKeeper. Opening a
-sealed token costs a PBKDF2 of half a millisecond, which bounds both.
+and times of each. Both start Spark on this machine's cores with the commands' defaults, beside ZooKeeper. To open a
+sealed token costs a PBKDF2 of half a millisecond, which limits both.
 """
 
 from __future__ import annotations

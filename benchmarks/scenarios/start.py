@@ -1,7 +1,7 @@
 """From the start of the process to the first login with a token, which a client tries again and again.
 
-ZooKeeper runs already and holds 1,000, 10,000 or 100,000 tokens (the broker's: up to 10,000), sealed for kafka-dt as it
-is by default. What a further token costs is the slope between the smallest and the largest number, in time and memory.
+ZooKeeper runs already and holds 1,000, 10,000 or 100,000 tokens (the broker's: up to 10,000), sealed for kafka-dt, as
+by default. The cost of a further token is the slope between the smallest and the largest number, in time and memory.
 """
 
 from __future__ import annotations

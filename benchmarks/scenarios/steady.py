@@ -1,6 +1,7 @@
 """Some minutes of steady load on one node, 500 logins and 150 changes a second: whether memory and latency stay flat.
 
-Both come at fixed times, whatever the server does; a latency counts from the time at which its operation was due.
+The generator starts both at fixed times, whatever the server does. A latency counts from the time at which its
+operation was due.
 """
 
 from __future__ import annotations
