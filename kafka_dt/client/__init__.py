@@ -1,7 +1,7 @@
 """The Python client for delegation tokens, of kafka-dt and of Apache Kafka's own brokers.
 
 Read `token_client.py` first: TokenClient with create, renew, expire and describe. `config.py` reads Kafka's client
-properties; `session.py`, `connection.py`, `link.py`, `requests.py`, `login.py` and `messages.py` speak the protocol;
+properties; `session.py`, `connection.py`, `requests.py` and `login.py` speak the protocol;
 `renewal.py` keeps a token alive; `login_settings.py` writes a token as the settings of other Kafka clients; `errors.py`
 draws what can go wrong; `tokens.py` is the token.
 

@@ -7,7 +7,11 @@ of Kafka knows a warning is logged, for it may be mistyped.
 
 Limits: of the mechanisms PLAIN and SCRAM; a login file named by a Java system property is not read.
 
-Source: org.apache.kafka.clients.CommonClientConfigs, ClientUtils.parseAndValidateAddresses, SaslConfigs.
+A key that is unknown is no error: plug-ins of Java clients (serializers, interceptors, config providers) read keys of
+their own from the same file, and Java warns of unknown keys as well.
+
+Source: org.apache.kafka.clients.CommonClientConfigs, ClientUtils.parseAndValidateAddresses, SaslConfigs;
+org.apache.kafka.common.config.AbstractConfig.logUnused.
 """
 
 from __future__ import annotations
@@ -18,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 from kafka_dt.client.errors import ClientConfigError
-from kafka_dt.client.known_keys import is_name, nearest_key, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
@@ -27,6 +30,16 @@ from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Mapping
+
+
+import difflib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -196,3 +209,33 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) == 0:
         raise ClientConfigError(key, f"{text!r} is not a number of milliseconds above 0")
     return int(text)
+
+
+_CONFIG_PROVIDERS: Final = "config.providers."
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-]*(\.[A-Za-z0-9_\-]+)*")
+_LONGEST_NAME: Final = 100
+
+
+@cache
+def client_keys() -> frozenset[str]:
+    """Return every key of an admin client, a producer or a consumer of Kafka 3.9.1 or 4.3.1."""
+    text = files("kafka_dt.client").joinpath("kafka_keys.txt").read_text(encoding="ascii")
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def unknown_keys(properties: Iterable[str]) -> list[str]:
+    """Return the keys that no client of Kafka knows, in order of the alphabet.
+
+    properties: keys, as of a client.properties
+    """
+    return sorted(key for key in properties if key not in client_keys() and not key.startswith(_CONFIG_PROVIDERS))
+
+
+def nearest_key(key: str) -> str | None:
+    """Return the known key that was probably meant, None where none is near."""
+    return next(iter(difflib.get_close_matches(key.lower(), client_keys(), n=1, cutoff=0.8)), None)
+
+
+def is_name(key: str) -> bool:
+    """Say whether a key looks like the name of a setting; what does not may be a torn line with a password in it."""
+    return len(key) <= _LONGEST_NAME and _NAME.fullmatch(key) is not None

@@ -4,7 +4,12 @@ An operator can start kafka-dt on the file of a broker: a broker's key that has 
 line and left alone, as is a key that nobody knows; those that would protect something are named apart. A value that
 cannot be used is a `ConfigError` that names the key, before any port opens.
 
-Source: DESIGN.md, "Contracts"; Java's Properties format.
+To ignore a setting that would protect something is not harmless: an operator who starts kafka-dt on the file of a
+broker has to hear of it, unless the value is Kafka's default, which asks for nothing. `listener.name.<name>.<key>`,
+with or without a mechanism before the key, counts as the key.
+
+Source: DESIGN.md, "Contracts"; Java's Properties format; Kafka's KafkaConfig, ZkConfigs, BrokerSecurityConfigs,
+SocketServerConfigs, SslConfigs.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import javaproperties
@@ -22,7 +28,6 @@ import javaproperties
 from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.options.option import Kind, Option
 from kafka_dt.config.settings import Settings, options
-from kafka_dt.config.unprotected import protects, protects_listener
 
 LISTENER_PREFIX: Final = "listener.name."
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
@@ -157,3 +162,46 @@ def _spellings() -> Mapping[str, tuple[str, Option]]:
 def _suggestion(key: str) -> str:
     close = difflib.get_close_matches(key, _spellings(), n=1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        "sasl.server.callback.handler.class": "",
+        "security.providers": "",
+        "ssl.engine.factory.class": "",
+        "ssl.provider": "",
+        "ssl.trustmanager.algorithm": "PKIX",
+        "zookeeper.ssl.cipher.suites": "",
+        "zookeeper.ssl.crl.enable": "false",
+        "zookeeper.ssl.enabled.protocols": "",
+        "zookeeper.ssl.ocsp.enable": "false",
+        "zookeeper.ssl.protocol": "TLSv1.2",
+    }
+)
+"""Kafka's default of each, empty for null."""
+
+READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
+"""Is looked at there: a class that kafka-dt cannot stand for is an error."""
+
+
+def protects(key: str, text: str) -> bool:
+    """Say whether a setting that is not supported would protect something.
+
+    Args:
+        key: a key of a broker that kafka-dt does not have.
+        text: its value.
+    """
+    return _differs(DEFAULTS.get(key), text)
+
+
+def protects_listener(key: str, text: str) -> bool:
+    """Say the same of a key that begins with `listener.name.`, which was not used for the listener."""
+    if key.endswith(READ_FOR_OAUTHBEARER):
+        return False
+    default = next((value for name, value in DEFAULTS.items() if key.endswith(f".{name}")), None)
+    return _differs(default, text)
+
+
+def _differs(default: str | None, text: str) -> bool:
+    return default is not None and text.strip().lower() not in {"", default.lower()}

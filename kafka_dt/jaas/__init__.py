@@ -17,7 +17,6 @@ Source: org.apache.kafka.common.security.JaasConfig and JaasContext, java.io.Str
 javax.security.auth.login.Configuration.
 """
 
-from kafka_dt.jaas.errors import JaasError
 from kafka_dt.jaas.modules import (
     KERBEROS_LOGIN_MODULE,
     OAUTHBEARER_LOGIN_MODULE,
@@ -28,6 +27,7 @@ from kafka_dt.jaas.modules import (
     parse_login_file,
     parse_login_module,
 )
+from kafka_dt.jaas.words import JaasError
 
 __all__ = [
     "KERBEROS_LOGIN_MODULE",

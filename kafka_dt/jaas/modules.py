@@ -10,8 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.jaas.errors import JaasError
-from kafka_dt.jaas.words import Words, quoted, quoted_if_needed
+from kafka_dt.jaas.words import JaasError, Words, quoted, quoted_if_needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

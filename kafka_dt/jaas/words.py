@@ -9,10 +9,23 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.jaas.errors import JaasError
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class JaasError(ValueError):
+    """A text is not JAAS, or not what Kafka accepts of it.
+
+    Its text never quotes what was read: that may be a password.
+    """
+
+    def __init__(self, reason: str, position: int | None = None) -> None:
+        self.reason = reason
+        self.position = position
+        """Characters before the place where reading stopped; None when the text as a whole is wrong."""
+        place = "" if position is None else f" at character {position + 1}"
+        super().__init__(f"JAAS configuration not understood{place}: {reason}")
+
 
 # Java's tables: blanks are 0-32; letters are a-z, A-Z, from 160 on, and - _ $; in files also *.
 _BLANKS_AND_COMMENTS: Final = re.compile(r"(?:[\x00-\x20]+|/\*.*?\*/|/(?!\*)[^\r\n]*)+", re.DOTALL)

@@ -2,7 +2,7 @@
 
 `client_context` and `server_context` take the settings by their Kafka names, with secrets already in clear, and
 return a context ready for asyncio; `ReloadingContext` is a listener's that follows its files. Read `contexts.py` first;
-`stores.py` reads keys and certificates, `limits.py` holds protocol versions and cipher suites.
+`stores.py` reads keys and certificates.
 
 Limits: Java's own store formats (JKS, JCEKS) are refused with the command that converts them; Java's settings about
 providers, key manager algorithms and engine classes have no meaning here and are not looked at.
@@ -10,8 +10,7 @@ providers, key manager algorithms and engine classes have no meaning here and ar
 Source: org.apache.kafka.common.config.SslConfigs, org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
 """
 
-from kafka_dt.tls.contexts import client_context, server_context
-from kafka_dt.tls.errors import TlsError
-from kafka_dt.tls.reloading import ReloadingContext
+from kafka_dt.tls.contexts import ReloadingContext, client_context, server_context
+from kafka_dt.tls.stores import TlsError
 
 __all__ = ["ReloadingContext", "TlsError", "client_context", "server_context"]

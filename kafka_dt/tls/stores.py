@@ -22,12 +22,20 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from kafka_dt.tls.errors import TlsError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+
+class TlsError(Exception):
+    """A TLS setting that cannot be used; `key` is its Kafka name. Its text is one line without secrets."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+        self.reason = reason
+
 
 _JAVA_STORES: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (?P=label)-----", re.DOTALL)

@@ -1,18 +1,21 @@
-"""The tokens as logins see them: alive or nobody's, and not revoked since, as far as this node can know.
+"""The tokens as logins see them: alive or unknown, and not revoked since, as far as this node can know.
 
-`find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` asks the store. While
-the store has been silent for too long nothing can be said of any token, which is logged once.
+`find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` asks the store.
+
+The log has one line when logins by token begin to be refused because the store does not answer, and one when that ends.
+A login is refused for the store's sake in two cases: this worker has not met the token and cannot ask; or what it knows
+is too old, and then no token logs in. An outage may begin as the first and become the second, which is logged as well.
 
 Source: KIP-48; DESIGN.md, "A token is usable on every node the moment create answers" and "Revocation is bounded".
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from enum import Enum, auto
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.login.token_outage import TokenOutage
 from kafka_dt.identity.revocation.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
 
@@ -127,3 +130,42 @@ class LoginTokens:
     def _note_end(self) -> None:
         if self._outage.lasts and self.can_ask():
             self._outage.ended()
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class TokenOutage:
+    """The outage that there is, if there is one."""
+
+    __slots__ = ("_all_tokens", "_refused")
+
+    def __init__(self) -> None:
+        self._refused = 0
+        self._all_tokens = False
+
+    @property
+    def lasts(self) -> bool:
+        """Whether a login has been refused, and no end has been noted since."""
+        return self._refused > 0
+
+    def refused(self, error: StoreUnavailable, *, all_tokens: bool) -> None:
+        """Note that a login was refused.
+
+        Args:
+            error: why the store could not be asked.
+            all_tokens: whether the tokens that this worker knows are refused as well.
+        """
+        if all_tokens and not self._all_tokens:
+            _LOG.warning("No token can log in until the store can be asked: it may have been revoked. %s", error)
+        elif not self._refused:
+            _LOG.warning("Tokens that this worker has not met yet cannot log in; those that it knows can. %s", error)
+        self._refused += 1
+        self._all_tokens |= all_tokens
+
+    def ended(self) -> None:
+        """Note that the store can be asked again."""
+        if self._refused:
+            _LOG.warning("All tokens can log in again; %d logins were refused meanwhile", self._refused)
+        self._refused = 0
+        self._all_tokens = False

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafka_dt.client.link import Link
+from kafka_dt.client.connection import Link
 from kafka_dt_protocol.errors import InvalidFrameLength
 from kafka_dt_protocol.wire.frames import frame
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from kafka_dt.client import ClientConfig
-from kafka_dt.client.known_keys import client_keys, nearest_key
+from kafka_dt.client.config import client_keys, nearest_key
 
 SERVER = {"bootstrap.servers": "broker:9092"}
 

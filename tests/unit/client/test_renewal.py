@@ -207,7 +207,7 @@ async def test_a_client_tells_why_a_token_cannot_be_kept(server: ScriptedServer)
         "error_code": ErrorCode.delegation_token_not_found,
     }
     now_ms = time.time_ns() // 1_000_000
-    token = replace(TOKEN, expiry_timestamp_ms=now_ms + 200, max_timestamp_ms=now_ms + DAY_MS)
+    token = replace(TOKEN, expiry_timestamp_ms=now_ms + 1000, max_timestamp_ms=now_ms + DAY_MS)
     ended: asyncio.Future[RenewalEnd] = asyncio.get_running_loop().create_future()
     async with (
         TokenClient.from_config({"bootstrap.servers": server.address}) as client,

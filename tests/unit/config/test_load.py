@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.config import ConfigError, Settings, from_properties, load, options
-from kafka_dt.config.load import broker_keys
-from kafka_dt.config.unprotected import DEFAULTS
+from kafka_dt.config.load import DEFAULTS, broker_keys
 
 BROKER = """\
 broker.id=7

@@ -9,8 +9,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dt.identity.certificates.client_principal import CertificatePrincipals, CertificateUnusable
-from kafka_dt.identity.certificates.distinguished_names import name_text, subject_name
+from kafka_dt.identity.certificates.client_principal import (
+    CertificatePrincipals,
+    CertificateUnusable,
+    name_text,
+    subject_name,
+)
 from kafka_dt.identity.certificates.principal_rules import PrincipalRules
 from kafka_dt.tokens import ANONYMOUS, Principal
 from tests.support.tls_material import authority, leaf, subject_of

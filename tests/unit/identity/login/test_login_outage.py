@@ -115,7 +115,7 @@ async def test_an_outage_is_logged_once_whatever_logs_in_meanwhile(
         set_store(world, "up")
         for _ in range(2):
             assert tokens.find(TOKEN_ID)
-    lines = [record.getMessage() for record in caplog.records if record.name.endswith("token_outage")]
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("login.tokens")]
     assert [line.partition(" log in")[0] for line in lines] == [
         "Tokens that this worker has not met yet cannot",
         "No token can",

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from kafka_dt.identity.login.token_outage import TokenOutage
+from kafka_dt.identity.login.tokens import TokenOutage
 from kafka_dt.tokens import StoreUnavailable
 
 ERROR = StoreUnavailable("cut off")
