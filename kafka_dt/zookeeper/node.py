@@ -71,17 +71,9 @@ def node_stores(
         now_ms=now_ms,
     )
     purge = PurgeLimits(retention_ms=settings.change_retention_ms)
-    codec = TokenCodec(
-        needs.keyring,
-        seal=settings.metadata_encryption,
-        executor=needs.executor,
-        random_bytes=secrets.token_bytes,
-        derivations=derivations,
-        ahead=DERIVED_AHEAD,
-    )
     tokens = ZooKeeperTokenStore(
         cluster.client,
-        codec,
+        _codec(settings, derivations, needs),
         now_ms=now_ms,
         limits=purge,
         max_staleness_ms=needs.limits.max_staleness_ms,
@@ -104,6 +96,17 @@ def node_stores(
         user_changes=ZooKeeperScramUserStore(cluster.client, users),
         acls=acls,
         close=close,
+    )
+
+
+def _codec(settings: Settings, derivations: Derivations, needs: StoreNeeds) -> TokenCodec:
+    return TokenCodec(
+        needs.keyring,
+        seal=settings.metadata_encryption,
+        executor=needs.executor,
+        random_bytes=secrets.token_bytes,
+        derivations=derivations,
+        ahead=DERIVED_AHEAD,
     )
 
 

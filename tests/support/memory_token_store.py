@@ -1,8 +1,8 @@
-"""A TokenStore in memory: a second implementation of the interface, for tests of the domain.
+"""A VersionedStore in memory: a second implementation of the interface, for tests of the domain.
 
 It stands in for the real store where a test needs to decide who is first, when news arrives and when the connection
 breaks. That the real one keeps the same contract is tested against a real ZooKeeper, with the same
-`TokenStoreContract`.
+`VersionedStoreContract`.
 
 Several stores attached to one `MemoryTokenDatabase` are several nodes. News of other nodes reaches a node's listener
 only by `deliver`, `catch_up` or `load`, as over a network as slow as a test wants it.

@@ -2,9 +2,10 @@ import asyncio
 
 import pytest
 
-from kafka_dt.tokens import StoreUnavailable, Token
+from kafka_dt.tokens import StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
 from kafka_dt.tokens.purge import REMOVALS_AT_ONCE, Clocks
 from kafka_dt.tokens.sharing import ITEMS_A_TURN
+from tests.support.direct_token_store import DirectCluster, DirectTokenStore
 from tests.support.token_nodes import ALICE, DAY, HOUR, START, Cluster, Node
 
 MANY = ITEMS_A_TURN + REMOVALS_AT_ONCE + 1
@@ -148,3 +149,11 @@ async def test_with_clocks_that_differ_a_little_a_token_goes_when_it_has_expired
 async def test_a_slow_store_is_no_difference_of_clocks() -> None:
     clocks = Clocks(asked_ms=START, store_ms=START + 70_000, answered_ms=START + 90_000)
     assert (clocks.ahead_ms, clocks.differ, clocks.past_ms) == (0, False, START)
+
+
+async def test_a_store_that_removes_expired_tokens_itself_is_asked_nothing() -> None:
+    store = DirectTokenStore(DirectCluster())
+    store.removes_expired = True
+    store.connected = False
+    manager = TokenManager(store, store, TokenCache(None), TokenLimits(), now_ms=lambda: START)
+    assert await manager.remove_expired() == 0

@@ -40,6 +40,16 @@ def test_a_token_is_found_by_id_and_by_hmac_and_by_whom_it_concerns(cache: Token
     assert len(cache) == 1
 
 
+def test_states_that_the_store_does_not_number_are_taken_as_they_come() -> None:
+    cache = TokenCache(None)
+    first = token()
+    second = first.expiring_at(first.expiry_timestamp_ms + 1)
+    for state in (first, second, first):
+        cache.put(StoredToken(state, hmac=b"told by the store"))
+        assert cache.get(first.token_id) == DelegationToken(state, b"told by the store")
+    assert cache.by_hmac(b"told by the store") == cache.get(first.token_id)
+
+
 def test_what_is_not_held_is_not_found(cache: TokenCache) -> None:
     cache.put(StoredToken(token(), 0, 1))
     assert cache.get("x") is None

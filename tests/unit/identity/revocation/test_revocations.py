@@ -25,7 +25,7 @@ FIRST = 5
 """The revision of the tokens as all know them."""
 
 
-def held(token: Token, revision: int = FIRST) -> CachedToken:
+def held(token: Token, revision: int | None = FIRST) -> CachedToken:
     return CachedToken(DelegationToken(token, b"hmac"), version=0, revision=revision)
 
 
@@ -58,7 +58,8 @@ class Worker:
         """Hear of a change as the cache tells it, which knows it already."""
         known = self.tokens.pop(ID, None)
         if after is not None:
-            self.tokens[ID] = held(after, FIRST if known is None or known.revision is None else known.revision + 1)
+            revision = known.revision if known else FIRST - 1
+            self.tokens[ID] = held(after, None if revision is None else revision + 1)
         self.revocations.token_changed(ID, before, after)
 
     @property
@@ -124,6 +125,19 @@ def test_a_token_that_is_known_to_be_renewed_since_keeps_its_sessions(workers: l
     workers[0].tokens[ID] = held(TOKEN.expiring_at(900), FIRST + 2)
     assert workers[0].believes
     assert workers[0].ended == []
+
+
+@pytest.mark.parametrize("after", [None, TOKEN.expiring_at(400)], ids=["deleted", "shortened"])
+async def test_where_the_store_numbers_nothing_each_revocation_is_in_doubt_until_all_is_heard(
+    workers: list[Worker], after: Token | None
+) -> None:
+    for worker in workers:
+        worker.tokens[ID] = held(TOKEN, None)
+    workers[1].learns(TOKEN, after)
+    workers[0].tokens[ID] = held(after or TOKEN, None)
+    assert not workers[0].believes
+    assert await workers[0].revocations.hear()
+    assert workers[0].believes
 
 
 def test_a_token_that_is_not_known_yet_is_in_doubt(workers: list[Worker]) -> None:
