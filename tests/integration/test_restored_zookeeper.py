@@ -23,16 +23,16 @@ from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, SetData
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnode, NoNode
+from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, NoNode
 from kafka_dt.zookeeper.proofs import history
 from kafka_dt.zookeeper.proofs.history import HistoryGuard, accept
 from kafka_dt.zookeeper.proofs.witness import KEPT_MS, WitnessMemory
 from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
-from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, WitnessZnode
+from kafka_dt.zookeeper.znodes.own import PARENT, History, HistoryZnode, WitnessZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
 from tests.support.ensemble import Ensemble
-from tests.support.nodes import Node, node_properties
+from tests.support.nodes import WORKERS, Node, node_properties
 from tests.support.process import hanging
 from tests.support.raw import ConnectionClosed, LoginRefused
 from tests.support.zookeeper import child_zookeeper
@@ -171,6 +171,17 @@ class Worker:
         limits = ZooKeeperSettings(connect, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=2000)
         self.client = ZooKeeperClient(limits, self.guard)
 
+    @asynccontextmanager
+    async def starting(self) -> AsyncIterator[asyncio.Task[None]]:
+        """Have the client start; it is closed at the end."""
+        task = asyncio.create_task(self.client.start())
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self.client.close()
+
     async def lose_a_write(self, other: ZooKeeperClient) -> None:
         """Have ZooKeeper lack what this worker has written, and let it look."""
         assert self.memory.witness is not None
@@ -218,9 +229,11 @@ async def test_a_worker_that_remembers_nothing_hears_of_a_doubt_and_goes_on_afte
         await eventually(lambda: "its history went back" in other.guard.trouble)
         assert not one.client.connected
         assert not other.client.connected
-        with pytest.raises(CannotConnect, match=r"its history went back.*kafka-dt accept-restore"):
-            await Worker(zookeeper_connect).client.start()
-        await accept(operator)
+        late = Worker(zookeeper_connect)
+        async with late.starting() as starting:
+            await eventually(lambda: "kafka-dt accept-restore" in late.guard.trouble)
+            await accept(operator)
+            await starting
         await one.outdated.wait()
         await other.outdated.wait()
         assert not one.client.connected, "its successor begins anew"
@@ -256,14 +269,38 @@ async def test_a_worker_with_a_file_notices_after_its_restart(zookeeper_connect:
             assert worker.memory.witness is not None
             assert worker.memory.witness.name == witness.name
         await operator.delete(WitnessZnode.path(witness.name))
-        with pytest.raises(CannotConnect, match="its history went back"):
-            await Worker(zookeeper_connect, file).client.start()
+        late = Worker(zookeeper_connect, file)
+        async with late.starting():
+            await eventually(lambda: "its history went back" in late.guard.trouble)
         assert HistoryZnode.decode((await operator.get(HistoryZnode.PATH)).data).doubted
         await accept(operator)
         async with worker_of(zookeeper_connect, file) as worker:
             assert not worker.outdated.is_set()
             assert worker.memory.witness is not None
             assert worker.memory.witness.name != witness.name
+
+
+async def test_a_node_that_starts_in_doubt_waits_for_the_operator_and_goes_on(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    """It waits for longer than it may take to connect, and its ports are its own meanwhile."""
+    timeout_ms = 1_000
+    properties = node_properties(zookeeper_connect, zookeeper_connection_timeout_ms=timeout_ms)
+    node = Node(tmp_path, properties)
+    async with client_of(settings(zookeeper_connect)) as operator:
+        await operator.ensure_path(PARENT)
+        await operator.create(HistoryZnode.PATH, HistoryZnode.encode(History(doubted=True)))
+        starting = asyncio.create_task(asyncio.to_thread(node.start))
+        try:
+            await eventually(lambda: node.log().count("ZooKeeper is not used: its history went back") == WORKERS)
+            await asyncio.sleep(2 * timeout_ms / 1000)
+            assert not starting.done()
+            await accept(operator)
+            await starting
+            node.connect(user="alice").close()
+        finally:
+            await asyncio.to_thread(node.stop)
+    node.check_log()
 
 
 async def test_a_worker_that_comes_late_finds_that_the_restore_was_accepted(zookeeper_connect: str) -> None:

@@ -75,6 +75,10 @@ class ConnectionGuard(Protocol):
     trouble: str
     """Why the last connection is not admitted; empty if it is, or if that is not known yet."""
 
+    @property
+    def awaits_operator(self) -> bool:
+        """Whether an operator has to act before a connection is admitted: no timeout applies until then."""
+
     async def admit(self, client: ZooKeeperClient) -> None:
         """Return when the connection may be used; until then, requests are made by `client.ungated`.
 
@@ -129,14 +133,13 @@ class ZooKeeperClient:
         """Connect, and make the chroot if it is missing, as a broker does, where the settings want that.
 
         Raises:
-            CannotConnect: it did not work within the connection timeout.
+            CannotConnect: it did not work within the connection timeout, and not because an operator has to act.
             NoChroot: it is missing, and not to be made.
             AccessDenied: ZooKeeper refuses the login, or does not let us make the chroot.
         """
         await self._session.start()
         try:
-            async with asyncio.timeout(self._settings.connection_timeout_ms / 1000):
-                await self._have_chroot()
+            await self._connect_in_time()
         except TimeoutError:
             await self.close()
             reason = (self._guard.trouble if self._guard else "") or self._session.trouble
@@ -294,6 +297,15 @@ class ZooKeeperClient:
                 await self.create(path, None)
             except NodeExists:
                 return  # somebody else was quicker
+
+    async def _connect_in_time(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.connection_timeout_ms / 1000):
+                await self._have_chroot()
+        except TimeoutError:
+            if self._guard is None or not self._guard.awaits_operator:
+                raise
+            await self._have_chroot()  # an operator takes as long as it takes
 
     async def _have_chroot(self) -> None:
         while True:

@@ -110,6 +110,11 @@ class HistoryGuard:
         self._written_s = self._removed_s = time.monotonic()
         self.trouble = ""
 
+    @property
+    def awaits_operator(self) -> bool:
+        """Whether the history is in doubt, which only an operator can end."""
+        return self._is_in_doubt
+
     async def admit(self, client: ZooKeeperClient) -> None:
         """Return when the history is the one that is known here, or one that this worker may begin with."""
         await _hear_a_quorum(client)
@@ -123,6 +128,8 @@ class HistoryGuard:
         if verdict is _Verdict.ACCEPTED:
             _LOG.warning("ZooKeeper was restored, and an operator has accepted its history as it is")
             self._memory.forget()
+        elif self._is_in_doubt:
+            _LOG.warning("ZooKeeper's history is no longer in doubt; this worker goes on with its start")
         self._has_admitted = True
         self._is_in_doubt = False
         self.trouble = ""

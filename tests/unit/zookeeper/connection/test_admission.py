@@ -62,6 +62,7 @@ class Guard:
     """Asks one question about each connection."""
 
     trouble = ""
+    awaits_operator = False
 
     async def admit(self, client: ZooKeeperClient) -> None:
         await client.ungated(lambda: client.exists(QUESTION))
