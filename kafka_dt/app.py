@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import uvloop
 
@@ -24,15 +24,16 @@ from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.node import Node, Shared
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.stores import WorkerPlace
 from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts
+from kafka_dt.server.listeners.connection_counts import ConnectionCounts, row_bytes
 from kafka_dt.tokens import CreationCounts, counts_bytes
 from kafka_dt.zookeeper import node as zookeeper
-from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 
 WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
 """What happens to lie in the directory in which a node is started is not run (-P)."""
@@ -64,29 +65,25 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     made = listeners(settings, MECHANISMS)
     workers = _workers(settings)
     _check(settings, made, workers)
-    with (
-        _memory("revocations", board_bytes(workers)) as board,
-        _memory("creations", counts_bytes(workers)) as creations,
-        Derivations.memory() as derivations,
-        NodeTurn.file() as turn,
-        ConnectionCounts.file(workers) as counts,
-    ):
+    with node_memory(
+        board=board_bytes(workers),
+        creations=counts_bytes(workers),
+        derivations=MEMORY_BYTES,
+        turn=0,
+        connections=workers * row_bytes(),
+    ) as memory:
         supervisor = Supervisor(
             command=WORKER_COMMAND,
             brief={
                 "properties": dict(loaded.properties),
-                "board": board.fileno(),
-                "creations": creations.fileno(),
-                "derivations": derivations.fileno(),
-                "turn": turn.fileno(),
-                "counts": counts.fileno(),
+                "memory": memory,
                 "log_level": log_level,
                 "log_lines": settings.log_lines_per_minute,
                 "node": secrets.token_hex(8),
             },
             endpoints=[listener.bind for listener in made],
             count=workers,
-            inherited=[board.fileno(), creations.fileno(), derivations.fileno(), turn.fileno(), counts.fileno()],
+            inherited=list(memory.values()),
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
         )
@@ -105,17 +102,18 @@ def worker(brief: Mapping[str, Any]) -> Node:
     settings = from_properties(brief["properties"]).settings
     number, node = brief["number"], brief["node"]
     place = WorkerPlace(number, _workers(settings), node)
-    derivations = Derivations.shared(brief["derivations"])
+    memory = brief["memory"]
+    derivations = Derivations.shared(memory["derivations"])
     return Node(
         settings,
         ports=brief["ports"],
         place=place,
         mechanisms=MECHANISMS,
         shared=Shared(
-            board=Board.shared(brief["board"], number),
-            creations=CreationCounts.shared(brief["creations"], number, node.encode()),
-            connections=ConnectionCounts.shared(brief["counts"], number, node),
-            turn=NodeTurn(brief["turn"]),
+            board=Board.shared(memory["board"], number),
+            creations=CreationCounts.shared(memory["creations"], number, node.encode()),
+            connections=ConnectionCounts.shared(memory["connections"], number, node),
+            turn=NodeTurn(memory["turn"]),
         ),
         make_stores=partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms),
         now_ms=now_ms,
@@ -143,13 +141,6 @@ def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
     """Say what a client on this machine would connect to."""
     port = listener.advertised.port or ports[listener.name]
     return Endpoint(listener.name, listener.advertised.host or "localhost", port)
-
-
-def _memory(name: str, size: int) -> BinaryIO:
-    """Make memory that the workers share, as a file that is on no disk: a full one would kill who writes to it."""
-    made = os.fdopen(os.memfd_create(f"kafka-dt {name}"), "r+b")
-    made.truncate(size)
-    return made
 
 
 def _workers(settings: Settings) -> int:

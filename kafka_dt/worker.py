@@ -32,9 +32,9 @@ async def work(brief: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `board`, `creations`, `derivations`, `turn` and
-            `counts` (file descriptors), `log_level`, `node` (what all workers of this node are told, and nobody else),
-            `number` and `beat_seconds`.
+        brief: as the supervisor writes it: `properties`, `ports`, `memory` (the file descriptors of `node_memory` by
+            name), `log_level`, `node` (a text that only the workers of this node are given), `number` and
+            `beat_seconds`.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
     stopping = asyncio.Event()

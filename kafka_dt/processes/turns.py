@@ -9,8 +9,6 @@ Source: fcntl(2), "Traditional (process-associated) record locks".
 from __future__ import annotations
 
 import fcntl
-import os
-from typing import BinaryIO
 
 
 class NodeTurn:
@@ -22,11 +20,6 @@ class NodeTurn:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-
-    @staticmethod
-    def file() -> BinaryIO:
-        """Make the file, in the supervisor; it is on no disk."""
-        return os.fdopen(os.memfd_create("kafka-dt turn"), "wb")
 
     def take(self) -> bool:
         """Take the turn; False while another worker has it."""

@@ -20,6 +20,7 @@ from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.node import Node, Shared
 from kafka_dt.processes.cluster import NodeState
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.tokens import CreationCounts
@@ -98,7 +99,7 @@ async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator
     ).settings
     tokens = DirectTokenStore(cluster.tokens)
     ports = {LISTENER: free_ports(1)}
-    with NodeTurn.file() as turn:
+    with node_memory(turn=0) as memory:
         node = Node(
             settings,
             ports=ports,
@@ -108,7 +109,7 @@ async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator
                 board=Board(bytearray(board_bytes(1)), 0),
                 creations=CreationCounts.alone(),
                 connections=connection_counts(),
-                turn=NodeTurn(turn.fileno()),
+                turn=NodeTurn(memory["turn"]),
             ),
             make_stores=lambda needs: stores(cluster, tokens, needs),
             now_ms=wall_clock_ms,

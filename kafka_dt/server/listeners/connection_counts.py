@@ -8,18 +8,15 @@ empty one; the sums are too large until then, never too small.
 An address stands in a row under its keyed hash of 64 bits, at one of `WAYS` places that the hash chooses. If all of
 them are taken by other addresses it is counted by this worker alone: with 2,000 addresses at once that happens once in
 millions, with 16,000, which is more than a row is made for, now and then.
-
-Limit: Linux (memfd_create), like the workers that share a port.
 """
 
 from __future__ import annotations
 
 import hashlib
 import mmap
-import os
 from collections import Counter
 from functools import lru_cache
-from typing import BinaryIO, Final
+from typing import Final
 
 MAX_LISTENERS: Final = 64
 SETS: Final = 2048
@@ -55,13 +52,6 @@ class ConnectionCounts:
     def shared(cls, descriptor: int, number: int, node: str) -> ConnectionCounts:
         """Give the counts that an open file holds, the same file for all workers."""
         return cls(mmap.mmap(descriptor, 0), number, node)
-
-    @staticmethod
-    def file(workers: int) -> BinaryIO:
-        """Make the file for so many workers, in the supervisor; it is on no disk."""
-        made = os.fdopen(os.memfd_create("kafka-dt connections"), "r+b")
-        made.truncate(workers * row_bytes())
-        return made
 
     def add(self, listener: int, change: int) -> None:
         """Count a connection of a listener, +1 or -1.

@@ -1,7 +1,7 @@
 """What is derived from the secret keys, shared by the workers of a node: once for each znode instead of once a worker.
 
-    memory = Derivations.memory()                    # in the supervisor; the workers inherit it
-    derivations = Derivations.shared(memory.fileno())
+    with node_memory(derivations=MEMORY_BYTES) as memory:     # in the supervisor; the workers inherit it
+    derivations = Derivations.shared(memory["derivations"])   # in a worker
     derived = derivations.derive(key, salt)
 
 Every worker opens every sealed znode, and of what that takes four fifths are PBKDF2. So what one worker has derived,
@@ -11,8 +11,6 @@ a digest of what stands before it, and who finds one half written derives by its
 The memory has no name and is on no disk. What is in it opens single znodes, and tells nothing of the secret keys. It
 holds as much as 100,000 tokens need; then the newest take the places of others.
 
-Limit: Linux (memfd_create), like the workers that share a port.
-
 Source: RFC 8018 section 5.2 (the salt is new for each znode, and so is what is derived).
 """
 
@@ -20,8 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import os
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, SALT_BYTES, derive
 
@@ -36,6 +33,8 @@ _DIGEST_BYTES: Final = 8
 _NAME: Final = slice(0, SALT_BYTES + _KEY_ID_BYTES)
 _DERIVED: Final = slice(_NAME.stop, _NAME.stop + DERIVED_BYTES)
 _SLOT_BYTES: Final = _DERIVED.stop + _DIGEST_BYTES
+MEMORY_BYTES: Final = SLOTS * _SLOT_BYTES
+"""How much memory the workers share, in bytes."""
 _EMPTY: Final = bytes(_SLOT_BYTES)
 _PLACES: Final = 8
 """In how many slots next to each other the same may stand."""
@@ -45,20 +44,13 @@ class Derivations:
     """Derives as `kafka_dt.zookeeper.sealing.sealed.derive` does, from any thread.
 
     Args:
-        memory: `SLOTS` slots, zeros at first, the same for all workers.
+        memory: of `MEMORY_BYTES`, zeros at first, the same for all workers.
     """
 
     __slots__ = ("_memory",)
 
     def __init__(self, memory: bytearray | mmap.mmap) -> None:
         self._memory = memory
-
-    @staticmethod
-    def memory() -> IO[bytes]:
-        """Return new memory, as a file that child processes can inherit."""
-        file = os.fdopen(os.memfd_create("kafka-dt derivations"), "w+b")
-        file.truncate(SLOTS * _SLOT_BYTES)
-        return file
 
     @classmethod
     def shared(cls, descriptor: int) -> Derivations:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.node.listeners import WorkerPorts
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.turns import NodeTurn
 from tests.support.admission import connection_counts
 
@@ -30,12 +31,12 @@ class Recorded:
 
 async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
     settings = from_properties({"listeners": "PLAINTEXT://127.0.0.1:0"}).settings
-    with NodeTurn.file() as turn:
+    with node_memory(turn=0) as memory:
         ports = WorkerPorts(
             settings,
             listeners(settings, MECHANISMS),
             workers=1,
-            turn=NodeTurn(turn.fileno()),
+            turn=NodeTurn(memory["turn"]),
             counts=connection_counts(),
             recorder=None,
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.server.connections.request_memory import (
     PIECE_BYTES,
@@ -410,8 +411,8 @@ def test_kafkas_setting_admits_the_largest_request_as_at_a_broker() -> None:
 
 
 def test_one_process_of_a_node_has_the_turn_at_a_time_and_gives_it_back_when_it_ends() -> None:
-    with NodeTurn.file() as file:
-        descriptor = file.fileno()
+    with node_memory(turn=0) as memory:
+        descriptor = memory["turn"]
         turn = NodeTurn(descriptor)
         assert turn.take()
         assert "False" in taken_by_another_process(descriptor)

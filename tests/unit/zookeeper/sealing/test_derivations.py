@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.sealing import derivations
-from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 from kafka_dt.zookeeper.sealing.sealed import derive, open_sealed, seal
 
 KEY, OTHER = SecretKey("the secret key of the derivations"), SecretKey("another one")
@@ -32,8 +33,8 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> Counting:
 
 
 def test_what_one_worker_has_sealed_another_opens_without_deriving(derived: Counting) -> None:
-    with Derivations.memory() as memory:
-        here, there = Derivations.shared(memory.fileno()), Derivations.shared(memory.fileno())
+    with node_memory(derivations=MEMORY_BYTES) as memory:
+        here, there = Derivations.shared(memory["derivations"]), Derivations.shared(memory["derivations"])
         data = seal(KEY, b"plaintext", SALT, here.derive)
         assert derived.count == 1
         assert open_sealed([KEY], data, there.derive).plaintext == b"plaintext"

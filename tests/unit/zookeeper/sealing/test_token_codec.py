@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.tokens import Keyring, Principal, Token
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, seal
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
@@ -146,8 +147,8 @@ async def test_what_was_opened_counts_by_the_keys_of_now() -> None:
 
 @pytest.fixture
 def shared() -> Iterator[Derivations]:
-    with Derivations.memory() as memory:
-        yield Derivations.shared(memory.fileno())
+    with node_memory(derivations=MEMORY_BYTES) as memory:
+        yield Derivations.shared(memory["derivations"])
 
 
 async def test_what_another_worker_has_sealed_or_opened_is_read_at_once(shared: Derivations) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.tokens import Keyring, Principal, StoredToken, Token
 from kafka_dt.zookeeper.connection.operations import Stat, Znode
-from kafka_dt.zookeeper.sealing.derivations import Derivations
+from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 from kafka_dt.zookeeper.sealing.sealed import seal
 from kafka_dt.zookeeper.stores.token_reports import TokenReports
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
@@ -144,8 +145,8 @@ async def test_a_newer_sealed_state_takes_the_place_of_the_one_that_is_being_ope
 
 
 async def test_what_another_worker_has_opened_is_reported_at_once_in_the_place_of_what_is_being_opened() -> None:
-    with Derivations.memory() as memory:
-        shared = Derivations.shared(memory.fileno())
+    with node_memory(derivations=MEMORY_BYTES) as memory:
+        shared = Derivations.shared(memory["derivations"])
         node, newer = Node(derivations=shared), sealed(RENEWED, 6)
         opening = node.begin(sealed(TOKEN, 5))
         await node.executor.given()
