@@ -25,6 +25,7 @@ from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, 
 from tests.support.token_codecs import codec_of
 from tests.support.token_nodes import SECRET_KEY, Clock
 from tests.support.token_store_contract import Place, TokenStoreContract, VersionedStoreContract, new_token
+from tests.support.waiting import on_this_machine
 from tests.support.zookeeper import child_zookeeper
 
 if TYPE_CHECKING:
@@ -131,12 +132,12 @@ async def test_a_change_is_seen_by_another_node_within_a_second(zookeeper_connec
     async with node_of(settings(zookeeper_connect)) as one, node_of(settings(zookeeper_connect)) as other:
         token = new_token()
         await one.store.create(token)
-        assert await eventually(lambda: other.token(token.token_id) == token) < 1
+        assert await eventually(lambda: other.token(token.token_id) == token) < on_this_machine(1)
         renewed = token.expiring_at(token.expiry_timestamp_ms + 1)
         await one.store.update(renewed, 0)
-        assert await eventually(lambda: other.token(token.token_id) == renewed) < 1
+        assert await eventually(lambda: other.token(token.token_id) == renewed) < on_this_machine(1)
         await one.store.delete(token.token_id, 1)
-        assert await eventually(lambda: other.states[token.token_id] is None) < 1
+        assert await eventually(lambda: other.states[token.token_id] is None) < on_this_machine(1)
 
 
 async def test_under_load_every_change_is_seen_and_own_ones_are_not_read_again(zookeeper_connect: str) -> None:
@@ -155,14 +156,14 @@ async def test_what_a_broker_changes_is_seen(zookeeper_connect: str) -> None:
         token = new_token()
         token_id = token.token_id
         await _broker_writes(broker, token_id, TokenZnode.encode(token))
-        assert await eventually(lambda: node.token(token_id) == token) < 1
+        assert await eventually(lambda: node.token(token_id) == token) < on_this_machine(1)
         renewed = token.expiring_at(1)
         await _broker_writes(broker, token_id, TokenZnode.encode(renewed))
-        assert await eventually(lambda: node.token(token_id) == renewed) < 1
+        assert await eventually(lambda: node.token(token_id) == renewed) < on_this_machine(1)
         await _broker_writes(broker, token_id, None)
-        assert await eventually(lambda: node.states[token_id] is None) < 1
+        assert await eventually(lambda: node.states[token_id] is None) < on_this_machine(1)
         await _broker_writes(broker, token_id, TokenZnode.encode(token))
-        assert await eventually(lambda: node.token(token_id) == token) < 1
+        assert await eventually(lambda: node.token(token_id) == token) < on_this_machine(1)
 
 
 async def test_a_brokers_write_does_not_undo_a_guarded_change_unseen(zookeeper_connect: str) -> None:
@@ -218,7 +219,7 @@ async def test_odd_announcements_do_no_harm(zookeeper_connect: str) -> None:
         await broker.create(f"{CHANGES}/odd", b"name")
         token = new_token()
         await _broker_writes(broker, token.token_id, TokenZnode.encode(token))
-        assert await eventually(lambda: node.token(token.token_id) == token) < 1
+        assert await eventually(lambda: node.token(token.token_id) == token) < on_this_machine(1)
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "a/b", "../../cluster/id", "\x00", "x" * 100_000, "\ud800", "🐘"])

@@ -13,6 +13,7 @@ from tests.support.client_config import plain
 from tests.support.java_tools import KafkaTools
 from tests.support.reference_client import JavaClientError, JavaSession, ReferenceClient
 from tests.support.server import KafkaDt, server_properties
+from tests.support.waiting import on_this_machine
 from tests.support.zookeeper import make_chroot
 
 ALICE, BOB = plain("alice", USERS["alice"]), plain("bob", USERS["bob"])
@@ -44,7 +45,7 @@ def refused(session: JavaSession, renewers: tuple[str, ...] = ()) -> str:
     begun = time.monotonic()
     with pytest.raises(JavaClientError) as error:
         session.create(renewers=renewers)
-    assert time.monotonic() - begun < AT_ONCE_S
+    assert time.monotonic() - begun < on_this_machine(AT_ONCE_S)
     return error.value.kind
 
 
@@ -57,7 +58,7 @@ def test_a_java_client_is_told_of_each_limit_at_once_and_goes_on(alice: JavaSess
     assert "ThrottlingQuotaExceededException" in names
     begun = time.monotonic()
     alice.expire(created.hmac)
-    assert time.monotonic() - begun < AT_ONCE_S
+    assert time.monotonic() - begun < on_this_machine(AT_ONCE_S)
 
 
 def test_the_token_tool_says_that_a_policy_refuses_it(tools: KafkaTools, limited: KafkaDt) -> None:

@@ -1,26 +1,36 @@
 """Wait for a condition instead of for a time.
 
 seconds = eventually(lambda: token_id not in described(), within_s=1.0)
+
+A promise such as "within a second" is one of a machine that keeps up. `on_this_machine` gives it the time that the same
+work takes while other programs want the same cores.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
 POLL_S = 0.02
 
 
+def on_this_machine(seconds: float) -> float:
+    """Return how long work may take here that takes `seconds` on an idle machine: longer by the load of a core."""
+    return seconds * max(1.0, 1.5 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def eventually(condition: Callable[[], bool], within_s: float) -> float:
     """Ask again and again until `condition` holds; the seconds that took.
 
     Raises AssertionError when it does not hold in time. A condition that began in time may end late: what counts is
-    when it was asked.
+    when it was asked. A busy machine gets more time (`on_this_machine`).
     """
     start = time.monotonic()
+    most_s = on_this_machine(within_s)
     while True:
         asked_after = time.monotonic() - start
         if condition():
             return asked_after
-        assert asked_after < within_s, f"not so within {within_s:g} s"
+        assert asked_after < most_s, f"not so within {most_s:.3g} s ({within_s:g} s on an idle machine)"
         time.sleep(POLL_S)
