@@ -23,8 +23,9 @@ from tests.support.properties import write_properties
 if TYPE_CHECKING:
     from tests.integration.conftest import Addresses
 
-ELSEWHERE = {"docs/spark.md", "docs/how-to/pipeline-tokens.md"}
-"""Pages whose programs need Spark; tests/interop/gateway and tests/integration/pipeline run them."""
+ELSEWHERE = {"docs/spark.md", "docs/how-to/pipeline-tokens.md", "CONTRIBUTING.md"}
+"""Pages whose programs other tests run: those that need Spark in tests/interop/gateway and tests/integration/pipeline,
+the worked examples in tests/unit/docs/test_worked_examples.py."""
 SNIPPETS = [block for page in documents() if page not in ELSEWHERE for block in blocks(page, "python")]
 
 
