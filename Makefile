@@ -91,7 +91,7 @@ lowest: ## Run the unit tests with the lowest versions that pyproject.toml allow
 	uv venv --quiet --clear --python 3.11 build/lowest
 	uv pip install --quiet --python build/lowest -r build/lowest.txt --group build --group test --group docs
 	uv pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable protocol --editable .
-	build/lowest/bin/python -m pytest tests/unit
+	build/lowest/bin/python -m pytest -n auto tests/unit
 
 generated: $(READY) ## Write the pages of the manual that are made of the code
 	$(BIN)/python -m docs.generators
