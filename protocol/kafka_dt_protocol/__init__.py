@@ -22,7 +22,7 @@ from kafka_dt_protocol.api.responses import (
     refusing_with,
 )
 from kafka_dt_protocol.api.table import Api, ApiTable, AtGateway, declare
-from kafka_dt_protocol.connection import Limits, ServerConnection
+from kafka_dt_protocol.connection import ServerConnection
 from kafka_dt_protocol.errors import (
     InvalidFrameLength,
     LocalProtocolError,
@@ -42,7 +42,7 @@ from kafka_dt_protocol.events import (
     TokenReceived,
 )
 from kafka_dt_protocol.login.authentication import Action, Request, State
-from kafka_dt_protocol.wire.frames import FrameSplitter, frame
+from kafka_dt_protocol.wire.frames import FrameSplitter, Limits, frame
 from kafka_dt_protocol.wire.headers import (
     RequestHeader,
     decode_response,

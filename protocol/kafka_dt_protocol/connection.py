@@ -19,7 +19,6 @@ Source: KIP-43, KIP-152, KIP-368, KIP-511; Kafka's SaslServerAuthenticator, Kafk
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -48,21 +47,11 @@ from kafka_dt_protocol.login.messages import (
 )
 from kafka_dt_protocol.login.session import SessionLifetime
 from kafka_dt_protocol.outgoing import OutgoingBytes
-from kafka_dt_protocol.wire.frames import FrameSplitter, frame, frame_pieces
+from kafka_dt_protocol.wire.frames import FrameSplitter, Limits, frame, frame_pieces
 from kafka_dt_protocol.wire.headers import RequestHeader, encode_response_pieces, parse_request_header
 
 ANSWERS_IN_A_ROW: Final = 64
 """How many requests are answered here before the caller gets its turn to write."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How long a frame may be."""
-
-    before_login_bytes: int
-    """`sasl.server.max.receive.size`."""
-    after_login_bytes: int
-    """`socket.request.max.bytes`."""
 
 
 class ServerConnection:

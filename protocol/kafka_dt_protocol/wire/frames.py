@@ -8,6 +8,7 @@ however they are cut. How much may wait is the caller's business: `buffered` tel
 Source: Kafka protocol guide, "Common Request and Response Structure"; Kafka's NetworkReceive.
 """
 
+from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
@@ -40,6 +41,16 @@ def _length(size: int) -> bytes:
     if size > _MAX_LENGTH:
         raise LocalProtocolError(f"a message of {size} bytes is too long for a frame")
     return _LENGTH.pack(size)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a frame may be."""
+
+    before_login_bytes: int
+    """`sasl.server.max.receive.size`."""
+    after_login_bytes: int
+    """`socket.request.max.bytes`."""
 
 
 class FrameSplitter:
