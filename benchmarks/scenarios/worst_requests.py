@@ -1,10 +1,11 @@
 """The worst request of each kind, before and after the login, sent to a node of one worker with 2,200 tokens.
 
-Each row gives the size and the CPU time of the largest request that was sent. The costs of a byte are the worst of all
-sizes, usually those of the smallest request. *CPU, growth* is the CPU time of a byte of the largest request, divided by
-that of the next smaller one, which is a tenth or less of it: 1 is linear, and small requests cost more than that for
-each byte. A request that lists or deletes costs by what is stored as well: here 2,200 tokens and 500 ACLs. Log lines
-were not limited while they were counted; a node writes the same kind of line 100 times a minute.
+Each row gives the size and the CPU time of the largest request. The costs of a byte are the worst of all sizes,
+usually those of the smallest request. *CPU, growth* compares the largest request with the next smaller one, which has
+a tenth of its size or less: the CPU time of a byte of the one, divided by that of the other. 1 is linear, and below 1
+the smaller request costs more for each byte. The cost of a request that lists or deletes also grows with the stored
+data, here 2,200 tokens and 500 ACLs. The benchmark counted log lines without the limit by which a node writes the
+same kind of line 100 times a minute.
 """
 
 from __future__ import annotations
