@@ -1,1 +1,4 @@
-"""Principals of client certificates. Read `client_principal.py` first."""
+"""Principals of client certificates.
+
+Read `client_principal.py` first; `principal_rules.py` has the mapping rules.
+"""

@@ -1,1 +1,5 @@
-"""Credentials of users and tokens, and how they are found or derived. Read `scram.py` first."""
+"""Credentials of SCRAM users and tokens: found, derived and changed.
+
+Read `scram.py` first: what a SCRAM login is checked against. `derivation.py` makes and keeps the credentials of tokens,
+with the threads of `newest_first.py`; `scram_changes.py` changes the users of the cluster.
+"""

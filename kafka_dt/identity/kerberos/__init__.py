@@ -1,1 +1,5 @@
-"""Kerberos logins: contexts, and the rules that turn names into principals. Read `contexts.py` first."""
+"""Kerberos on one listener.
+
+Read `contexts.py` first: it makes the contexts of logins through `gss.py`, which alone imports the extra gssapi.
+`names.py` makes principals of Kerberos names, and `settings.py` reads what is set for a listener.
+"""
