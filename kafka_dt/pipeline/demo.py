@@ -22,7 +22,7 @@ from kafka_dt.pipeline.errors import PipelineError
 from kafka_dt.pipeline.generator import Generated, Scenario, generate
 from kafka_dt.pipeline.ingest.ingest import Ingest
 from kafka_dt.pipeline.ingest.sources import FileSource
-from kafka_dt.pipeline.report.analysis import Settings
+from kafka_dt.pipeline.report.analysis import ReportSettings
 from kafka_dt.pipeline.report.reporting import PARQUET, report
 from kafka_dt.pipeline.report.signs import SIGNS
 from kafka_dt.pipeline.table.table import Table
@@ -132,7 +132,7 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
     with telling.step(Stage.REPORT) as step:
         to = folder / _REPORT
         # On a cluster the folder is mounted everywhere, or there would be no events.
-        made = report(spark, table, to, Settings(), progress=step.now, now=now, parquet=f"file://{to / PARQUET}")
+        made = report(spark, table, to, ReportSettings(), progress=step.now, now=now, parquet=f"file://{to / PARQUET}")
     contents = made.contents
     telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
     verdicts = judge(generated.truth.incidents, contents.findings, contents.signs)

@@ -18,7 +18,7 @@ from kafka_dt.cli.pipeline.session import session_options, started
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_dt.pipeline.ingest.sources import Source
+    from kafka_dt.pipeline.ingest.sources import LineSource
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -125,7 +125,7 @@ def ingest(
         from kafka_dt.pipeline.ingest.sources import FileSource, TopicSource  # noqa: PLC0415
         from kafka_dt.pipeline.table.table import Table  # noqa: PLC0415
 
-        source: Source
+        source: LineSource
         if topic is None:
             assert directory is not None  # noqa: S101 - one of the two was given
             source = FileSource(directory)

@@ -25,7 +25,7 @@ from kafka_dt.cli.pipeline.progress import Steps
 from kafka_dt.cli.pipeline.session import session_options, started
 
 if TYPE_CHECKING:
-    from kafka_dt.pipeline.report.analysis import Settings
+    from kafka_dt.pipeline.report.analysis import ReportSettings
     from kafka_dt.pipeline.report.contents import Contents
     from kafka_dt.pipeline.report.reporting import Made
 
@@ -165,14 +165,14 @@ def _settings(  # noqa: PLR0917 - as the options come
     steps: int,
     expiring_within: timedelta,
     unused_for: timedelta,
-) -> Settings:
-    from kafka_dt.pipeline.report.analysis import Settings  # noqa: PLC0415
+) -> ReportSettings:
+    from kafka_dt.pipeline.report.analysis import ReportSettings  # noqa: PLC0415
     from kafka_dt.pipeline.report.blast import Start  # noqa: PLC0415
     from kafka_dt.pipeline.report.contents import Lines  # noqa: PLC0415
 
     start = Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None
     lines = Lines(expiring_within=expiring_within, unused_for=unused_for)
-    return Settings(at=at, lines=lines, start=start, steps=steps)
+    return ReportSettings(at=at, lines=lines, start=start, steps=steps)
 
 
 def _summary(made: Made) -> dict[str, Any]:

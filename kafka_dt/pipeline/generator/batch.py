@@ -19,8 +19,8 @@ from kafka_dt.pipeline.generator.lives import (
     Cancellation,
     Renewal,
     Retries,
-    Session,
     TokenLife,
+    TokenSession,
     port,
     token_id,
 )
@@ -118,7 +118,7 @@ def _run(scenario: Scenario, owner: Owner, job: _Job, day: int) -> TokenLife:
     )
 
 
-def _sessions(owner: Owner, job: _Job, span: tuple[int, int], chance: random.Random) -> Iterator[Session]:
+def _sessions(owner: Owner, job: _Job, span: tuple[int, int], chance: random.Random) -> Iterator[TokenSession]:
     begun_ms, done_ms = span
     lasts_ms = done_ms - begun_ms
     count = job.executors * chance.lognormvariate(0, 0.15) * (4 if chance.random() < _BACKFILL else 1)
@@ -138,9 +138,9 @@ def _sessions(owner: Owner, job: _Job, span: tuple[int, int], chance: random.Ran
             yield _process(owner, places.pop(), client_id, (lost_ms + 20 * SECOND_MS, done_ms), chance)
 
 
-def _process(owner: Owner, place: Place, client_id: str, span: tuple[int, int], chance: random.Random) -> Session:
+def _process(owner: Owner, place: Place, client_id: str, span: tuple[int, int], chance: random.Random) -> TokenSession:
     begin_ms, end_ms = span
-    return Session(
+    return TokenSession(
         place, client_id, owner.versions.at(begin_ms), begin_ms, max(end_ms, begin_ms + 1), port(chance), bursty=True
     )
 
@@ -161,7 +161,7 @@ def _renewals(owner: Owner, issued_ms: int, done_ms: int, chance: random.Random)
     return tuple(Renewal(each, renewer) for each in instants if each < done_ms)
 
 
-def _late(sessions: tuple[Session, ...], ended_ms: int, chance: random.Random) -> Iterator[Retries]:
+def _late(sessions: tuple[TokenSession, ...], ended_ms: int, chance: random.Random) -> Iterator[Retries]:
     for session in chance.sample(sessions, min(len(sessions), chance.choice((1, 1, 2, 3)))):
         first_ms = ended_ms + chance.randrange(800, 10 * SECOND_MS)
         yield Retries(session, tuple(first_ms + number * 1500 for number in range(chance.choice((1, 2, 4)))))

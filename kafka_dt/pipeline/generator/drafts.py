@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kafka_dt.pipeline.generator.clients import Place, Software
-    from kafka_dt.pipeline.generator.lives import Account, Session, TokenLife
+    from kafka_dt.pipeline.generator.lives import Account, TokenLife, TokenSession
     from kafka_dt.pipeline.generator.owners import Owner
     from kafka_dt.pipeline.generator.scenario import Scenario
 
@@ -128,7 +128,7 @@ class Desk:
         }
 
 
-def token_login(owner: Owner, life: TokenLife, session: Session) -> Fields:
+def token_login(owner: Owner, life: TokenLife, session: TokenSession) -> Fields:
     """Give the fields of a process' login with its token."""
     return {
         "type": EventType.LOGIN,

@@ -21,7 +21,7 @@ from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.generator import clients
 from kafka_dt.pipeline.generator.clients import Place, Software, Subnet, strangers_tool
 from kafka_dt.pipeline.generator.drafts import Desk, Draft, refused, token_login, unknown_id
-from kafka_dt.pipeline.generator.lives import Session, TokenLife, port, token_id
+from kafka_dt.pipeline.generator.lives import TokenLife, TokenSession, port, token_id
 from kafka_dt.pipeline.generator.owners import Owner, Work
 from kafka_dt.pipeline.generator.scenario import DAY_MS, EXPIRY_MS, HOUR_MS, MINUTE_MS, Scenario, utc
 from kafka_dt.pipeline.generator.truth import Incident, IncidentKind, Strength
@@ -194,7 +194,7 @@ def uses_after_revocation(victim: Victim, strength: Strength, desk: Desk) -> lis
     if strength is Strength.SUBTLE:
         last = life.sessions[-1]
         place = victim.owner.home[0].any_host(chance)
-        who: Sequence[Session] = [_session(place, last.client_id, last.software, at_ms, chance)]
+        who: Sequence[TokenSession] = [_session(place, last.client_id, last.software, at_ms, chance)]
     else:
         who = _thieves(victim, strength, at_ms, chance)[:2]
     drafts = []
@@ -245,7 +245,7 @@ def guesses(place: Place, begin_ms: int, strength: Strength, desk: Desk) -> list
     ]
 
 
-def _thieves(victim: Victim, strength: Strength, begin_ms: int, chance: random.Random) -> Sequence[Session]:
+def _thieves(victim: Victim, strength: Strength, begin_ms: int, chance: random.Random) -> Sequence[TokenSession]:
     """Draw the processes of somebody who has a token that is not his."""
     theirs = chance.choice(victim.life.sessions)
     tool = _another(theirs.software, chance)
@@ -269,8 +269,8 @@ def _another(software: Software, chance: random.Random) -> Software:
     return tool
 
 
-def _session(place: Place, client_id: str, software: Software, begin_ms: int, chance: random.Random) -> Session:
-    return Session(place, client_id, software, begin_ms, begin_ms, port(chance))
+def _session(place: Place, client_id: str, software: Software, begin_ms: int, chance: random.Random) -> TokenSession:
+    return TokenSession(place, client_id, software, begin_ms, begin_ms, port(chance))
 
 
 _OF_TOKENS: Final[Mapping[IncidentKind, tuple[Callable[[Victim, Strength, Desk], list[Draft]], Sequence[Work]]]] = {

@@ -1,7 +1,7 @@
 """The life of a token, as it is planned before any event is made of it.
 
 A life says who asks for the token, who renews it and when, how it ends, and which processes log in with it from where
-and from when to when (`Session`). A workload plans lives; `recording.py` makes a day's events of them.
+and from when to when (`TokenSession`). A workload plans lives; `recording.py` makes a day's events of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class TokenSession:
     """A process that has a token."""
 
     place: Place
@@ -65,7 +65,7 @@ class Cancellation:
 class Retries:
     """A process that goes on with a token that has ended."""
 
-    session: Session
+    session: TokenSession
     instants_ms: tuple[int, ...]
 
 
@@ -79,7 +79,7 @@ class TokenLife:
     issued_ms: int
     renewals: tuple[Renewal, ...] = ()
     cancelled: Cancellation | None = None
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[TokenSession, ...] = ()
     retries: tuple[Retries, ...] = ()
 
     @property

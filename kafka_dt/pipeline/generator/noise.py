@@ -17,7 +17,7 @@ from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.generator import clients
 from kafka_dt.pipeline.generator.clients import SILENT, Software
 from kafka_dt.pipeline.generator.drafts import Desk, Draft, Keys, refused, token_login, unknown_id, user_login
-from kafka_dt.pipeline.generator.lives import Account, Session, token_id
+from kafka_dt.pipeline.generator.lives import Account, TokenSession, token_id
 from kafka_dt.pipeline.generator.owners import KERBEROS, Owner, Work
 from kafka_dt.pipeline.generator.scenario import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
@@ -104,7 +104,7 @@ def _old_token(day: Day, owner: Owner, life: TokenLife, most: int, desk: Desk) -
     chance = desk.chance
     at_ms = day.begin_ms + chance.randrange(DAY_MS // 2)
     place, last = owner.home[0].any_host(chance), life.sessions[-1]
-    session = Session(place, last.client_id, owner.versions.at(at_ms), at_ms, at_ms + HOUR_MS, last.port)
+    session = TokenSession(place, last.client_id, owner.versions.at(at_ms), at_ms, at_ms + HOUR_MS, last.port)
     login = refused(token_login(owner, life, session), RefusalReason.UNKNOWN_TOKEN)
     for _ in range(chance.randrange(min(5, most), min(most, 200) + 1)):
         at_ms += chance.randrange(10 * SECOND_MS, 30 * SECOND_MS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.generator.lives import Cancellation, Renewal, Retries, Session, TokenLife, port, token_id
+from kafka_dt.pipeline.generator.lives import Cancellation, Renewal, Retries, TokenLife, TokenSession, port, token_id
 from kafka_dt.pipeline.generator.scenario import EXPIRY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Scenario
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ def _life(scenario: Scenario, owner: Owner, day: int, chance: random.Random) -> 
     elif way < _ENDED + _LEFT_OPEN:
         end_ms = (renewals[0].at_ms if renewals else issued_ms) + EXPIRY_MS
         last = sessions.pop()
-        left = Session(last.place, last.client_id, last.software, last.begin_ms, end_ms, last.port)
+        left = TokenSession(last.place, last.client_id, last.software, last.begin_ms, end_ms, last.port)
         sessions.append(left)
         until_ms = end_ms + chance.randrange(10 * MINUTE_MS, 3 * HOUR_MS)
         retries = (Retries(left, tuple(range(end_ms + 5 * SECOND_MS, until_ms, 5 * MINUTE_MS))),)
     return TokenLife(token, owner.account, renewers, issued_ms, renewals, cancelled, tuple(sessions), retries)
 
 
-def _kernels(owner: Owner, begin_ms: int, chance: random.Random) -> Iterator[Session]:
+def _kernels(owner: Owner, begin_ms: int, chance: random.Random) -> Iterator[TokenSession]:
     """Draw the kernels of a day."""
     hub, office, vpn = owner.home
     # Everybody has a usual way of working, and exceptions.
@@ -86,7 +86,7 @@ def _kernels(owner: Owner, begin_ms: int, chance: random.Random) -> Iterator[Ses
         yield _kernel(owner, vpn.any_host(chance), (at_ms, at_ms + chance.randrange(HOUR_MS) + MINUTE_MS), chance)
 
 
-def _kernel(owner: Owner, place: Place, span: tuple[int, int], chance: random.Random) -> Session:
+def _kernel(owner: Owner, place: Place, span: tuple[int, int], chance: random.Random) -> TokenSession:
     software = owner.versions.at(span[0])
     client_id = "rdkafka" if software.name == "confluent-kafka-python" else software.name or "aiokafka-0.12.0"
-    return Session(place, client_id, software, *span, port(chance))
+    return TokenSession(place, client_id, software, *span, port(chance))

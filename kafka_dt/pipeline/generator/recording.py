@@ -20,7 +20,7 @@ from kafka_dt.pipeline.generator.scenario import HOUR_MS, SECOND_MS, Scenario
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kafka_dt.pipeline.generator.lives import Session, TokenLife
+    from kafka_dt.pipeline.generator.lives import TokenLife, TokenSession
     from kafka_dt.pipeline.generator.owners import Owner
 
 _FIRST_MS: Final = 3 * SECOND_MS
@@ -118,7 +118,7 @@ class _Presence:
     """A process during the day."""
 
     life: TokenLife
-    session: Session
+    session: TokenSession
     begin_ms: int
     end_ms: int
     begins: bool

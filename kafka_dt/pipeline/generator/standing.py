@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.generator.lives import Cancellation, Renewal, Retries, Session, TokenLife, port, token_id
+from kafka_dt.pipeline.generator.lives import Cancellation, Renewal, Retries, TokenLife, TokenSession, port, token_id
 from kafka_dt.pipeline.generator.owners import Work
 from kafka_dt.pipeline.generator.scenario import (
     CHECK_MS,
@@ -183,7 +183,7 @@ def _life(scenario: Scenario, owner: Owner, named: tuple[str, _Term], incarnatio
         begin_ms, end_ms = max(each.begin_ms, takes_ms), min(each.end_ms, leaves_ms, ends_ms)
         if begin_ms >= end_ms:
             continue
-        session = Session(each.place, each.client_id, each.software, begin_ms, end_ms, each.port)
+        session = TokenSession(each.place, each.client_id, each.software, begin_ms, end_ms, each.port)
         sessions.append(session)
         if end_ms == term.end_ms < term.next_ms:  # it goes on trying
             retries.append(Retries(session, tuple(range(end_ms + 3 * SECOND_MS, term.next_ms, _RETRY_MS))))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.ingest.lines import Limits
+from kafka_dt.pipeline.ingest.lines import LineLimits
 from kafka_dt.pipeline.ingest.rules import Counts
 from kafka_dt.pipeline.ingest.staging import stage, without_known
 from kafka_dt.pipeline.table.compaction import Compaction
@@ -137,9 +137,9 @@ class BatchWriter:
         metadata = self._storage.read_document(f"{CHECKPOINTS}/{self._source}/metadata")
         return f"{self._source}-{metadata['id']}"
 
-    def _limits(self, now_ms: int, newest_ms: int) -> Limits:
+    def _limits(self, now_ms: int, newest_ms: int) -> LineLimits:
         late_after_ms = self._rules.late_after_ms
-        return Limits(
+        return LineLimits(
             latest_ms=now_ms + self._rules.future_after_ms,
             earliest_ms=0 if late_after_ms is None else max(0, newest_ms - late_after_ms),
         )

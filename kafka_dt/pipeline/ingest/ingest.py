@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kafka_dt.pipeline.ingest.sources import Source
+    from kafka_dt.pipeline.ingest.sources import LineSource
     from kafka_dt.pipeline.table.table import Table
 
 POLL_S: Final = 0.2
@@ -54,7 +54,7 @@ class Ingest:
         self,
         spark: SparkSession,
         table: Table,
-        source: Source,
+        source: LineSource,
         rules: Rules | None = None,
         *,
         now_ms: Callable[[], int],

@@ -1,13 +1,13 @@
 """Lines to events: each line of text becomes a row of the table, or a row in quarantine with the reason.
 
-    checked = check_lines(lines, Limits(latest_ms=..., earliest_ms=...))
+    checked = check_lines(lines, LineLimits(latest_ms=..., earliest_ms=...))
     good_events(checked)          # as EVENT_SCHEMA
     quarantined_lines(checked)    # as QUARANTINE_SCHEMA
 
 A line is good if it is one JSON object with the fields of `AuditEvent`, each of its own type, and with those that every
 event has; null is as good as nothing. Names that are not known are left out: a new field does not change the version.
 
-Limits: a name that is there twice counts as it is read last, and is quarantined if one of its values is wrong; of a
+LineLimits: a name that is there twice counts as it is read last, and is quarantined if one of its values is wrong; of a
 longer line quarantine has the first RAW_LENGTH characters.
 
 Source: kafka_dt/audit/event.py.
@@ -41,7 +41,7 @@ RAW_LENGTH: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LineLimits:
     """Between which instants events are good; milliseconds since 1970."""
 
     latest_ms: int
@@ -50,7 +50,7 @@ class Limits:
     """Before it they are late; 0 = no event is."""
 
 
-def check_lines(lines: DataFrame, limits: Limits) -> DataFrame:
+def check_lines(lines: DataFrame, limits: LineLimits) -> DataFrame:
     """Read lines.
 
     Args:

@@ -56,7 +56,7 @@ _NOT_OURS: Final = frozenset(
 """Client properties that Spark sets itself."""
 
 
-class Source(Protocol):
+class LineSource(Protocol):
     """Where lines come from."""
 
     def checkpoint(self, spark: SparkSession) -> str:

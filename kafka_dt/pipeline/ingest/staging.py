@@ -8,7 +8,7 @@ ids of the staged events, a few bytes each, whether the table has one of them al
 written again, without those. They also tell whether all that executors wrote is there: on a cluster whose machines do
 not share the files of the table, it is not.
 
-Limits: an event that comes again is known by its id and its time; it is not looked for under another time.
+LineLimits: an event that comes again is known by its id and its time; it is not looked for under another time.
 
 Source: Spark, `Dataset.observe`.
 """
@@ -23,7 +23,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.errors import TableNotShared
-from kafka_dt.pipeline.ingest.lines import Limits, check_lines, good_events, quarantined_lines
+from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events, quarantined_lines
 from kafka_dt.pipeline.table.parquet import parquet_files, write_parquet
 from kafka_dt.pipeline.table.schema import DATE, EVENT_SCHEMA, instant
 from kafka_dt.pipeline.table.table import EVENTS, QUARANTINE
@@ -55,7 +55,7 @@ class Staged:
         return f"{self.directory}/{QUARANTINE}"
 
 
-def stage(lines: DataFrame, limits: Limits, storage: Storage, directory: str, now_ms: int) -> Staged:
+def stage(lines: DataFrame, limits: LineLimits, storage: Storage, directory: str, now_ms: int) -> Staged:
     """Write what the lines say.
 
     Args:

@@ -1,6 +1,6 @@
 """All analyses of a table, in order; what they make is written as it is made, and what follows reads it from there.
 
-    contents = Analysis(events, Settings(), Store(spark, "/reports/parquet"), progress).contents(now)
+    contents = Analysis(events, ReportSettings(), Store(spark, "/reports/parquet"), progress).contents(now)
 
 Nothing but small aggregates and the first rows of lists is brought to the driver. Neither memory nor the plans of Spark
 grow with the number of events or analyses: each step reads files and writes files.
@@ -59,7 +59,7 @@ _DOING: Final[Mapping[Output, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReportSettings:
     """What a report is to say."""
 
     at: datetime | None = None
@@ -86,7 +86,7 @@ class Analysis:
         NoEvents: there is none up to the instant of the report.
     """
 
-    def __init__(self, events: DataFrame, settings: Settings, store: Store, progress: Progress) -> None:
+    def __init__(self, events: DataFrame, settings: ReportSettings, store: Store, progress: Progress) -> None:
         self._settings = settings
         self._store = store
         self._progress = progress

@@ -1,6 +1,6 @@
 """Makes a whole report of a table: the page, the JSON and the Parquet output.
 
-    made = report(spark, Table("/data/audit"), Path("/reports/today"), Settings(), progress=print, now=now)
+    made = report(spark, Table("/data/audit"), Path("/reports/today"), ReportSettings(), progress=print, now=now)
     made.page    # /reports/today/report.html
 
 The page comes last; an earlier one stays until then. Page and JSON are written on the driver's machine, each whole or
@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 
 from kafka_dt.files import replace_file
 from kafka_dt.pipeline.errors import NoTable
-from kafka_dt.pipeline.report.analysis import Analysis, Settings
+from kafka_dt.pipeline.report.analysis import Analysis, ReportSettings
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.errors import OutputNotShared, ReportFailed
 from kafka_dt.pipeline.report.page import html
@@ -55,7 +55,7 @@ def report(
     spark: SparkSession,
     table: Table,
     to: Path,
-    settings: Settings,
+    settings: ReportSettings,
     *,
     progress: Callable[[str], None],
     now: datetime,

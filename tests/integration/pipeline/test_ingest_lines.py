@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import EventType, Outcome
 from kafka_dt.pipeline.ingest.checks import LAST_INSTANT_MS
-from kafka_dt.pipeline.ingest.lines import LINE, Limits, check_lines, good_events, quarantined_lines
+from kafka_dt.pipeline.ingest.lines import LINE, LineLimits, check_lines, good_events, quarantined_lines
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA, INSTANTS, LINE_SCHEMA, QUARANTINE_SCHEMA, REQUIRED, Reason
 from tests.support.audit_lines import DAY_MS, LOGIN, NOON_MS, events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LIMITS: Final = Limits(latest_ms=NOON_MS + DAY_MS, earliest_ms=NOON_MS - DAY_MS)
+LIMITS: Final = LineLimits(latest_ms=NOON_MS + DAY_MS, earliest_ms=NOON_MS - DAY_MS)
 GOOD: Final[Mapping[str, Any]] = json.loads(encode(LOGIN))
 _LINES_SCHEMA: Final = f"number int, {LINE} binary, source string, source_partition int, source_offset bigint"
 _KNOWN: Final[Mapping[str, set[str]]] = {"type": {*EventType}, "outcome": {*Outcome}}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_dt.pipeline.generator import IncidentKind, Scenario, Truth, generate
-from kafka_dt.pipeline.report.analysis import Settings
+from kafka_dt.pipeline.report.analysis import ReportSettings
 from kafka_dt.pipeline.report.reporting import report
 from kafka_dt.pipeline.table.table import Table
 from tests.support.audit_story import write_table
@@ -92,7 +92,7 @@ def scored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     generated = generate(SCENARIO, folder / "events")
     write_table(spark, str(folder / "events" / "*.jsonl"), folder / "table")
     table, now = Table(str(folder / "table")), datetime.now(UTC)
-    made = report(spark, table, folder / "report", Settings(), progress=lambda _what: None, now=now)
+    made = report(spark, table, folder / "report", ReportSettings(), progress=lambda _what: None, now=now)
     document: dict[str, Any] = json.loads(made.document.read_text())
     assert document["events"] == generated.written.events
     return scores(generated.truth, made.contents.findings)
