@@ -1,4 +1,4 @@
-"""What is aimed at, against a broker measured in the same run: the table of DESIGN.md as code.
+"""The targets: what kafka-dt must reach against a broker that is measured in the same run.
 
 A target is a ratio of medians' rounds: kafka-dt's value divided by the broker's of the same round, or that of another
 program that is measured beside both.

@@ -4,7 +4,8 @@ A Kafka server is asked for its API versions, which it tells everyone before log
 This is liveness: a Kafka server whose ZooKeeper is gone still answers, and is not helped by a restart.
 It needs nothing but Python, so that a check every few seconds costs a few milliseconds.
 
-Source: Kafka's ApiVersionsRequest v0; "ZooKeeper Administrator's Guide", the four letter words.
+Source: org.apache.kafka.common.requests.ApiVersionsRequest v0; "ZooKeeper Administrator's Guide", the four letter
+words.
 """
 
 import socket

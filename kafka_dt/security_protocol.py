@@ -1,6 +1,6 @@
 """Kafka's security protocols: whether a connection is encrypted, and whether clients log in on it by SASL.
 
-Source: Kafka's SecurityProtocol.
+Source: org.apache.kafka.common.security.auth.SecurityProtocol.
 """
 
 from __future__ import annotations

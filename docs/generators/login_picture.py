@@ -3,8 +3,8 @@
 Only the places of the boxes are chosen here; boxes, arrows and their texts come from the table. A state without a place
 is an error, as is an arrow without a way.
 
-Source: protocol/kafka_dt_protocol/login/authentication.py; the picture of h11's states
-(docs/source/make-state-diagrams.py there).
+Source: protocol/kafka_dt_protocol/login/authentication.py; the picture of h11's states, made by its
+`docs/source/make-state-diagrams.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which tokens are meant: by owner, by renewer, by when they were issued. It needs nothing of the server.
 
-Source: DESIGN.md, "Command line" (`token expire-all`).
+Source: docs/command-line.md#kafka-dt-token-expire-all.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
 when work on all tokens was interrupted.
 
-Source: DESIGN.md, "Command line".
+Source: docs/command-line.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything secret in it (the secret key of tokens, the passwords of the user and of ZooKeeper) is random, and the
 directory is its owner's alone.
 
-Source: DESIGN.md, "Who runs it, and how": embedded.
+Source: docs/tutorial.md.
 """
 
 from __future__ import annotations

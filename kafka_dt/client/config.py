@@ -10,8 +10,8 @@ Limits: of the mechanisms PLAIN and SCRAM; a login file named by a Java system p
 A key that is unknown is no error: plug-ins of Java clients (serializers, interceptors, config providers) read keys of
 their own from the same file, and Java warns of unknown keys as well.
 
-Source: org.apache.kafka.clients.CommonClientConfigs, ClientUtils.parseAndValidateAddresses, SaslConfigs;
-org.apache.kafka.common.config.AbstractConfig.logUnused.
+Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.clients.ClientUtils.parseAndValidateAddresses,
+org.apache.kafka.common.config.SaslConfigs; org.apache.kafka.common.config.AbstractConfig.logUnused.
 """
 
 from __future__ import annotations

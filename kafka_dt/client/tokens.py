@@ -1,6 +1,7 @@
 """A delegation token as a client knows it, and the texts of its parts.
 
-Source: org.apache.kafka.common.security.token.delegation.DelegationToken and TokenInformation.
+Source: org.apache.kafka.common.security.token.delegation.DelegationToken and
+org.apache.kafka.common.security.token.delegation.TokenInformation.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 Settings that set nothing, because what they are for is not set, are errors here.
 
-Source: Kafka's LogConfig, CommonClientConfigs.
+Source: org.apache.kafka.storage.internals.log.LogConfig, org.apache.kafka.clients.CommonClientConfigs.
 """
 
 from __future__ import annotations

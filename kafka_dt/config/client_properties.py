@@ -2,7 +2,7 @@
 
     client_properties(settings, options, "kafka.dt.gateway.upstream.", skipped)     # {"security.protocol": "SSL", ...}
 
-Source: Kafka's CommonClientConfigs.
+Source: org.apache.kafka.clients.CommonClientConfigs.
 """
 
 from __future__ import annotations

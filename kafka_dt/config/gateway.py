@@ -6,7 +6,7 @@
 Settings that contradict each other are errors here. How each listener shows the brokers is in the `Listener`:
 `broker_port_base` or `broker_host_pattern`.
 
-Source: Kafka's CommonClientConfigs, SaslConfigs; KIP-48, KIP-373.
+Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.SaslConfigs; KIP-48, KIP-373.
 """
 
 from __future__ import annotations

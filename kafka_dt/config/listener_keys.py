@@ -3,7 +3,7 @@
 `listener.name.<lower-case name>.<key>` overrides a key for one listener, and
 `listener.name.<name>.<lower-case mechanism>.<key>` for one SASL mechanism of it, as in Kafka.
 
-Source: Kafka's ListenerName, JaasContext.loadServerContext.
+Source: org.apache.kafka.common.network.ListenerName, org.apache.kafka.common.security.JaasContext.loadServerContext.
 """
 
 from __future__ import annotations

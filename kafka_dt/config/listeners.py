@@ -1,6 +1,7 @@
 """The listeners of a node: from `listeners` and the keys around it to one value for each.
 
-Source: Kafka's SocketServerConfigs.listenerListToEndPoints; SslConfigs, BrokerSecurityConfigs and ChannelBuilders
+Source: org.apache.kafka.network.SocketServerConfigs.listenerListToEndPoints; org.apache.kafka.common.config.SslConfigs,
+org.apache.kafka.common.config.internals.BrokerSecurityConfigs and org.apache.kafka.common.network.ChannelBuilders
 (client certificates on SASL_SSL).
 """
 

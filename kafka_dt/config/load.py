@@ -8,8 +8,9 @@ To ignore a setting that would protect something is not harmless: an operator wh
 broker has to hear of it, unless the value is Kafka's default, which asks for nothing. `listener.name.<name>.<key>`,
 with or without a mechanism before the key, counts as the key.
 
-Source: DESIGN.md, "Contracts"; Java's Properties format; Kafka's KafkaConfig, ZkConfigs, BrokerSecurityConfigs,
-SocketServerConfigs, SslConfigs.
+Source: docs/configuration.md; Java's Properties format; kafka.server.KafkaConfig,
+org.apache.kafka.server.config.ZkConfigs, org.apache.kafka.common.config.internals.BrokerSecurityConfigs,
+org.apache.kafka.network.SocketServerConfigs, org.apache.kafka.common.config.SslConfigs.
 """
 
 from __future__ import annotations

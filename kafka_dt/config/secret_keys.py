@@ -11,7 +11,7 @@ with the files would make of the key is refused at the start, and later not take
 The current key's file is read first. `kafka-dt keys rotate` relies on it: it writes a new key to the older ones' file
 before it makes it the current one, so whoever reads the new current key finds the one before it in the other file.
 
-Source: KIP-48 "Configuration options"; DESIGN.md, "Command line" (`keys`).
+Source: KIP-48 "Configuration options"; docs/how-to/change-keys.md.
 """
 
 from __future__ import annotations

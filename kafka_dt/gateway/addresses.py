@@ -13,7 +13,7 @@ up to the next belong to one listener, and a port that is a listener's own is no
 be another's has none on that listener: it is advertised with port 0, which no client can connect to, rather than with
 one that leads elsewhere. What lies between clients and gateway must leave the brokers' port numbers as they are.
 
-Source: RFC 6066, 3 (server names); DESIGN.md, "gateway".
+Source: RFC 6066, 3 (server names); docs/design.md#the-gateway.
 """
 
 from __future__ import annotations

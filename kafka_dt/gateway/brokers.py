@@ -14,7 +14,7 @@ be asked, what was known stays.
 What each broker speaks is asked of the broker itself, without a login: when it is new or has moved, and now and then,
 for it may have been upgraded in between.
 
-Source: KIP-700 (DescribeCluster), KIP-4 (Metadata); Kafka's MetadataCache.
+Source: KIP-700 (DescribeCluster), KIP-4 (Metadata); kafka.server.MetadataCache.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ When one side ends, so does the other, whether or not the client reads: it sees 
 gone. A client that says goodbye gets the answers that it waits for, and what it sent that needs none still goes
 upstream; both have their time. A token that ends takes both sides with it.
 
-Source: DESIGN.md, "gateway"; Kafka's SocketServer.Processor; KIP-43, KIP-152, KIP-368, KIP-951.
+Source: docs/design.md#the-gateway; kafka.network.Processor; KIP-43, KIP-152, KIP-368, KIP-951.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     gateway.close_ports()
     await gateway.close()                            # when no connection is left
 
-Source: DESIGN.md, "gateway".
+Source: docs/design.md#the-gateway.
 """
 
 from __future__ import annotations

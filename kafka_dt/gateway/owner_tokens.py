@@ -13,7 +13,8 @@ A principal for which the cluster makes no token has no identity there, and the 
 seconds. `token_requests.py` sends the requests, and holds them back after the cluster has refused the gateway's own
 login.
 
-Source: KIP-48, KIP-373; Kafka's DelegationTokenManager, SaslServerAuthenticator (a session ends with its token).
+Source: KIP-48, KIP-373; kafka.server.DelegationTokenManager,
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (a session ends with its token).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ hung up on, as by a broker that stops. Connections outlive the closing of their 
 A port that cannot be had is one line in the log, and is tried again until it can. The broker's address stays as it
 is, so its clients cannot connect, or meet whoever has the port; the brokers beside it are served.
 
-Source: DESIGN.md, "gateway".
+Source: docs/design.md#the-gateway.
 """
 
 from __future__ import annotations

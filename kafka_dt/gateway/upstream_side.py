@@ -10,7 +10,7 @@
 While it connects or logs in, `task` is set, and the client waits. What was written needs no answer any more when the
 client goes, but may be a Produce with acks=0: so a connection that is left is flushed first.
 
-Source: KIP-368; Kafka's SocketServer.Processor.
+Source: KIP-368; kafka.network.Processor.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ outside quotes starts a comment. Limits: Java's `${property}` is not expanded, a
 end of the line cuts off is an error here while Java takes what it has so far. Errors tell a position and
 never a word of the text: it may be a password.
 
-Source: org.apache.kafka.common.security.JaasConfig and JaasContext, java.io.StreamTokenizer,
-javax.security.auth.login.Configuration.
+Source: org.apache.kafka.common.security.JaasConfig and org.apache.kafka.common.security.JaasContext,
+java.io.StreamTokenizer, javax.security.auth.login.Configuration.
 """
 
 from kafka_dt.jaas.modules import (

@@ -8,7 +8,7 @@
 A new key may open tokens that could not be read. They are read again in the background: they may be many, and neither
 the files nor a login that needs a key wait for them. What fails while the store is away is done at a later look.
 
-Source: KIP-48, "Delegation Token Master Key Rotation"; DESIGN.md, "Command line" (`keys`).
+Source: KIP-48, "Delegation Token Master Key Rotation"; docs/design.md#keys-that-change.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ again; passwords and PEM text inside the settings stay as they were at the start
 Cipher suites are named as Java does (the RFCs' names) or as OpenSSL does. Limit: of the suites of TLS 1.3 either all
 are named or none, because Python can neither add to them nor take away.
 
-Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, SslFactory; Kafka's SslConfigs (`ssl.protocol`,
-`ssl.enabled.protocols`, `ssl.cipher.suites`); kafka.server.DynamicBrokerConfig (there a request asks for the reload).
+Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, org.apache.kafka.common.security.ssl.SslFactory;
+org.apache.kafka.common.config.SslConfigs (`ssl.protocol`, `ssl.enabled.protocols`, `ssl.cipher.suites`);
+kafka.server.DynamicBrokerConfig (there a request asks for the reload).
 """
 
 from __future__ import annotations

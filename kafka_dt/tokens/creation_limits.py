@@ -7,7 +7,7 @@ What an owner has is counted over all nodes, from what this process knows of the
 the same moment may exceed the limit. Expired tokens do not count, whether or not they have been removed. How often a
 requester asks is counted on each node for itself, with the attempts that fail for another reason.
 
-Source: DESIGN "No request stops a node"; a broker has no such limits.
+Source: docs/architecture.md#no-request-stops-a-node; a broker has no such limits.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ process wait for each other, because all but the first would conflict; changes o
 An expiry that has passed is confirmed first: the token is looked up once more in the store, because another node may
 have renewed it a moment ago.
 
-Source: DESIGN "No lost update, no resurrection"; a broker writes without a guard (kafka.zk.KafkaZkClient
+Source: docs/architecture.md#no-lost-update-no-resurrection; a broker writes without a guard (kafka.zk.KafkaZkClient
 setOrCreateDelegationToken)
 """
 

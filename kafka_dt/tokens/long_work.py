@@ -13,7 +13,7 @@ its place, at its next pause.
 The time that one batch takes is not bounded here: an item is never interrupted. Who has a place must not wait for
 anything else, such as the store.
 
-Source: DESIGN "No request stops a node".
+Source: docs/architecture.md#no-request-stops-a-node.
 """
 
 from __future__ import annotations

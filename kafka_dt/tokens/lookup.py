@@ -20,7 +20,7 @@ id that is deleted and made again by hand or by a broker; it is found when the n
 `MISS_LIFE_MS`. The other is a token that cannot be read until a secret key is known here; with a new ring of keys all
 misses are forgotten.
 
-Source: DESIGN "A token is usable on every node the moment create answers"
+Source: docs/architecture.md#a-token-works-on-every-node-at-once
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A principal lives beside the tokens and not in `identity/`, because the owner, t
 token are principals and imports point from `identity` to `tokens`. Equality is exact: type and name, letter case
 included, so `Group:alice` is not `User:alice`.
 
-Source: org.apache.kafka.common.security.auth.KafkaPrincipal, SecurityUtils.parseKafkaPrincipal
+Source: org.apache.kafka.common.security.auth.KafkaPrincipal,
+org.apache.kafka.common.utils.SecurityUtils.parseKafkaPrincipal
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 each other while those of other tokens go on; `in_turns` walks over many tokens without holding up everybody else.
 They keep nothing when nobody waits. For one event loop, without a clock.
 
-Source: DESIGN "A token is usable on every node the moment create answers", "One ZooKeeper round trip per change"
+Source: docs/architecture.md#a-token-works-on-every-node-at-once, docs/design.md#a-change
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ state never reach the caller: they are answered here.
 
 Time is an argument. A session that ended is noticed when its next request comes, as in a broker.
 
-Source: KIP-43, KIP-152, KIP-368, KIP-511; Kafka's SaslServerAuthenticator, KafkaChannel, SocketServer.Processor.
+Source: KIP-43, KIP-152, KIP-368, KIP-511; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator,
+org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@
 The text of a RemoteProtocolError is one line for the log. It repeats nothing of what the peer sent but
 numbers, so that neither secrets nor line ends of strangers reach a log.
 
-Source: Kafka's NetworkReceive, RequestHeader and RequestContext, which close a connection in these cases.
+Source: org.apache.kafka.common.network.NetworkReceive, org.apache.kafka.common.requests.RequestHeader and
+org.apache.kafka.common.requests.RequestContext, which close a connection in these cases.
 """
 
 

@@ -24,7 +24,7 @@ would be called back there, around the gate (ZooKeeper ignores an announced 0.0.
 servers bind them (`tests.support.ports`). An ensemble takes about three seconds to start, and 200 MB.
 
 Source: "ZooKeeper Administrator's Guide" (Cluster Options); org.apache.zookeeper.server.quorum.QuorumCnxManager
-(InitialMessage, which address is called back), Leader.lead (when it steps down).
+(InitialMessage, which address is called back), org.apache.zookeeper.server.quorum.Leader.lead (when it steps down).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 that only n has: the digest over all values in the order of their numbers says whether every byte came through.
 
 Source: org.apache.kafka.clients.producer.KafkaProducer, org.apache.kafka.clients.consumer.KafkaConsumer,
-KafkaShareConsumer.
+org.apache.kafka.clients.consumer.KafkaShareConsumer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The part of the option table that is about principals: how they log in, and what they may do.
 
-Source: Kafka's SaslConfigs, BrokerSecurityConfigs, AclAuthorizer.
+Source: org.apache.kafka.common.config.SaslConfigs, org.apache.kafka.common.config.internals.BrokerSecurityConfigs,
+kafka.security.authorizer.AclAuthorizer.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 What begins with `kafka.dt.audit.kafka.` and is a setting of Kafka's clients has its name, meaning and syntax.
 `kafka_dt.config.audit` puts the settings together and refuses those that set nothing.
 
-Source: Kafka's LogConfig for the names about files; CommonClientConfigs, ProducerConfig, SaslConfigs, SslConfigs.
+Source: org.apache.kafka.storage.internals.log.LogConfig for the names about files;
+org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.clients.producer.ProducerConfig,
+org.apache.kafka.common.config.SaslConfigs, org.apache.kafka.common.config.SslConfigs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 What begins with `kafka.dt.gateway.upstream.` and is a setting of Kafka's clients has its name, meaning and syntax.
 `kafka_dt.config.gateway` puts the settings together and refuses those that contradict each other.
 
-Source: Kafka's CommonClientConfigs, SaslConfigs, SslConfigs.
+Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.SaslConfigs,
+org.apache.kafka.common.config.SslConfigs.
 """
 
 from __future__ import annotations

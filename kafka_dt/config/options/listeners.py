@@ -2,7 +2,8 @@
 
 `kafka_dt.config.listeners` makes a value of them for each listener.
 
-Source: Kafka's SocketServerConfigs; SslConfigs, BrokerSecurityConfigs.
+Source: org.apache.kafka.network.SocketServerConfigs; org.apache.kafka.common.config.SslConfigs,
+org.apache.kafka.common.config.internals.BrokerSecurityConfigs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `option(...)` declares a field of `kafka_dt.config.settings.Settings`; parsing, the checks, `--help` and the
 generated manual all read the `Option` that it leaves in the field's metadata.
 
-Source: Kafka's ConfigDef (types, LIST splitting, boolean and number syntax).
+Source: org.apache.kafka.common.config.ConfigDef (types, LIST splitting, boolean and number syntax).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The part of the option table that is about a node's processes, and what its connections may take of them.
 
-Source: Kafka's SocketServerConfigs; KIP-612 (`max.connection.creation.rate`).
+Source: org.apache.kafka.network.SocketServerConfigs; KIP-612 (`max.connection.creation.rate`).
 """
 
 from __future__ import annotations

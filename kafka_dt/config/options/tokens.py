@@ -1,6 +1,6 @@
 """The part of the option table that is about delegation tokens: their keys, their lifetimes, and their limits.
 
-Source: KIP-48 and its drafts (`.sec` spellings), KIP-395; Kafka's DelegationTokenManagerConfigs.
+Source: KIP-48 and its drafts (`.sec` spellings), KIP-395; org.apache.kafka.server.config.DelegationTokenManagerConfigs.
 """
 
 from __future__ import annotations

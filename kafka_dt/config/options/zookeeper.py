@@ -1,6 +1,6 @@
 """The part of the option table that is about ZooKeeper: where it is, how a node logs in, how old an answer may be.
 
-Source: Kafka's ZkConfigs.
+Source: org.apache.kafka.server.config.ZkConfigs.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Allow permits, by the operation itself, by ALL, or by one that implies it; what 
 
 A refusal is logged with principal, address, operation and resource. Questions that only select what is shown are not.
 
-Source: KIP-11, KIP-290, KIP-373; Kafka's AclAuthorizer, DelegationTokenManager.filterToken, AuthHelper.
+Source: KIP-11, KIP-290, KIP-373; kafka.security.authorizer.AclAuthorizer,
+kafka.server.DelegationTokenManager.filterToken, kafka.server.AuthHelper.
 """
 
 from __future__ import annotations

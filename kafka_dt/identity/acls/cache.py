@@ -4,7 +4,7 @@ The cache is the listener of the store (`put`), and nothing else fills it. A loo
 and one for each different length of the prefixed patterns of its type up to that of the name, however many patterns
 there are.
 
-Source: Kafka's AclAuthorizer (updateCache, matchingAcls).
+Source: kafka.security.authorizer.AclAuthorizer (updateCache, matchingAcls).
 """
 
 from __future__ import annotations

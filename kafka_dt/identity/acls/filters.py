@@ -1,7 +1,7 @@
 """Which ACLs are meant when they are listed or deleted.
 
-Source: KIP-140, KIP-290; org.apache.kafka.common.acl.AclBindingFilter, AccessControlEntryFilter,
-org.apache.kafka.common.resource.ResourcePatternFilter.
+Source: KIP-140, KIP-290; org.apache.kafka.common.acl.AclBindingFilter,
+org.apache.kafka.common.acl.AccessControlEntryFilter, org.apache.kafka.common.resource.ResourcePatternFilter.
 """
 
 from __future__ import annotations

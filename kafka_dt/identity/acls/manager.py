@@ -4,7 +4,7 @@ Whether somebody may do so (ALTER or DESCRIBE on the cluster) is checked by the 
 pattern as they are in the store and writes them guarded by their version; when somebody else was quicker it begins
 again. To create an ACL that is there, or delete one that is not, is no error and writes nothing.
 
-Source: KIP-140, KIP-290; Kafka's AclAuthorizer (createAcls, deleteAcls, acls), AclApis.
+Source: KIP-140, KIP-290; kafka.security.authorizer.AclAuthorizer (createAcls, deleteAcls, acls), kafka.server.AclApis.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 
 A store keeps the entries of one pattern together, with a version that guards a change of them.
 
-Source: Kafka's AclAuthorizer (VersionedAcls, updateResourceAcls).
+Source: kafka.security.authorizer.AclAuthorizer (VersionedAcls, updateResourceAcls).
 """
 
 from __future__ import annotations

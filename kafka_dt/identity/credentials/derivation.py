@@ -9,7 +9,8 @@ not is dropped with the connection that it is for (`newest_first.py`).
 Salts are derived from the name, for tokens and for names that nobody has alike. A stranger who tries an id sees the
 same salt each time, on every worker and node, whether the id is a token's or not.
 
-Source: KIP-48 (password = base64 of the HMAC, 4096 iterations); Kafka's ScramFormatter; DESIGN.md, "No oracle".
+Source: KIP-48 (password = base64 of the HMAC, 4096 iterations);
+org.apache.kafka.common.security.scram.internals.ScramFormatter; docs/architecture.md#unknown-names-get-equal-answers.
 """
 
 from __future__ import annotations

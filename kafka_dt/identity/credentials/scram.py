@@ -9,7 +9,8 @@ unknown name as for a known one, and so is the work before the challenge: the ti
 A token login is one with `tokenauth=true`, or, for the clients that cannot send it, one whose user name is a live token
 id and no SCRAM user (`kafka.dt.token.auth.without.extension`). Both are treated alike in every respect.
 
-Source: KIP-48, KIP-84; Kafka's ScramServerCallbackHandler; DESIGN.md, "Tokens for clients that cannot send tokenauth".
+Source: KIP-48, KIP-84; org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler;
+docs/design.md#a-login.
 """
 
 from __future__ import annotations

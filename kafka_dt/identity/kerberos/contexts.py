@@ -3,7 +3,8 @@
 A login's messages are worked on in threads of their own, because MIT Kerberos reads the keytab and writes its replay
 cache at each. The package gssapi is an extra and is imported only when a listener offers GSSAPI.
 
-Source: RFC 4752; Kafka's SaslServerAuthenticator (createSaslKerberosServer), DefaultKafkaPrincipalBuilder.
+Source: RFC 4752; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (createSaslKerberosServer),
+org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Limits: regular expressions are Python's, which differ from Java's in rare const
 setting is a list, so no rule can hold a comma, as in Kafka. What is wrong with a rule is said at the start, where a
 broker may say it at a login.
 
-Source: Kafka's KerberosName, KerberosRule, KerberosShortNamer.
+Source: org.apache.kafka.common.security.kerberos.KerberosName, org.apache.kafka.common.security.kerberos.KerberosRule,
+org.apache.kafka.common.security.kerberos.KerberosShortNamer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a listener's GSSAPI needs: the service's name and keytab, and the rules that make principals of Kerberos names.
 
-Source: Kafka's KerberosLogin, JaasContext; com.sun.security.auth.module.Krb5LoginModule.
+Source: org.apache.kafka.common.security.kerberos.KerberosLogin, org.apache.kafka.common.security.JaasContext;
+com.sun.security.auth.module.Krb5LoginModule.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ At a re-authentication the principal must stay the same (KIP-368). A token that 
 complete it. A session ends with the token that it began with, a bearer token or a delegation token, and no session
 outlives `connections.max.reauth.ms`.
 
-Source: KIP-48, KIP-368; Kafka's SaslServerAuthenticator (ReauthInfo), ScramSaslServer, PlainSaslServer.
+Source: KIP-48, KIP-368; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (ReauthInfo),
+org.apache.kafka.common.security.scram.internals.ScramSaslServer,
+org.apache.kafka.common.security.plain.internals.PlainSaslServer.
 """
 
 from __future__ import annotations

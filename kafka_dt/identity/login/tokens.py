@@ -6,7 +6,7 @@ The log has one line when logins by token begin to be refused because the store 
 A login is refused for the store's sake in two cases: this worker has not met the token and cannot ask; or what it knows
 is too old, and then no token logs in. An outage may begin as the first and become the second, which is logged as well.
 
-Source: KIP-48; DESIGN.md, "A token is usable on every node the moment create answers" and "Revocation is bounded".
+Source: KIP-48; docs/architecture.md#a-token-works-on-every-node-at-once, docs/architecture.md#revocation-is-bounded.
 """
 
 from __future__ import annotations

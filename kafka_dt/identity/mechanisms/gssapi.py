@@ -1,6 +1,7 @@
 """Logins by GSSAPI, that is Kerberos: the machine runs in threads, and rules make the principal of the Kerberos name.
 
-Source: RFC 4752; Kafka's SaslServerAuthenticator (createSaslKerberosServer), DefaultKafkaPrincipalBuilder.
+Source: RFC 4752; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (createSaslKerberosServer),
+org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder.
 """
 
 from __future__ import annotations

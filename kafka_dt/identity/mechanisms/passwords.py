@@ -1,6 +1,6 @@
 """Logins that are checked against the passwords of a listener's JAAS line (`user_<name>="<password>"`).
 
-Source: Kafka's PlainServerCallbackHandler.
+Source: org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The challenge is made of what the name alone decides. If the name may be a token's, the exchange looks for the token and
 derives its credential while the client computes its proof: `prepare` begins that when the challenge is on its way.
 
-Source: KIP-48, KIP-84; Kafka's ScramSaslServer; docs/decisions/0009 (no oracle).
+Source: KIP-48, KIP-84; org.apache.kafka.common.security.scram.internals.ScramSaslServer;
+docs/decisions/0009-the-challenge-tells-nothing.md.
 """
 
 from __future__ import annotations

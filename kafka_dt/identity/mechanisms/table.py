@@ -2,7 +2,7 @@
 
 A node gets this table passed in; a test passes one with a row more. CONTRIBUTING.md has a worked example.
 
-Source: Kafka's SaslConfigs; RFC 4616, RFC 5802, RFC 7628, RFC 4752, RFC 2831.
+Source: org.apache.kafka.common.config.SaslConfigs; RFC 4616, RFC 5802, RFC 7628, RFC 4752, RFC 2831.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ refused whatever it holds. Unsigned tokens are a setting of their own. Signature
 joserfc's: it takes the clock and the list of algorithms as arguments, and checks that a key is meant for signing and
 for the algorithm.
 
-Source: RFC 7519, RFC 8725 section 3; KIP-768; Kafka's ValidatorAccessTokenValidator.
+Source: RFC 7519, RFC 8725 section 3; KIP-768;
+org.apache.kafka.common.security.oauthbearer.internals.secured.ValidatorAccessTokenValidator.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ ten seconds, so that strangers cannot make us hammer the issuer. What cannot be 
 Limits: symmetric keys are left out, for a published secret signs nothing; a JWKS has a megabyte at most; a redirect
 must keep the URL's scheme.
 
-Source: RFC 7517; KIP-768; Kafka's RefreshingHttpsJwks.
+Source: RFC 7517; KIP-768; org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ The keys are Kafka's `sasl.oauthbearer.*`, each of which `listener.name.<name>.o
 
 Limits: the checks are those of Kafka's own validator for signed tokens; callback handlers of one's own are refused.
 
-Source: KIP-768; Kafka's OAuthBearerValidatorCallbackHandler, AccessTokenValidatorFactory and
-VerificationKeyResolverFactory.
+Source: KIP-768; org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler,
+org.apache.kafka.common.security.oauthbearer.internals.secured.AccessTokenValidatorFactory and
+org.apache.kafka.common.security.oauthbearer.internals.secured.VerificationKeyResolverFactory.
 """
 
 from __future__ import annotations

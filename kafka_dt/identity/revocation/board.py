@@ -9,7 +9,7 @@ Only ids in the form of Kafka's are posted: no login can be by another one.
 Limit: a slot that another core does not see completely yet looks unwritten (its checksum does not fit), and is read the
 next time.
 
-Source: DESIGN.md, "Revocation is bounded"; docs/decisions/0011-what-proves-freshness.md.
+Source: docs/architecture.md#revocation-is-bounded; docs/decisions/0011-what-proves-freshness.md.
 """
 
 from __future__ import annotations

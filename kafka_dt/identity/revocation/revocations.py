@@ -9,7 +9,7 @@ from the store, which may know more by now, such as a renewal.
 If the store cannot be asked then, a token in doubt is refused; others log in. After more revocations than the board
 holds all tokens are in doubt. `keep_up`, for the background, hears the news when there is any doubt.
 
-Source: DESIGN.md, "Revocation is bounded".
+Source: docs/architecture.md#revocation-is-bounded.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ which each process follows for itself: what travels through Spark (plans, tasks,
 one, and a secret that is given itself is refused. The driver needs what ZooKeeper asks for; the secret keys of
 tokens are needed on executors only.
 
-Source: DESIGN.md, "Configuration is a Kafka broker's"; kafka_dt.config.
+Source: docs/configuration.md; kafka_dt.config.
 """
 
 from __future__ import annotations

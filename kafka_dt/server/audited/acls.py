@@ -4,7 +4,8 @@
 
 Made of the fields of requests and answers, which have them under a few names. What a filter leaves open is `(any)`.
 
-Source: KIP-140, KIP-290; Kafka's CreateAclsRequest, DeleteAclsRequest, DeleteAclsResponse.
+Source: KIP-140, KIP-290; org.apache.kafka.common.requests.CreateAclsRequest,
+org.apache.kafka.common.requests.DeleteAclsRequest, org.apache.kafka.common.requests.DeleteAclsResponse.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ touches no other connection.
 Limit: the end of a client is not seen while its socket is not read. So a long describe goes on after its client has
 left if the client had sent more than `READ_AHEAD_BYTES` behind it. `LongWork` lets one such describe work at a time.
 
-Source: Kafka's SocketServer.Processor; aioquic's asyncio shell for the shape.
+Source: kafka.network.Processor; aioquic's asyncio shell for the shape.
 """
 
 from __future__ import annotations

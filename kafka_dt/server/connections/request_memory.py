@@ -28,7 +28,8 @@ and a request takes more memory while it is decoded and served. What two answers
 passes on what it forwards as it arrives, and holds a piece for each connection while the upstream takes none, which is
 not counted either.
 
-Source: Kafka's SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which also takes one request beyond its limit.
+Source: org.apache.kafka.common.memory.SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which also takes one
+request beyond its limit.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An unforeseen error in a handler is logged whole and answered without detail; it touches no other request.
 
-Source: Kafka's KafkaApis, RequestContext.
+Source: kafka.server.KafkaApis, org.apache.kafka.common.requests.RequestContext.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ earlier ends them then, unless it is renewed in between. A token that just reach
 an idle connection stays, and its next request closes it, unless it logs in again. A gateway asks for more
 (`end_on_expiry`): what hangs on its sessions is a connection of somebody else's, too.
 
-Source: DESIGN.md, "Revocation is bounded".
+Source: docs/architecture.md#revocation-is-bounded.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ Limits: a context must refuse renegotiation (`kafka_dt.tls` does), so that writi
 server name that is not ASCII, which no client may send, fails the handshake, and Python itself writes that to standard
 error.
 
-Source: RFC 8446 (4.6.3: KeyUpdate), RFC 5246 (alerts, close_notify), RFC 6066, 3 (server names); Kafka's
-SslTransportLayer.
+Source: RFC 8446 (4.6.3: KeyUpdate), RFC 5246 (alerts, close_notify), RFC 6066, 3 (server names);
+org.apache.kafka.common.network.SslTransportLayer.
 """
 
 from __future__ import annotations

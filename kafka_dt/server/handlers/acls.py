@@ -6,7 +6,8 @@ resource type User and is no different on the wire.
 A code of 0 (UNKNOWN) where there should be one closes the connection, as at a broker. Where a broker answers "unknown
 server error" because a principal has no type, or because Any stands in an ACL, the answer is INVALID_REQUEST.
 
-Source: KIP-140, KIP-290, KIP-373; Kafka's AclApis, DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
+Source: KIP-140, KIP-290, KIP-373; kafka.server.AclApis, org.apache.kafka.common.requests.DescribeAclsRequest,
+org.apache.kafka.common.requests.CreateAclsRequest, org.apache.kafka.common.requests.DeleteAclsRequest.
 """
 
 from __future__ import annotations

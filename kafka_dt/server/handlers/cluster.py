@@ -7,8 +7,8 @@ FindCoordinator says so with an error that clients do not retry.
 Whoever may not DESCRIBE a topic, group or transactional id is told so, as by a broker. What the caller may do to the
 cluster and to topics is told when it is asked for (KIP-430).
 
-Source: KIP-4, KIP-430, KIP-700, KIP-919 (endpoint type); Kafka's KafkaApis.handleTopicMetadataRequest,
-getCoordinator, AuthHelper.computeDescribeClusterResponse.
+Source: KIP-4, KIP-430, KIP-700, KIP-919 (endpoint type); kafka.server.KafkaApis (handleTopicMetadataRequest,
+getCoordinator), kafka.server.AuthHelper.computeDescribeClusterResponse.
 """
 
 from __future__ import annotations

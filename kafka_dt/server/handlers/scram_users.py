@@ -5,7 +5,8 @@ itself a password that outlives it. KIP-554 wants that; brokers in ZooKeeper mod
 
 What is asked holds salted passwords, so no body is ever logged; a line of the log names the caller and the users.
 
-Source: KIP-554; Kafka's KafkaApis (handleDescribeUserScramCredentialsRequest, handleAlterUserScramCredentialsRequest).
+Source: KIP-554; kafka.server.KafkaApis (handleDescribeUserScramCredentialsRequest,
+handleAlterUserScramCredentialsRequest).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ describe shows the requester (KIP-373).
 What a broker does oddly: a refused create still carries owner and requester; an owner without a name is the requester,
 whatever its type; a lifetime that does not fit is cut, not refused.
 
-Source: KIP-48, KIP-373; Kafka's KafkaApis (handleCreateTokenRequest and its neighbours).
+Source: KIP-48, KIP-373; kafka.server.KafkaApis (handleCreateTokenRequest and its neighbours).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ hold for the node: its workers share what they count (`connection_counts.py`). A
 Limits: a broker that has reached `max.connections` leaves further connections in the kernel's queue, or closes an idle
 one in favour of its inter-broker listener; here the new connection is refused, which tells its client at once.
 
-Source: Kafka's SocketServer.ConnectionQuotas (`max.connections`, KIP-402; `max.connections.per.ip`).
+Source: kafka.network.ConnectionQuotas (`max.connections`, KIP-402; `max.connections.per.ip`).
 """
 
 from __future__ import annotations

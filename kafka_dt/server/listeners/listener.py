@@ -3,7 +3,7 @@
 Workers share a port by SO_REUSEPORT; the kernel spreads the connections over them. A listener has the port of its
 endpoint, which its node holds for all workers, and may have others beside it that come and go.
 
-Source: Kafka's SocketServer.Acceptor, IdleExpiryManager (`connections.max.idle.ms`).
+Source: kafka.network.Acceptor, org.apache.kafka.common.network.Selector (`connections.max.idle.ms`).
 """
 
 from __future__ import annotations

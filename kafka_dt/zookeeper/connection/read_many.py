@@ -4,8 +4,8 @@ One request for 64 znodes costs a fraction of what 64 requests cost, here and in
 moment, and each has its own outcome. Servers have it from 3.6 on; an older one refuses it as unimplemented and closes
 the connection.
 
-Source: org.apache.zookeeper.MultiOperationRecord, MultiResponse, ZooDefs.OpCode (multiRead);
-org.apache.zookeeper.server.FinalRequestProcessor.
+Source: org.apache.zookeeper.MultiOperationRecord, org.apache.zookeeper.MultiResponse,
+org.apache.zookeeper.ZooDefs.OpCode (multiRead); org.apache.zookeeper.server.FinalRequestProcessor.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ cannot switch it off) and tells its version and some counters.
 
 It is one server without a quorum: what it offers is the real thing on one machine, not high availability.
 
-Source: org.apache.zookeeper.server.ZooKeeperServerMain, AuthenticationHelper (`enforce.auth.*`), "ZooKeeper
-Administrator's Guide".
+Source: org.apache.zookeeper.server.ZooKeeperServerMain, org.apache.zookeeper.server.AuthenticationHelper
+(`enforce.auth.*`), "ZooKeeper Administrator's Guide".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The time of ZooKeeper: its leader puts the time on every write, so a write tells it.
 
-Source: org.apache.zookeeper.server.PrepRequestProcessor (the time of a transaction), StatPersisted (`mtime`).
+Source: org.apache.zookeeper.server.PrepRequestProcessor (the time of a transaction),
+org.apache.zookeeper.data.StatPersisted (`mtime`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ A moment is read from three clocks, and the one on which most time has passed co
 while the machine sleeps, the boot-time clock while a hypervisor holds it; the wall clock is set right after both. A
 wall clock that is put forward for another reason costs one more proof.
 
-Source: DESIGN.md, "Revocation is bounded"; clock_gettime(2).
+Source: docs/architecture.md#revocation-is-bounded; clock_gettime(2).
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ Limit: after 2^31 changes ZooKeeper's numbers turn negative. A follower that has
 afterwards compares everything at each change; a broker stops following there.
 
 Source: kafka.common.ZkNodeChangeNotificationListener, org.apache.zookeeper.server.PrepRequestProcessor (the numbers),
-StatPersisted and DataNode.copyStat (`cversion` counts children made and removed).
+org.apache.zookeeper.data.StatPersisted and org.apache.zookeeper.server.DataNode.copyStat (`cversion` counts children
+made and removed).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ It owns the worker's connection, and the guard that notices when ZooKeeper's his
 where brokers keep it. The secret of the salts is the cluster's own and no secret key, so salts stay as they are when
 keys change; a client that can read it here can read the credentials of users as well.
 
-Source: kafka.zk.KafkaZkClient.createOrGetClusterId, kafka.utils.CoreUtils.generateUuidAsBase64; DESIGN.md, "No oracle".
+Source: kafka.zk.KafkaZkClient.createOrGetClusterId, kafka.utils.CoreUtils.generateUuidAsBase64;
+docs/architecture.md#unknown-names-get-equal-answers.
 """
 
 from __future__ import annotations

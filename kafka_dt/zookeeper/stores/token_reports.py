@@ -15,7 +15,7 @@ in the same way.
 
 All methods belong to the event loop's thread; they do no I/O.
 
-Source: KIP-395; `kafka_dt.tokens.store`, points 1-3 and 5 of the contract, and KeyedTokens.
+Source: KIP-395; `kafka_dt.tokens.store`, points 1-3 and 5 of the contract, and `KeyedTokens`.
 """
 
 from __future__ import annotations

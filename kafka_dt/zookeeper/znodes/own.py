@@ -3,7 +3,7 @@
 Brokers do not look there. As in `znodes.py` a class has a znode's path, `encode` and `decode` and nothing else, and
 `decode` raises InvalidZnode.
 
-Source: DESIGN.md, "ZooKeeper is Kafka's".
+Source: docs/architecture.md#zookeeper-has-kafkas-layout.
 """
 
 from __future__ import annotations

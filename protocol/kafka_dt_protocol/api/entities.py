@@ -3,7 +3,7 @@
 Version 0 of the ACL APIs, which kio no longer has, is version 1 without the type of a pattern (KIP-290): there were
 only literal ones. So its entities are made of those of version 1, by leaving that field out.
 
-Source: KIP-290, KIP-896; Kafka 3.9's DescribeAcls, CreateAcls and DeleteAcls schemas.
+Source: KIP-290, KIP-896; the schemas of Kafka 3.9 (DescribeAcls, CreateAcls, DeleteAcls).
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -11,7 +11,8 @@ and what is in it would go past the gateway.
 `OfferedVersions` is what `ServerConnection.offer` takes: it encodes each version once. `OfferedByUpstream` keeps one
 for each answer of the cluster, for all connections: making an answer costs as much as a login.
 
-Source: KIP-35, KIP-511, KIP-584 (features), KIP-590 (Envelope); KAFKA-17492; Kafka's ApiVersionsResponse.
+Source: KIP-35, KIP-511, KIP-584 (features), KIP-590 (Envelope); KAFKA-17492;
+org.apache.kafka.common.requests.ApiVersionsResponse.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ load eighty modules.
 Version 0 of the token APIs, which kio no longer has, has the layout of version 1: Kafka 4.0 removed it for its
 age, not for its form. That of the ACL APIs has a layout of its own (`entities.py`).
 
-Source: Kafka 3.9's ApiKeys and message schemas; KIP-35, KIP-511, KIP-896.
+Source: org.apache.kafka.common.protocol.ApiKeys; Kafka 3.9's message schemas; KIP-35, KIP-511, KIP-896.
 """
 
 from enum import IntEnum

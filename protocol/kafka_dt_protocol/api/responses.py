@@ -4,7 +4,7 @@
 the table of APIs names how the API answers with nothing but an error, in the request's own layout, as a broker does:
 `refusing_with` for a plain answer, a function of its own where each part of the request is refused.
 
-Source: KIP-482 (fields per version); Kafka's AbstractRequest.getErrorResponse.
+Source: KIP-482 (fields per version); org.apache.kafka.common.requests.AbstractRequest.getErrorResponse.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ takes it as an argument with that default. From the table follow the versions th
 during a login, the entity types of requests and answers, how a request is refused, what a gateway does with it, and the
 manual's page.
 
-Source: Kafka's ApiKeys; KIP-35, KIP-511.
+Source: org.apache.kafka.common.protocol.ApiKeys; KIP-35, KIP-511.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ The enums are numbers, because the table is looked up for every request and numb
 
 The picture in the manual is drawn from this table, and a test walks every state with every request.
 
-Source: KIP-43, KIP-152, KIP-368; Kafka's SaslServerAuthenticator.SaslState and KafkaChannel.
+Source: KIP-43, KIP-152, KIP-368; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator.SaslState and
+org.apache.kafka.common.network.KafkaChannel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long a session lasts, and how often its client may log in again (KIP-368).
 
-Source: KIP-368; Kafka's KafkaChannel, `connections.max.reauth.ms`.
+Source: KIP-368; org.apache.kafka.common.network.KafkaChannel, `connections.max.reauth.ms`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ go as well.
 
 Limits: beside the chunk that was just received, `MAX_TAIL_BYTES` are held.
 
-Source: KIP-482, KIP-932, KIP-951; updatePartitionLeadership in Kafka's Metadata.
+Source: KIP-482, KIP-932, KIP-951; org.apache.kafka.clients.Metadata.updatePartitionLeadership.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ broker, which DescribeCluster tells if it is asked to, so its address stays.
 
 Source: Kafka's message schemas, as kio has them; Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-951
 (endpoints of new leaders), KIP-699 (coordinators in batches), KIP-932 (share groups), KIP-1073 (fenced brokers);
-Node.noNode in Kafka's clients.
+org.apache.kafka.common.Node.noNode.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ Limits: a length is judged when its four bytes are there. The stream's memory is
 and how much that may be is the caller's business; while `next_start` gives None this is less than MAX_HEAD_BYTES,
 what the last `receive_data` brought not counted.
 
-Source: Kafka protocol guide, "Common Request and Response Structure"; KIP-98, KIP-482; Kafka's ProduceRequest.
+Source: Kafka protocol guide, "Common Request and Response Structure"; KIP-98, KIP-482;
+org.apache.kafka.common.requests.ProduceRequest.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ where that does no harm.
 As in a broker the authorization id is not looked at: who has proved to be alice acts as alice, whatever else the client
 asks for. It cannot be required to be the client's name, because kafka-python and aiokafka send the service's.
 
-Source: RFC 4752 section 3.2; com.sun.security.sasl.gsskerb.GssKrb5Server; Kafka's SaslServerCallbackHandler.
+Source: RFC 4752 section 3.2; com.sun.security.sasl.gsskerb.GssKrb5Server;
+org.apache.kafka.common.security.authenticator.SaslServerCallbackHandler.
 """
 
 from enum import Enum, auto

@@ -10,8 +10,9 @@ Nobody sees the token but the driver: neither an outcome's repr nor a failure ho
 a key twice it is refused; Kafka takes the last one. Whatever a client says after a refusal fails, as RFC 7628 has it;
 Kafka would let it try another token.
 
-Source: RFC 7628 section 3; KIP-255, KIP-342 (extensions); Kafka's OAuthBearerSaslServer and
-OAuthBearerClientInitialResponse.
+Source: RFC 7628 section 3; KIP-255, KIP-342 (extensions);
+org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslServer and
+org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerClientInitialResponse.
 """
 
 import json

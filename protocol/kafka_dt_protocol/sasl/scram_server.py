@@ -23,8 +23,9 @@ once more, which takes nothing away from what the nonces are for. Brokers up to 
 A credential may have alternatives, where it is not known which of several passwords somebody has. Each of them is
 tried, also after one that fits, so that the time does not tell which; the answer is signed with the keys of that one.
 
-Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth); Kafka's ScramSaslServer and ScramServerCallbackHandler;
-librdkafka's pull request 4895.
+Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth);
+org.apache.kafka.common.security.scram.internals.ScramSaslServer and
+org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler; librdkafka's pull request 4895.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,8 @@ left to the caller. Instants and durations beyond Python's saturate (`kafka_dt_p
 Limits: a message costs memory in proportion to the bytes that really arrived, and at most `max_elements` array
 elements and tagged fields together.
 
-Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-893; Kafka's ByteBufferAccessor.
+Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-893;
+org.apache.kafka.common.protocol.ByteBufferAccessor.
 """
 
 import struct

@@ -10,7 +10,8 @@ An `EncodedArray` takes the place of a whole array of entities, for long answers
 What an entity cannot say on the wire (a number out of range, None where null is not allowed) is a mistake of
 the caller and raises LocalProtocolError.
 
-Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-893; Kafka's ByteBufferAccessor.
+Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-893;
+org.apache.kafka.common.protocol.ByteBufferAccessor.
 """
 
 import struct

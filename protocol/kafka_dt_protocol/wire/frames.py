@@ -5,7 +5,7 @@ length is judged as soon as its four bytes are there, before any of the content,
 the splitter holds exactly what has arrived and was not yet taken. The work is linear in the bytes received,
 however they are cut. How much may wait is the caller's business: `buffered` tells.
 
-Source: Kafka protocol guide, "Common Request and Response Structure"; Kafka's NetworkReceive.
+Source: Kafka protocol guide, "Common Request and Response Structure"; org.apache.kafka.common.network.NetworkReceive.
 """
 
 from dataclasses import dataclass

@@ -8,7 +8,8 @@ Header versions follow the API's version: flexible versions have a request heade
 with tagged fields; others have 1 and 0. The response to ApiVersions always has header 0, because a client
 reads it before it knows what the server speaks.
 
-Source: KIP-482, KIP-511; Kafka's RequestHeader, ResponseHeader and ApiVersionsResponse.parse.
+Source: KIP-482, KIP-511; org.apache.kafka.common.requests.RequestHeader,
+org.apache.kafka.common.requests.ResponseHeader and org.apache.kafka.common.requests.ApiVersionsResponse.parse.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 That something is answered at once cannot be held on a busy machine, that it is not can.
 
-Source: Kafka's SocketServer (DelayedAuthenticationFailureClose), KIP-306.
+Source: kafka.network.SocketServer (DelayedAuthenticationFailureClose), KIP-306.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nobody may do anything for others without an ACL, so that error 65 can be met.
 
-Source: KIP-48; Kafka's KafkaApis (tokenAuthEnabled).
+Source: KIP-48; kafka.server.KafkaApis (tokenAuthEnabled).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Frames and headers: what closes a connection, what is forgiven, in which order answers come.
 
-Source: Kafka's NetworkReceive, RequestHeader, ByteBufferAccessor, SocketServer.
+Source: org.apache.kafka.common.network.NetworkReceive, org.apache.kafka.common.requests.RequestHeader,
+org.apache.kafka.common.protocol.ByteBufferAccessor, kafka.network.SocketServer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """SASL before login: handshakes, requests out of turn, bare tokens, PLAIN.
 
-Source: KIP-43, KIP-152; Kafka's SaslServerAuthenticator, PlainSaslServer.
+Source: KIP-43, KIP-152; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator,
+org.apache.kafka.common.security.plain.internals.PlainSaslServer.
 """
 
 from __future__ import annotations

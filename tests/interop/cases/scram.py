@@ -3,7 +3,9 @@
 The broker's flaws are rows with a second transcript: there kafka-dt follows RFC 5802, or answers alike for names that
 exist and names that do not.
 
-Source: KIP-48, RFC 5802; Kafka's ScramSaslServer, ScramFormatter, ScramServerCallbackHandler.
+Source: KIP-48, RFC 5802; org.apache.kafka.common.security.scram.internals.ScramSaslServer,
+org.apache.kafka.common.security.scram.internals.ScramFormatter,
+org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """After login: SASL requests that are out of place, re-authentication, the end of a session.
 
-Source: KIP-368; Kafka's KafkaChannel, SaslServerAuthenticator (ReauthInfo), SocketServer.Processor.
+Source: KIP-368; org.apache.kafka.common.network.KafkaChannel,
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (ReauthInfo), kafka.network.Processor.
 """
 
 from __future__ import annotations

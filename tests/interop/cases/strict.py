@@ -1,6 +1,6 @@
 """A cluster where nobody may do anything for others without an ACL, and sessions have a limit.
 
-Source: KIP-48, KIP-368, KIP-373; Kafka's AclAuthorizer (super.users), `connections.max.reauth.ms`.
+Source: KIP-48, KIP-368, KIP-373; kafka.security.authorizer.AclAuthorizer (super.users), `connections.max.reauth.ms`.
 """
 
 from __future__ import annotations

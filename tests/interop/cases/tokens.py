@@ -1,6 +1,7 @@
 """The token APIs: every version, the order of the checks, what stands in a refused answer.
 
-Source: KIP-48, KIP-373; Kafka's KafkaApis (handleCreateTokenRequest and its neighbours), DelegationTokenManagerZk.
+Source: KIP-48, KIP-373; kafka.server.KafkaApis (handleCreateTokenRequest and its neighbours),
+kafka.server.DelegationTokenManagerZk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SCRAM users: credentials in ZooKeeper as kafka-configs writes them, and news of them.
 
-Source: KIP-84; kafka.zk.ZkData (ConfigEntityZNode, ConfigEntityChangeNotificationZNode), ScramCredentialUtils,
-kafka.server.ZkConfigManager.
+Source: KIP-84; kafka.zk.ZkData (ConfigEntityZNode, ConfigEntityChangeNotificationZNode),
+org.apache.kafka.common.security.scram.internals.ScramCredentialUtils, kafka.server.ZkConfigManager.
 """
 
 from __future__ import annotations

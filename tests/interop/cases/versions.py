@@ -1,6 +1,7 @@
 """ApiVersions: ranges, versions that there are none of, names of client software, when it may come.
 
-Source: KIP-511; Kafka's ApiVersionsRequest, SaslServerAuthenticator.handleApiVersionsRequest.
+Source: KIP-511; org.apache.kafka.common.requests.ApiVersionsRequest,
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator.handleApiVersionsRequest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ZooKeeper: the bytes and nodes that either writes, and what either makes of nodes that somebody else wrote.
 
 Source: kafka.zk.ZkData, kafka.zk.KafkaZkClient, kafka.common.ZkNodeChangeNotificationListener,
-DelegationTokenManagerZk.
+kafka.server.DelegationTokenManagerZk.
 """
 
 from __future__ import annotations
