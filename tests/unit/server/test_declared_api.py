@@ -96,7 +96,7 @@ async def test_an_error_that_nobody_foresaw_is_answered_in_its_layout(caplog: py
 def test_it_is_announced(version: int) -> None:
     told = {each.api_key: (each.min_version, each.max_version) for each in HERE.api_versions(version).api_keys}
     assert told[16] == (0, 4)
-    assert len(told) == len(APIS) + 1
+    assert len(told) == len(HERE)
 
 
 async def test_before_a_login_it_closes_the_connection() -> None:

@@ -37,12 +37,17 @@ FLEXIBLE_SINCE = {
     51: 0,
     60: 0,
 }
+"""The first flexible version of each API that Kafka 3.9 has; kio knows that of others."""
 CORRELATION_IDS = st.integers(-(2**31), 2**31 - 1)
 CLIENT_IDS = st.none() | st.text(max_size=30)
 
 
 def request_of(key: int, version: int) -> Any:
     return rich(APIS[ApiKey(key)].request[version])
+
+
+def is_flexible(key: int, version: int) -> bool:
+    return version >= FLEXIBLE_SINCE[key] if key in FLEXIBLE_SINCE else APIS[key].request[version].__flexible__
 
 
 def header_bytes(key: int, version: int, rest: bytes = b"\x00\x00\x00\x07\x00\x02me") -> bytes:
@@ -53,14 +58,14 @@ def header_bytes(key: int, version: int, rest: bytes = b"\x00\x00\x00\x07\x00\x0
 def test_a_request_header_has_tagged_fields_where_the_version_is_flexible(key: int, version: int) -> None:
     body = encode(request_of(key, version))
     data = encode_request(RequestHeader(key, version, 7, "me"), request_of(key, version))
-    tagged_fields = b"\x00" if version >= FLEXIBLE_SINCE[key] else b""
+    tagged_fields = b"\x00" if is_flexible(key, version) else b""
     assert data == header_bytes(key, version) + tagged_fields + body
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 def test_a_response_header_has_tagged_fields_where_the_version_is_flexible(key: int, version: int) -> None:
     response = rich(APIS[ApiKey(key)].response[version])
-    tagged_fields = b"\x00" if version >= FLEXIBLE_SINCE[key] and key != ApiKey.API_VERSIONS else b""
+    tagged_fields = b"\x00" if is_flexible(key, version) and key != ApiKey.API_VERSIONS else b""
     data = encode_response(key, version, -2, response)
     assert data == b"\xff\xff\xff\xfe" + tagged_fields + encode(response)
     assert decode_response(key, version, data) == (-2, response)
@@ -98,7 +103,7 @@ def test_any_bytes_behind_a_known_version_are_a_header_or_malformed(known: tuple
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 def test_a_header_cut_short_anywhere_is_malformed(key: int, version: int) -> None:
-    data = header_bytes(key, version) + (b"\x00" if version >= FLEXIBLE_SINCE[key] else b"")
+    data = header_bytes(key, version) + (b"\x00" if is_flexible(key, version) else b"")
     assert parse_request_header(data)[1] == len(data)
     for end in range(len(data)):
         with pytest.raises(MalformedMessage):
