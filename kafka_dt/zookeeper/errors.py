@@ -10,6 +10,7 @@ ZooKeeperError
   RequestTooLarge       it was not sent, because a server would close the connection
   MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
   NoChroot              the chroot does not exist, and is not ours to make
+  AnotherCluster        a worker remembers what it has written to another cluster
   CannotConnect         no connection within the time allowed at the start
   LoginUnusable         the login, or the lack of one, does not fit what is asked for
   InvalidZnode          the bytes of a znode are not what Kafka writes there
@@ -112,6 +113,26 @@ class CannotConnect(ZooKeeperError):
         super().__init__(f"cannot connect to ZooKeeper at {connect} within {timeout_ms} ms: {reason}")
         self.connect = connect
         self.timeout_ms = timeout_ms
+
+
+class AnotherCluster(ZooKeeperError):
+    """The file in which a worker remembers its writes is of another cluster.
+
+    Attributes:
+        file: its path, in `kafka.dt.state.dir`.
+        remembered: the id of the cluster in the file.
+        found: the id of this cluster; None if it has none.
+    """
+
+    def __init__(self, file: Path, remembered: str, found: str | None) -> None:
+        this = f"is the cluster {found}" if found is not None else "has no cluster id"
+        super().__init__(
+            f"{file} is of the cluster {remembered}, and this ZooKeeper {this}: correct zookeeper.connect, or set "
+            f"another kafka.dt.state.dir; if you made the cluster anew, delete {file.with_name('witness-*.json')}"
+        )
+        self.file = file
+        self.remembered = remembered
+        self.found = found
 
 
 class NoChroot(ZooKeeperError):

@@ -23,12 +23,12 @@ from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, SetData
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, NoNode
+from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnode, NoNode
 from kafka_dt.zookeeper.proofs import history
 from kafka_dt.zookeeper.proofs.history import HistoryGuard, accept
 from kafka_dt.zookeeper.proofs.witness import KEPT_MS, WitnessMemory
 from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
-from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
+from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode, TokenChangeZnode
 from kafka_dt.zookeeper.znodes.own import PARENT, History, HistoryZnode, WitnessZnode
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
 from tests.support.ensemble import Ensemble
@@ -421,14 +421,26 @@ async def test_a_node_says_that_it_could_not_notice_a_restore(zookeeper_connect:
         await asyncio.to_thread(node.process.wait_for, "A restored ZooKeeper would not be noticed now", WITHIN_S)
 
 
-async def test_the_memory_of_another_cluster_casts_no_doubt(zookeeper_connect: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_id", [True, False])
+async def test_the_memory_of_another_cluster_is_an_error_that_says_what_to_do(
+    zookeeper_connect: str, tmp_path: Path, *, has_id: bool
+) -> None:
+    """As a broker's meta.properties; the file stays as it is, for the way back to the right cluster."""
     file = tmp_path / "witness-0.json"
-    async with worker_of(zookeeper_connect, file):
-        pass
-    file.write_text(file.read_text().replace(WitnessMemory(file).witness.cluster_id, "of-another-cluster"))  # type: ignore[union-attr]
-    file.write_text(file.read_text().replace(WitnessMemory(file).witness.name, "0123456789abcdef"))  # type: ignore[union-attr]
-    async with worker_of(zookeeper_connect, file) as worker:
-        assert worker.client.connected
+    async with client_of(settings(zookeeper_connect)) as operator:
+        async with worker_of(zookeeper_connect, file) as worker:
+            assert worker.memory.witness is not None
+            await operator.delete(WitnessZnode.path(worker.memory.witness.name))
+        remembered = file.read_text()
+        await operator.delete(ClusterIdZnode.PATH)
+        if has_id:
+            await read_or_create_cluster_id(operator, lambda size: bytes(reversed(range(size))))
+        with pytest.raises(
+            CannotConnect, match=r"correct zookeeper\.connect, or set another kafka\.dt\.state\.dir; if"
+        ):
+            await Worker(zookeeper_connect, file).client.start()
+        assert file.read_text() == remembered
+        assert await operator.exists(HistoryZnode.PATH) is None, "no other worker is made to doubt"
 
 
 async def test_a_worker_that_remembers_nothing_leaves_no_witness(zookeeper_connect: str) -> None:

@@ -44,7 +44,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.connection.operations import Create, SetData, Stat, Znode
-from kafka_dt.zookeeper.errors import InvalidZnode, MultiFailed, NodeExists, NoNode, VersionMismatch, ZooKeeperError
+from kafka_dt.zookeeper.errors import (
+    AnotherCluster,
+    InvalidZnode,
+    MultiFailed,
+    NodeExists,
+    NoNode,
+    VersionMismatch,
+    ZooKeeperError,
+)
 from kafka_dt.zookeeper.proofs.witness import KEPT_MS, Witness
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode, TokenChangeZnode
 from kafka_dt.zookeeper.znodes.own import PARENT, History, HistoryZnode, WitnessZnode
@@ -158,7 +166,7 @@ class HistoryGuard:
     async def close(self, client: ZooKeeperClient) -> None:
         """Remove the witness of a worker that will remember nothing."""
         witness = self._memory.witness
-        if witness is not None and not self._memory.lasts and client.connected:
+        if witness is not None and self._memory.file is None and client.connected:
             with suppress(ZooKeeperError):
                 await client.delete(WitnessZnode.path(witness.name))
 
@@ -181,19 +189,24 @@ class HistoryGuard:
         return _Verdict.DOUBTED
 
     async def _holds(self, client: ZooKeeperClient, witness: Witness) -> bool:
-        """Whether all that this worker has written is there; where that cannot be told, it counts as such."""
+        """Whether all that this worker has written is there; where that cannot be told, it counts as such.
+
+        Raises:
+            AnotherCluster: the file that remembers it is of another cluster.
+        """
         stat = await client.ungated(lambda: client.exists(WitnessZnode.path(witness.name)))
         if stat is not None and stat.created_zxid == witness.created_zxid and stat.version >= witness.version:
             return True
-        with suppress(NoNode):
-            cluster = ClusterIdZnode.decode((await client.ungated(lambda: client.get(ClusterIdZnode.PATH))).data)
-            # What was written by this very worker counts whatever the clocks say.
-            is_recent = self._has_admitted or self._now_ms() - witness.written_ms < KEPT_MS
-            if cluster == witness.cluster_id and is_recent:
-                return False
-        _LOG.warning(
-            "This ZooKeeper is another one than the last time, or that is long ago: its history is not checked"
-        )
+        cluster = await _cluster_id(client)
+        if cluster != witness.cluster_id:
+            if self._memory.file is not None and not self._has_admitted:
+                raise AnotherCluster(self._memory.file, witness.cluster_id, cluster)
+            _LOG.warning("ZooKeeper is another one than before: its history is not checked")
+        # What was written by this very worker counts whatever the clocks say.
+        elif self._has_admitted or self._now_ms() - witness.written_ms < KEPT_MS:
+            return False
+        else:
+            _LOG.warning("%s is older than 30 days: ZooKeeper's history is not checked", self._memory.file)
         self._memory.forget()
         return True
 
@@ -258,6 +271,13 @@ def _accepted(znode: Znode | None) -> tuple[str, ...]:
         return () if znode is None else HistoryZnode.decode(znode.data).accepted
     except InvalidZnode:
         return ()
+
+
+async def _cluster_id(client: ZooKeeperClient) -> str | None:
+    """Read the id of the cluster; None if it has none yet."""
+    with suppress(NoNode):
+        return ClusterIdZnode.decode((await client.ungated(lambda: client.get(ClusterIdZnode.PATH))).data)
+    return None
 
 
 async def _stored(client: ZooKeeperClient) -> tuple[History, int | None]:

@@ -66,14 +66,9 @@ class WitnessMemory:
     """
 
     def __init__(self, file: Path | None = None) -> None:
-        self._file = file
+        self.file = file
         self._is_full = False
         self.witness = _read(file) if file is not None and file.exists() else None
-
-    @property
-    def lasts(self) -> bool:
-        """Whether it remembers beyond the end of the process."""
-        return self._file is not None
 
     def forget(self) -> None:
         """Forget what was written; the file keeps it until the next `keep`."""
@@ -82,15 +77,15 @@ class WitnessMemory:
     async def keep(self, witness: Witness) -> None:
         """Remember a write."""
         self.witness = witness
-        if self._file is None:
+        if self.file is None:
             return
         try:
-            await asyncio.to_thread(replace_file, self._file, json.dumps(asdict(witness)))
+            await asyncio.to_thread(replace_file, self.file, json.dumps(asdict(witness)))
             self._is_full = False
         except OSError as error:
             if not self._is_full:
                 _LOG.warning(
-                    "%s cannot be written, so a restart would not notice a restored ZooKeeper: %s", self._file, error
+                    "%s cannot be written, so a restart would not notice a restored ZooKeeper: %s", self.file, error
                 )
             self._is_full = True
 
