@@ -18,17 +18,18 @@ MOST_BYTES = 768 * 1024
 CLAIMS = {"client_id", "client_software", "client_software_version", "mechanism"}
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEEDED = {
-    "id": st.text(),
+    "id": st.text(max_size=LONGEST_CLAIM),
     "time": INT64,
-    "node": st.text(),
+    "node": st.text(max_size=LONGEST_CLAIM),
     "type": st.sampled_from(EventType),
     "outcome": st.sampled_from(Outcome),
 }
+# None is so long that it would be cut: a character takes up to 12 bytes in JSON.
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "str": st.text(),
+    "str": st.text(max_size=LONGEST_CLAIM),
     "int": INT64,
     "bool": st.booleans(),
-    "tuple[str, ...]": st.lists(st.text()).map(tuple),
+    "tuple[str, ...]": st.lists(st.text(max_size=LIST_BYTES // 200), max_size=10).map(tuple),
 }
 OPTIONAL = {
     each.name: VALUES[str(each.type).removesuffix(" | None")]
