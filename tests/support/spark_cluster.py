@@ -23,7 +23,7 @@ import pyspark
 
 from tests.support.java import Java
 from tests.support.process import ChildProcess
-from tests.support.quick_spark import QUICK_JVM
+from tests.support.quick_spark import INTERPRETED, QUICK_JVM
 
 START_TIMEOUT_S: Final = 120.0
 SUBMIT_TIMEOUT_S: Final = 240.0
@@ -70,6 +70,7 @@ class SparkCluster:
     def submit(self, program: Path, *arguments: str) -> str:
         """Run a program with `spark-submit` to its end; gives what it wrote to its standard output."""
         configuration = {
+            **INTERPRETED,
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
             "spark.driver.memory": "512m",

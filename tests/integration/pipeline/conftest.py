@@ -16,7 +16,7 @@ import pytest
 from kafka_dt.pipeline.session import spark_session
 from tests.interop.conftest import unavailable
 from tests.support.java import Java, JavaMissing, find_java
-from tests.support.quick_spark import QUICK_SPARK
+from tests.support.quick_spark import QUICK_SPARK, keep_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark_java() -> Java:
-    """A Java that runs Spark."""
+    """A Java that runs Spark, with Spark's classes at hand."""
     try:
-        return find_java()
+        java = find_java()
     except JavaMissing as missing:
         unavailable(missing)
+    keep_classes(java)
+    return java
 
 
 @pytest.fixture(scope="session")

@@ -9,16 +9,17 @@ The table is printed with `pytest -s`, and is part of every failure.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kafka_dt.pipeline.generator import IncidentKind, Scenario, Truth, generate
-from kafka_dt.pipeline.report.analysis import ReportSettings
-from kafka_dt.pipeline.report.reporting import report
+from kafka_dt.pipeline.report.lives import logins_by_place, token_lives
+from kafka_dt.pipeline.report.signs import SIGNS, Observed, look_for
+from kafka_dt.pipeline.report.signs.finding import collected
+from kafka_dt.pipeline.report.store import Store
 from kafka_dt.pipeline.table.table import Table
 from tests.support.audit_story import write_table
 
@@ -91,11 +92,12 @@ def scored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     folder = tmp_path_factory.mktemp("incidents")
     generated = generate(SCENARIO, folder / "events")
     write_table(spark, str(folder / "events" / "*.jsonl"), folder / "table")
-    table, now = Table(str(folder / "table")), datetime.now(UTC)
-    made = report(spark, table, folder / "report", ReportSettings(), progress=lambda _what: None, now=now)
-    document: dict[str, Any] = json.loads(made.document.read_text())
-    assert document["events"] == generated.written.events
-    return scores(generated.truth, made.contents.findings)
+    events = Table(str(folder / "table")).events(spark)
+    assert events.count() == generated.written.events
+    work = Store(spark, str(folder / "work")).work
+    usage = work("usage", logins_by_place(events))
+    lives = work("tokens", token_lives(events, usage))
+    return scores(generated.truth, collected(look_for(SIGNS, Observed(events, usage, lives, work))))
 
 
 @pytest.mark.parametrize("kind", IncidentKind)
