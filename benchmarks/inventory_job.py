@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from rich.console import Console
 
 from kafka_dt.pipeline.session import spark_session
-from kafka_dt.pipeline.tokens_source.source import read_tokens
+from kafka_dt.pipeline.tokens_source import read_tokens
 
 
 def main(connect: str, secret_key: str) -> None:

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_dt.pipeline.errors import PipelineError
 from kafka_dt.pipeline.generator import Generated, Scenario, generate
-from kafka_dt.pipeline.ingest.ingest import Ingest
-from kafka_dt.pipeline.ingest.sources import FileSource
+from kafka_dt.pipeline.ingest import FileSource, Ingest
 from kafka_dt.pipeline.report.analysis import ReportSettings
 from kafka_dt.pipeline.report.reporting import PARQUET, report
 from kafka_dt.pipeline.report.signs import SIGNS
-from kafka_dt.pipeline.table.table import Table
+from kafka_dt.pipeline.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_dt.pipeline.generator import Incident
-    from kafka_dt.pipeline.ingest.rules import Counts
+    from kafka_dt.pipeline.ingest import Counts
     from kafka_dt.pipeline.report.signs import Finding, Signs
 
 _MARK: Final = "kafka-dt-demo"

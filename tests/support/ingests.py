@@ -23,12 +23,10 @@ from unittest import mock
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
 from kafka_dt.pipeline.errors import IngestFailed
-from kafka_dt.pipeline.ingest.ingest import Ingest
-from kafka_dt.pipeline.ingest.rules import Counts, Rules
-from kafka_dt.pipeline.ingest.sources import FileSource
+from kafka_dt.pipeline.ingest import Counts, FileSource, Ingest, Rules
+from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.journal import Journal
 from kafka_dt.pipeline.table.storage import Storage
-from kafka_dt.pipeline.table.table import Table
 from tests.support.audit_lines import NOON_MS, stored_ids, write_file
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from kafka_dt.config import read_properties
 from kafka_dt.pipeline.bulk.job import JobKind
 from kafka_dt.pipeline.bulk.outcome import run_bulk
 from kafka_dt.pipeline.session import spark_session
-from kafka_dt.pipeline.tokens_source.source import read_tokens
+from kafka_dt.pipeline.tokens_source import read_tokens
 
 
 def main(configuration: str, events: str) -> None:

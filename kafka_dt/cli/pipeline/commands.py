@@ -19,7 +19,7 @@ _COMMANDS: Final = {
     "ingest": "kafka_dt.cli.pipeline.ingest:ingest",
     "report": "kafka_dt.cli.pipeline.report:report",
     "rotate": "kafka_dt.cli.pipeline.bulk:rotate",
-    "script": "kafka_dt.cli.pipeline.script:script",
+    "script": "kafka_dt.cli.pipeline.submit:script",
     "seal": "kafka_dt.cli.pipeline.bulk:seal",
     "unseal": "kafka_dt.cli.pipeline.bulk:unseal",
     "verify": "kafka_dt.cli.pipeline.bulk:verify",

@@ -20,7 +20,7 @@ from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.node_options import Output
 from kafka_dt.cli.pipeline.generate import days_before
 from kafka_dt.cli.pipeline.progress import Steps
-from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.session import output_option, session_options, started
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,10 +52,10 @@ def default_folder() -> Path:
 @click.option("--events", type=click.IntRange(1), default=150_000, show_default=True, help="How many, about.")
 @click.option("--days", type=click.IntRange(2, 366), default=30, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True, help="Another one makes another month.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option
 @session_options
 def demo(
-    *, folder: Path, events: int, days: int, seed: int, output: str, master: str | None, conf: Mapping[str, str]
+    *, folder: Path, events: int, days: int, seed: int, output: Output, master: str | None, conf: Mapping[str, str]
 ) -> None:
     """Show the pipeline: a month of events with incidents in it, ingested and reported on.
 
@@ -72,7 +72,7 @@ def demo(
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
         shown = run_demo(spark, scenario, folder, Steps(), now=now)
-    if output == Output.JSON:
+    if output is Output.JSON:
         click.echo(json.dumps(_document(shown)))
     else:
         _write_table(shown)

@@ -20,7 +20,7 @@ import click
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.node_options import Output
 from kafka_dt.cli.pipeline.progress import Steps
-from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.session import output_option, session_options, started
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option("--tokens-a-day", type=click.IntRange(1), help="How many are made.  [default: as fits the events]")
 @click.option("--incidents", type=click.IntRange(0), default=4, show_default=True, help="How many of each kind.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same one makes the same events.")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option
 @session_options
 def generate(
     *,
@@ -59,7 +59,7 @@ def generate(
     tokens_a_day: int | None,
     incidents: int,
     seed: int,
-    output: str,
+    output: Output,
     master: str | None,
     conf: Mapping[str, str],
 ) -> None:
@@ -93,10 +93,10 @@ def days_before(now: datetime, days: int) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days)
 
 
-def _tell(scenario: Scenario, made: Generated, output: str, seconds: float) -> None:
+def _tell(scenario: Scenario, made: Generated, output: Output, seconds: float) -> None:
     incidents = Counter(each.kind.value for each in made.truth.incidents)
     written, truth = made.written, made.truth_file
-    if output == Output.JSON:
+    if output is Output.JSON:
         document = {
             "folder": str(made.folder),
             "truth": str(truth),

@@ -1,26 +1,52 @@
 """`kafka-dt pipeline ingest`: audit events of files or of a topic into a table, once or for as long as it runs.
 
+Progress goes to stderr, the result to stdout:
+
+- table: for people; a count a line.
+- json: for programs, stable: `batches`, `lines`, `events` (new in the table), `quarantined`, `duplicates`,
+  `compactedFiles`, `interrupted`, `seconds`.
+
+The first Ctrl-C (or SIGTERM) ends it after the batch under way, the next one at once; the status is 130 then. What was
+done stays, and the next run goes on there.
+
 Source: Spark, "Structured Streaming Programming Guide".
 """
 
 from __future__ import annotations
 
+import json
 import re
+import signal
+import sys
 import time
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from rich.console import Console
 
-from kafka_dt.cli.pipeline.ingest_run import IngestRun, Output
-from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.bulk_run import INTERRUPTED
+from kafka_dt.cli.node_options import Output
+from kafka_dt.cli.pipeline.progress import PLAIN_INTERVAL_S
+from kafka_dt.cli.pipeline.session import output_option, session_options, started
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from kafka_dt.pipeline.ingest.sources import LineSource
+    from kafka_dt.pipeline.ingest import Counts, Ingest, LineSource
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_ROWS: Final = {
+    "lines": "read",
+    "events": "new events",
+    "duplicates": "known events",
+    "quarantined": "to quarantine",
+    "compacted_files": "files merged",
+}
+"""Field of Counts -> its row of the table."""
+_NAMES: Final = {"compacted_files": "compactedFiles"}
 
 
 class _Duration(click.ParamType[int]):
@@ -84,14 +110,7 @@ _DURATION: Final = _Duration()
     show_default=True,
     help="Keep merged files for jobs that are reading them. Reports leave them out, other readers have to.",
 )
-@click.option(
-    "--output",
-    type=click.Choice([output.value for output in Output]),
-    default=Output.TABLE.value,
-    show_default=True,
-    callback=lambda _context, _parameter, value: Output(value),
-    help="How to print the result.",
-)
+@output_option
 @session_options
 def ingest(
     *,
@@ -120,10 +139,13 @@ def ingest(
     run = IngestRun()
     with started("ingest", master, conf, kafka=topic is not None) as spark:
         # Imported here: pyspark is an extra.
-        from kafka_dt.pipeline.ingest.ingest import Ingest  # noqa: PLC0415
-        from kafka_dt.pipeline.ingest.rules import Rules  # noqa: PLC0415
-        from kafka_dt.pipeline.ingest.sources import FileSource, TopicSource  # noqa: PLC0415
-        from kafka_dt.pipeline.table.table import Table  # noqa: PLC0415
+        from kafka_dt.pipeline.ingest import (  # noqa: PLC0415
+            FileSource,
+            Ingest,
+            Rules,
+            TopicSource,
+        )
+        from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
         source: LineSource
         if topic is None:
@@ -142,3 +164,69 @@ def ingest(
             counts = work.run(interval_ms=None if once else interval)
     run.write(counts, output)
     run.exit()
+
+
+class IngestRun:
+    """One run of the command."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._status = self._console.status("Ingesting")
+        self._begun_s = self._told_s = time.monotonic()
+        self._seconds = 0.0
+        self._interrupted = False
+
+    @contextmanager
+    def of(self, work: Ingest) -> Iterator[None]:
+        """Show how far it is, and have Ctrl-C and SIGTERM end it in order."""
+
+        def handle(_number: int, _frame: object) -> None:
+            work.stop(at_once=self._interrupted)
+            if not self._interrupted:
+                self._interrupted = True
+                self._tell("Ending after the batch under way; once more to end at once")
+
+        self._begun_s = self._told_s = time.monotonic()
+        # Spark's own handler of Ctrl-C would cancel the batch.
+        before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            with self._status:
+                yield
+        finally:
+            self._seconds = time.monotonic() - self._begun_s
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def tell(self, counts: Counts) -> None:
+        """Say what was done so far."""
+        now_s = time.monotonic()
+        line = f"Ingesting: {counts.events:,} events{_rate(counts.lines, now_s - self._begun_s)}"
+        if counts.quarantined:
+            line += f", {counts.quarantined:,} to quarantine"
+        if self._console.is_terminal:
+            self._status.update(line)
+        elif counts.lines and now_s - self._told_s >= PLAIN_INTERVAL_S:
+            self._told_s = now_s
+            self._tell(line)
+
+    def write(self, counts: Counts, output: Output) -> None:
+        """Print what was done."""
+        if output is Output.JSON:
+            document: dict[str, object] = {_NAMES.get(name, name): count for name, count in asdict(counts).items()}
+            click.echo(json.dumps({**document, "interrupted": self._interrupted, "seconds": round(self._seconds, 3)}))
+            return
+        for name, row in _ROWS.items():
+            click.echo(f"{row:13} {getattr(counts, name)}")
+        lines = f"{counts.lines:,} line{'' if counts.lines == 1 else 's'}"
+        click.echo(f"{lines} in {self._seconds:.1f} s{_rate(counts.lines, self._seconds)}")
+
+    def exit(self) -> None:
+        """End the process as the work has ended."""
+        sys.exit(INTERRUPTED if self._interrupted else 0)
+
+    def _tell(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, markup=False)
+
+
+def _rate(count: int, seconds: float) -> str:
+    return f", {count / seconds:,.0f}/s" if count and seconds > 0 else ""

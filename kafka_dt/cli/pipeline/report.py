@@ -22,7 +22,7 @@ from kafka_dt.cli.bulk_run import ascii_name
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.node_options import Output
 from kafka_dt.cli.pipeline.progress import Steps
-from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.session import output_option, session_options, started
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.analysis import ReportSettings
@@ -105,14 +105,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     metavar="HOURS",
     help="Living tokens that had no login for so long are never used; ended ones always.",
 )
-@click.option(
-    "--output",
-    type=click.Choice([output.value for output in Output]),
-    default=Output.TABLE.value,
-    show_default=True,
-    callback=lambda _context, _parameter, value: Output(value),
-    help="How to print the result.",
-)
+@output_option
 @session_options
 def report(  # noqa: PLR0917 - click gives them by name
     table: str,
@@ -139,7 +132,7 @@ def report(  # noqa: PLR0917 - click gives them by name
         raise click.BadParameter(f"{owner!r} has no type: write User:{owner}", param_hint="--owner")
     # Imported here: pyspark, plotly and jinja2 are an extra, and --help does without.
     from kafka_dt.pipeline.report.reporting import report as make_report  # noqa: PLC0415
-    from kafka_dt.pipeline.table.table import Table  # noqa: PLC0415
+    from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
     settings = _settings(at, owner, address, steps, expiring_within, unused_for)
     with started("report", master, conf) as spark, one_line(OSError), Steps().step("Reading the table") as step:

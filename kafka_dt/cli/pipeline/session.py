@@ -18,11 +18,22 @@ import click
 from rich.console import Console
 
 from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.node_options import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
+
+
+output_option = click.option(
+    "--output",
+    type=click.Choice([output.value for output in Output]),
+    default=Output.TABLE.value,
+    show_default=True,
+    callback=lambda _context, _parameter, value: Output(value),
+    help="How to print the result.",
+)
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:

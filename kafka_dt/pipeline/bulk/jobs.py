@@ -5,10 +5,10 @@
         names = await jobs.prepare(client)
         await jobs.run(client, heard=heard, stop=stop)
 
-All of it is one call in `bulk_outcome.py`.
+All of it is one call in `outcome.py`.
 
-The driver lists the names once and hands them out, a few thousand at a time, to a fixed number of lanes (see
-`bulk_shares.py`); each lane has one partition worked on after the other, as a Spark job of one task. So never more
+The driver lists the names once and hands them out, a few thousand at a time, to a fixed number of lanes
+(`share_out`); each lane has one partition worked on after the other, as a Spark job of one task. So never more
 partitions are under way than a rate is shared out to, however many executors come and go, progress is known after every
 partition, and a run can be stopped between them. What is held is the names (see `token_names.py`) and one summary.
 
@@ -16,6 +16,9 @@ Each change is guarded by the version that was read, so a partition that is trie
 after it was killed, finds done what is done. A partition that fails on ZooKeeper is tried again with what is left of
 it; one whose executor dies is tried again by Spark, as a whole, and what it had changed counts as unchanged or gone
 then.
+
+A partition is large enough that starting a task and a session is little beside its work, and small enough that progress
+is seen and a stop comes soon. A slow rate is shared out to few lanes for that: more of them could not do more.
 
 Change znodes that partitions leave are handed over to the driver, which purges them when everybody has had time to read
 them; while nobody is told of changes (seal, rotate, verify) there are none.
@@ -33,16 +36,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Final
+from math import ceil, inf
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.writes import DELETIONS_A_SECOND, WRITES_A_SECOND, handed_over_changes
 from kafka_dt.pipeline.bulk.executors import cancel_jobs, translated
 from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
 from kafka_dt.pipeline.bulk.partition import work_on
-from kafka_dt.pipeline.bulk.shares import share_out
+from kafka_dt.pipeline.bulk.token_names import listed_names, packs
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
-from kafka_dt.pipeline.tokens_source.token_names import listed_names, packs
 from kafka_dt.zookeeper.stores.nodes import live_brokers
 
 if TYPE_CHECKING:
@@ -57,6 +59,12 @@ if TYPE_CHECKING:
     Heard = Callable[[PartitionResult], None]
 
 ATTEMPTS: Final = 3
+TOKENS_A_PARTITION: Final = 5_000
+"""Some seconds' work, beside which starting a task and a session is little."""
+SECONDS_A_PARTITION: Final = 10.0
+"""How long one takes at most where a rate is kept."""
+FEWEST_A_PARTITION: Final = 100
+"""Unless there are fewer tokens than that for each lane."""
 
 
 class BulkJobs:
@@ -181,3 +189,32 @@ class BulkJobs:
         if self._job.kind.announces and await live_brokers(client):
             rate = min(rate, DELETIONS_A_SECOND if self._job.kind is JobKind.EXPIRE else WRITES_A_SECOND)
         return rate
+
+
+class Shares(NamedTuple):
+    """How work is shared out."""
+
+    lanes: int
+    """How many partitions are worked on at the same time; each may use as much of the rate."""
+    tokens_a_partition: int
+    """At most."""
+
+
+def share_out(
+    tokens: int, *, at_once: int, changes_a_second: float = inf, tokens_a_partition: int | None = None
+) -> Shares:
+    """Share out work.
+
+    Args:
+        tokens: how many there are.
+        at_once: how many partitions can be worked on at the same time.
+        changes_a_second: of all together at most.
+        tokens_a_partition: how many are worked on together; None = as suits the rate.
+    """
+    in_time = changes_a_second * SECONDS_A_PARTITION
+    lanes = int(max(1, min(at_once, in_time / FEWEST_A_PARTITION)))
+    if tokens_a_partition is None:
+        shared = max(FEWEST_A_PARTITION, ceil(tokens / lanes))  # few tokens are shared out to all lanes
+        tokens_a_partition = int(min(TOKENS_A_PARTITION, shared, max(FEWEST_A_PARTITION, in_time / lanes)))
+    partitions = ceil(tokens / tokens_a_partition)
+    return Shares(max(1, min(lanes, partitions)), tokens_a_partition)

@@ -28,7 +28,7 @@ from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
 from kafka_dt.config import ConfigError
 from kafka_dt.config.secret_keys import CURRENT
 from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
-from kafka_dt.pipeline.tokens_source.token_names import catch_up, pack, unpack
+from kafka_dt.pipeline.bulk.token_names import catch_up, pack, unpack
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kafka_dt.pipeline.ingest.sources import LineSource
-    from kafka_dt.pipeline.table.table import Table
+    from kafka_dt.pipeline.table import Table
 
 POLL_S: Final = 0.2
 _BEFORE_CAUSE: Final = "terminated with exception: "

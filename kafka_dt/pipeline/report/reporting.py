@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_dt.pipeline.report.contents import Contents
-    from kafka_dt.pipeline.table.table import Table
+    from kafka_dt.pipeline.table import Table
 
 PAGE: Final = "report.html"
 DOCUMENT: Final = "report.json"

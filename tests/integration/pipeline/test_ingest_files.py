@@ -16,15 +16,13 @@ import pytest
 
 from kafka_dt.audit import AuditEvent
 from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse, TableNotShared
-from kafka_dt.pipeline.ingest import staging as ingest_staging
-from kafka_dt.pipeline.ingest.ingest import Ingest
-from kafka_dt.pipeline.ingest.rules import Counts, Rules
-from kafka_dt.pipeline.ingest.sources import FileSource
+from kafka_dt.pipeline.ingest import Counts, FileSource, Ingest, Rules
+from kafka_dt.pipeline.ingest import batches as ingest_staging
+from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.compaction import Compaction
 from kafka_dt.pipeline.table.journal import STAGING, Journal
 from kafka_dt.pipeline.table.parquet import write_parquet
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
-from kafka_dt.pipeline.table.table import Table
 from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
 from tests.support.ingests import Crash, Ingests, crashing_at
 

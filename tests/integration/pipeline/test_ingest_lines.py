@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import EventType, Outcome
-from kafka_dt.pipeline.ingest.checks import LAST_INSTANT_MS
-from kafka_dt.pipeline.ingest.lines import LINE, LineLimits, check_lines, good_events, quarantined_lines
+from kafka_dt.pipeline.ingest.lines import (
+    LAST_INSTANT_MS,
+    LINE,
+    LineLimits,
+    check_lines,
+    good_events,
+    quarantined_lines,
+)
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA, INSTANTS, LINE_SCHEMA, QUARANTINE_SCHEMA, REQUIRED, Reason
 from tests.support.audit_lines import DAY_MS, LOGIN, NOON_MS, events
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from py4j.protocol import Py4JError
 
 from kafka_dt.cli import main
-from kafka_dt.pipeline.bulk import shares as bulk_shares
+from kafka_dt.pipeline.bulk import jobs as bulk_shares
 from kafka_dt.processes.cluster import NodeState
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.own import NodeZnode

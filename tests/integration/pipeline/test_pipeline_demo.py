@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from kafka_dt.cli import main
 from kafka_dt.pipeline.generator import Scenario, Truth, generate
-from kafka_dt.pipeline.table.table import Table
+from kafka_dt.pipeline.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,7 @@ from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reacha
 from kafka_dt.pipeline.report.collecting import rows_of
 from kafka_dt.pipeline.report.signs import Observed, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
-from kafka_dt.pipeline.table.table import Table
+from kafka_dt.pipeline.table import Table
 from tests.support import stories_of_theft as stories
 from tests.support.dummy_sign import BUSY, Thresholds
 

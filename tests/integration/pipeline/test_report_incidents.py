@@ -20,7 +20,7 @@ from kafka_dt.pipeline.report.lives import logins_by_place, token_lives
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.store import Store
-from kafka_dt.pipeline.table.table import Table
+from kafka_dt.pipeline.table import Table
 from tests.support.audit_story import write_table
 
 if TYPE_CHECKING:

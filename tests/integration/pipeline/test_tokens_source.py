@@ -12,8 +12,7 @@ import pytest
 from kazoo.security import make_digest_acl
 from pyspark.errors import PySparkException
 
-from kafka_dt.pipeline.tokens_source.source import read_tokens, register
-from kafka_dt.pipeline.tokens_source.token_rows import TOKENS_SCHEMA
+from kafka_dt.pipeline.tokens_source import TOKENS_SCHEMA, read_tokens, register
 from kafka_dt.tokens import Token
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.support.documents import blocks

@@ -1,1 +1,18 @@
-"""The program for `spark-submit`, alone in its folder: Python looks for modules beside a program before all others."""
+"""The program for `spark-submit`, alone in its folder: Python looks for modules beside a program before all others.
+
+`kafka-dt pipeline script` prints where it is.
+
+Source: Spark 4.0, "Submitting Applications": it takes a file of Python and that program's arguments.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+def script() -> None:
+    """Print the path of the program for spark-submit; its arguments are those of kafka-dt pipeline."""
+    click.echo(Path(__file__).resolve().with_name("kafka_dt_pipeline.py"))

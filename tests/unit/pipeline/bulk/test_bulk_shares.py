@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dt.pipeline.bulk.shares import (
+from kafka_dt.pipeline.bulk.jobs import (
     FEWEST_A_PARTITION,
     SECONDS_A_PARTITION,
     TOKENS_A_PARTITION,
