@@ -36,10 +36,11 @@ def kept_classes() -> Path | None:
     """Where the classes of Spark are, or would be; None without a Java or without pyspark."""
     home, spark = os.environ.get("JAVA_HOME"), importlib.util.find_spec("pyspark")
     found = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "")
-    if spark is None or not found.is_file():
+    if spark is None or spark.origin is None or not found.is_file():
         return None
     java = found.resolve()
-    known_by = (java, java.stat().st_mtime_ns, spark.origin, importlib.metadata.version("pyspark"))
+    package = Path(spark.origin).resolve()
+    known_by = (java, java.stat().st_mtime_ns, package, importlib.metadata.version("pyspark"))
     name = hashlib.sha256(repr(known_by).encode()).hexdigest()[:16]
     return cache_directory().with_name("classes") / f"spark-{name}.jsa"
 

@@ -5,6 +5,10 @@ from datetime import UTC, datetime
 from kafka_dt.pipeline.demo import Verdict, judge
 from kafka_dt.pipeline.generator import Incident, IncidentKind, Strength
 from kafka_dt.pipeline.report.signs import Finding, Severity, SubjectType
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
+from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
+from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
+from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCATION
 
 AT = datetime(2026, 9, 7, 12, tzinfo=UTC)
 
@@ -22,6 +26,7 @@ def test_incidents_and_findings_are_compared_kind_by_kind() -> None:
     verdicts = judge(
         [_incident(stolen, "a"), _incident(stolen, "b"), _incident(renewed, "c")],
         [_finding(stolen, "a"), _finding(stolen, "c"), _finding(stolen, "a")],
+        (STOLEN_TOKEN, USE_AFTER_REVOCATION, UNKNOWN_ID_BURST, FOREIGN_RENEWAL),
     )
     assert verdicts == (
         Verdict(stolen, planted=2, found=1, others=1),
