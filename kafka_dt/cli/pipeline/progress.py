@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
+    from kafka_dt.pipeline.demo import Step
+
 PLAIN_INTERVAL_S: Final = 5.0
 """How often progress is told where there is no terminal."""
-
-
-class Step(Protocol):
-    """One step, while it is under way."""
-
-    def tell(self, done: int, of: int | None) -> None:
-        """Say how much is done, and of how much if that is known."""
-
-    def now(self, title: str) -> None:
-        """Say what is worked on now."""
 
 
 class Steps:

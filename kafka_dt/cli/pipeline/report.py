@@ -25,7 +25,6 @@ from kafka_dt.cli.pipeline.progress import Steps
 from kafka_dt.cli.pipeline.session import output_option, session_options, started
 
 if TYPE_CHECKING:
-    from kafka_dt.pipeline.report.analysis import ReportSettings
     from kafka_dt.pipeline.report.contents import Contents
     from kafka_dt.pipeline.report.reporting import Made
 
@@ -131,10 +130,18 @@ def report(  # noqa: PLR0917 - click gives them by name
     if owner is not None and ":" not in owner:
         raise click.BadParameter(f"{owner!r} has no type: write User:{owner}", param_hint="--owner")
     # Imported here: pyspark, plotly and jinja2 are an extra, and --help does without.
+    from kafka_dt.pipeline.report.analysis import ReportSettings  # noqa: PLC0415
+    from kafka_dt.pipeline.report.blast import Start  # noqa: PLC0415
+    from kafka_dt.pipeline.report.contents import Lines  # noqa: PLC0415
     from kafka_dt.pipeline.report.reporting import report as make_report  # noqa: PLC0415
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
-    settings = _settings(at, owner, address, steps, expiring_within, unused_for)
+    settings = ReportSettings(
+        at=at,
+        lines=Lines(expiring_within=expiring_within, unused_for=unused_for),
+        start=Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None,
+        steps=steps,
+    )
     with started("report", master, conf) as spark, one_line(OSError), Steps().step("Reading the table") as step:
         made = make_report(
             spark,
@@ -149,23 +156,6 @@ def report(  # noqa: PLR0917 - click gives them by name
         click.echo(json.dumps(_summary(made)))
     else:
         _write_table(made)
-
-
-def _settings(  # noqa: PLR0917 - as the options come
-    at: datetime | None,
-    owner: str | None,
-    address: str | None,
-    steps: int,
-    expiring_within: timedelta,
-    unused_for: timedelta,
-) -> ReportSettings:
-    from kafka_dt.pipeline.report.analysis import ReportSettings  # noqa: PLC0415
-    from kafka_dt.pipeline.report.blast import Start  # noqa: PLC0415
-    from kafka_dt.pipeline.report.contents import Lines  # noqa: PLC0415
-
-    start = Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None
-    lines = Lines(expiring_within=expiring_within, unused_for=unused_for)
-    return ReportSettings(at=at, lines=lines, start=start, steps=steps)
 
 
 def _summary(made: Made) -> dict[str, Any]:
