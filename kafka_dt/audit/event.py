@@ -106,7 +106,9 @@ class AuditEvent:
     )
     principal: str | None = field(
         default=None,
-        metadata=_told("Who acts or has logged in, `User:alice`; of a refused login whom the client says it is."),
+        metadata=_told(
+            "The principal that acts or has logged in, `User:alice`; of a refused login the one that the client claims."
+        ),
     )
     by_token: bool | None = field(default=None, metadata=_told("Whether the connection was logged in by a token."))
     session_token_id: str | None = field(default=None, metadata=_told("The id of that token."))
@@ -126,9 +128,9 @@ class AuditEvent:
         metadata=_told("The token that it is about; of a refused login the id that the client gave, if it gave one."),
     )
     owner: str | None = field(default=None, metadata=_told("The owner of that token."))
-    requester: str | None = field(default=None, metadata=_told("Who has asked for that token."))
+    requester: str | None = field(default=None, metadata=_told("The principal that asked for that token."))
     renewers: tuple[str, ...] | None = field(
-        default=None, metadata=_told("Who may renew that token besides its owner.")
+        default=None, metadata=_told("The principals that may renew that token besides its owner.")
     )
     issue_time: int | None = field(default=None, metadata=_instant("When that token was issued."))
     expiry_time: int | None = field(

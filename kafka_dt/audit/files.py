@@ -1,10 +1,10 @@
 """The sink of JSON-lines files: written, rolled by size and age, renamed when they are complete.
 
     audit-<node>-<worker>-20261121T174416Z-0.jsonl.open      being written
-    audit-<node>-<worker>-20261121T174416Z-0.jsonl           complete; nobody writes to it any more
+    audit-<node>-<worker>-20261121T174416Z-0.jsonl           complete; never written to again
 
-Who reads takes what ends in `.jsonl` and never sees half a file or half a line. A file that a crash has left open is
-finished by the next start of its node: cut after its last whole line and renamed. Who writes holds a lock on the file
+A reader takes what ends in `.jsonl` and never sees half a file or half a line. A file that a crash has left open is
+finished by the next start of its node: cut after its last whole line and renamed. The writer holds a lock on the file
 (flock), so that one of several nodes in a folder does not finish the files of another that lives. A file that could
 not be completed, because its folder was away for a moment, is finished as soon as it can be.
 

@@ -1,7 +1,7 @@
 """A file of whole lines that one process writes and that readers get when it is complete.
 
 While it is written its name ends in `.open`, and it is locked (flock): by that one can tell what a crash has left from
-what somebody is writing. All of it raises OSError.
+what is being written. All of it raises OSError.
 
 Source: rename(2), flock(2), fdatasync(2).
 """
@@ -95,7 +95,7 @@ def finish(path: Path) -> None:
     """Complete a file that a crash has left: without the piece of a line at its end; an empty one goes.
 
     Args:
-        path: of the file as it was being written; if somebody still does, it stays as it is.
+        path: of the file as it was being written; if another process still writes it, it stays as it is.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -117,7 +117,7 @@ def finish(path: Path) -> None:
 
 
 def _lock(descriptor: int, path: Path) -> bool:
-    """Lock an open file; False if somebody else holds it, or the path has come to mean another file."""
+    """Lock an open file; False if another process holds it, or the path has come to mean another file."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return path.stat().st_ino == os.fstat(descriptor).st_ino

@@ -3,7 +3,7 @@
     recorder = Recorder(log, node="kdt1-0", instance=secrets.token_hex(8), now_ms=now_ms)
     recorder.record(EventType.TOKEN_CREATED, Outcome.OK, origin, token_id=..., owner=...)
 
-Who knows what has happened calls it; who must not know of events gets a callback and never hears of them.
+Code that knows what has happened calls it; code that must not know of events gets a callback.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Facts(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The fields of an event that tell who is at the other end; their meaning is that of `AuditEvent`."""
+    """The fields of an event that tell which client is at the other end; their meaning is that of `AuditEvent`."""
 
     listener: str | None = None
     mechanism: str | None = None

@@ -1,4 +1,4 @@
-"""The errors of the pipeline; Spark's own that anybody can do something about are translated into these.
+"""The errors of the pipeline; Spark's own errors are translated into these where an operator can act on them.
 
 PipelineError
   SparkNotStarted       there is no Java for Spark, no directory that it can write to, or its JVM ended at once

@@ -5,7 +5,7 @@
 
 Spark keeps the tokens that it gets by Kerberos beside its queries: in Hadoop's credentials of the user it runs as, on
 the driver and on each executor. Its Kafka source and sink look there whenever they take a consumer or a producer, and
-make another one when the token has changed. Here a token that somebody else has made goes the same way, as the same
+make another one when the token has changed. Here a token from elsewhere goes the same way, as the same
 message of the driver to the executors. So a running query changes its token, and the token stands in no option, no
 configuration, no plan and no event log.
 
@@ -94,7 +94,7 @@ class HandoverFailed(HandoverError):
 
 
 class Driver:
-    """The driver of a running application, who is given tokens for one of its Kafka clusters.
+    """The driver of a running application, which is given tokens for one of its Kafka clusters.
 
     cluster: the name in `spark.kafka.clusters.<cluster>.*`
     Raises HandoverError when tokens would not be used.

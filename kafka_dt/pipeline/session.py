@@ -11,7 +11,7 @@ The Kafka source of Spark is no part of pyspark. With `kafka=True` it comes from
 in `conf`, or is resolved from Maven Central, once: afterwards it is in the cache of Ivy (`spark.jars.ivy`) and no
 network is needed. A mirror or a proxy is an Ivy settings file in `spark.jars.ivySettings`.
 
-Files and directories that Spark makes are for their owner alone: they tell who has which token where. A setting,
+Files and directories that Spark makes are for their owner alone: they tell which token is used where. A setting,
 `spark.hadoop.fs.permissions.umask-mode`, opens them to a group.
 
 Where executors are other processes they are given this package as a file, so that what the driver's code is, theirs is
@@ -159,7 +159,7 @@ def _umask(text: str) -> Iterator[None]:
 
 
 def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> dict[str, str]:
-    """Say how Spark is started where nobody else has said so."""
+    """Give the settings that Spark is started with unless the caller gives others."""
     if not _has_java():
         raise SparkNotStarted(f"there is no java; {_NEEDED}")
     _check_directory()

@@ -74,19 +74,19 @@ def following(spark: SparkSession, file: str | Path, *, cluster: str, look_s: fl
 
 
 class Receiver(Protocol):
-    """Who is given tokens; a Driver."""
+    """Receives tokens; a Driver."""
 
     def give(self, token: Credentials) -> None:
         """Take a token in the place of the one before."""
         ...
 
     def executors(self) -> Set[str]:
-        """Return who is there to be given it."""
+        """Return the ids of the executors that can be given a token."""
         ...
 
 
 class FollowedToken:
-    """The token in a file, and who is to have it.
+    """The token in a file, and its receiver.
 
     path: client properties with a token's login
     """
@@ -132,7 +132,7 @@ class FollowedToken:
         self._complaint = ""
 
     def _hand(self, token: Credentials) -> None:
-        # Asked before: who comes meanwhile is given it by the next look.
+        # Asked before: executors that come meanwhile are given it by the next look.
         served = self._receiver.executors()
         self._receiver.give(token)
         if token != self._token:

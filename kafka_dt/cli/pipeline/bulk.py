@@ -133,7 +133,7 @@ def expire(*, given: Given, selected: TokenFilter, dry_run: bool, confirmed: boo
     """End all tokens, or those of an owner, of a renewer, or issued before a time.
 
     Several owners, or renewers, mean any of them; different filters must all hold. A token that is not readable
-    belongs to nobody that a filter could name: with a filter it is left and told of, without one it has failed.
+    has no known owner: with a filter the command leaves and counts it, without one it counts as failed.
     """
     if not (dry_run or confirmed):
         confirm(selected)
@@ -230,7 +230,7 @@ class Work:
                 raise
 
     async def _look_around(self, client: ZooKeeperClient, current: str) -> None:
-        """See that nodes can read what is sealed, and tell of those who write the other form."""
+        """See that nodes can read what is sealed, and tell of nodes that write the other form."""
         if self._kind.seals:
             lagging = [state for state in await workers_with_tokens(client) if current not in state.keys]
             if lagging:

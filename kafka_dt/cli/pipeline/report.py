@@ -122,8 +122,8 @@ def report(  # noqa: PLR0917 - click gives them by name
 ) -> None:
     """Report on tokens, logins and signs of theft: a page, JSON and Parquet.
 
-    The page is one file without anything from the network. With --owner or --address it also tells what somebody could
-    reach who has that owner's credentials or that machine.
+    The page is one file without anything from the network. With --owner or --address it also tells what a thief could
+    reach that has the owner's credentials or the machine.
     """
     if owner is not None and address is not None:
         raise click.UsageError("Give --owner or --address, not both.")

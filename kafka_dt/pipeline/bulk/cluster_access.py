@@ -109,7 +109,7 @@ class ClusterAccess:
             NoChroot: the one of the settings does not exist.
             ZooKeeperError: ZooKeeper cannot be reached.
         """
-        # Without the secret keys, which nobody needs to be able to read for this.
+        # Without the secret keys, which this does not need.
         mine = {key: text for key, text in self.properties.items() if _TRAVELLING[key].section is Section.ZOOKEEPER}
         settings = zookeeper_settings(from_properties(mine).settings)
         client = ZooKeeperClient(replace(settings, makes_chroot=False))

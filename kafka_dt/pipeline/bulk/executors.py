@@ -98,7 +98,7 @@ def translated(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (Py4JError, PySparkException, OSError) as error:  # OSError: nobody listens where the JVM was
+    except (Py4JError, PySparkException, OSError) as error:  # OSError: the JVM has gone
         raise BulkJobFailed(f"{what} ({_cause(error)})") from error
 
 

@@ -17,7 +17,7 @@ from kafka_dt.bulk.summary import Summary
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 
 CHANGES_A_SECOND: Final = 5_000
-"""Of all partitions together where nobody says another rate: a ZooKeeper that serves a cluster goes on doing so."""
+"""Of all partitions together unless another rate is given: a ZooKeeper that serves a cluster goes on doing so."""
 
 
 class JobKind(StrEnum):
@@ -71,9 +71,9 @@ class PartitionResult:
     by_owner: Counter[str] = field(default_factory=Counter)
     """How many tokens of each owner ended."""
     not_readable: int = 0
-    """Tokens that were left because nobody can say whether they are meant."""
+    """Tokens that were left because it is not known whether they are meant."""
     changes: tuple[str, ...] = ()
-    """Change znodes that somebody has to purge."""
+    """Change znodes that the driver has to purge."""
     left: bytes = b""
     """The names of the tokens that were not done, packed; empty if all were."""
     error: str = ""

@@ -21,7 +21,7 @@ A partition is large enough that starting a task and a session is little beside 
 is seen and a stop comes soon. A slow rate is shared out to few lanes for that: more of them could not do more.
 
 Change znodes that partitions leave are handed over to the driver, which purges them when everybody has had time to read
-them; while nobody is told of changes (seal, rotate, verify) there are none.
+them; seal, rotate and verify announce no changes, so they leave none.
 
 Source: kafka_dt.bulk.engine; Spark, "Job Scheduling".
 """
@@ -142,7 +142,7 @@ class BulkJobs:
 
     @asynccontextmanager
     async def _changes_taken_over(self, client: ZooKeeperClient) -> AsyncIterator[Callable[[Sequence[str]], None]]:
-        """Give who takes charge of the change znodes that partitions leave."""
+        """Give the function that takes charge of the change znodes that partitions leave."""
         if not self._job.kind.announces or self._job.dry_run or not self._packs:
             yield lambda _paths: None
             return

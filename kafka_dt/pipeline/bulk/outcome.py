@@ -39,7 +39,7 @@ class BulkOutcome:
     by_owner: Counter[str] = field(default_factory=Counter)
     """How many tokens of each owner ended."""
     not_readable: int = 0
-    """Tokens that were left because nobody can say whether they are meant."""
+    """Tokens that were left because it is not known whether they are meant."""
     seconds: float = 0.0
 
     def add(self, result: PartitionResult) -> None:

@@ -4,7 +4,7 @@ A name of 22 characters takes about 18 bytes packed: a driver that plans work on
 names, and about 100 MB for the seconds in which they are listed. Executors hold those of their partitions.
 
 Names are listed once and not by each executor, because ZooKeeper answers for one parent with all its children: 26 MB
-for a million, whoever asks for however few of them.
+for a million, however few of them are needed.
 """
 
 from __future__ import annotations

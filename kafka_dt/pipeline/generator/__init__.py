@@ -9,7 +9,7 @@ streaming jobs and services whose tokens are renewed and replaced while they run
 scheduler asks for in the name of others, nodes and clients that are upgraded, and everything that goes wrong without
 an attack. In between are a few incidents of each kind and of three strengths.
 
-Read `scenario.py` first. `owners.py` says who there is, `clients.py` where their clients are; `batch.py`, `standing.py`
+Read `scenario.py` first. `owners.py` has the owners, `clients.py` where their clients are; `batch.py`, `standing.py`
 and `notebooks.py` plan the lives of their tokens (`lives.py`), `recording.py` makes a day's events of them, `noise.py`
 and `incidents.py` add what is no job's. `run.py` puts all of it together and writes it.
 

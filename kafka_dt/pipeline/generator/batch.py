@@ -80,7 +80,7 @@ def _jobs(scenario: Scenario, owner: Owner, runs: float, executors: float) -> li
     count = int(runs) + (chance.random() < runs % 1)
     made = []
     for number in range(max(1, count)):
-        # Who has many has some by day, too.
+        # An owner with many runs has some by day, too.
         hour = chance.choice(_NIGHT) if number % 4 else chance.randrange(24)
         long = chance.random() < 0.02  # noqa: PLR2004 - one in fifty
         usual_ms = 14 * HOUR_MS if long else chance.lognormvariate(3.4, 0.7) * MINUTE_MS

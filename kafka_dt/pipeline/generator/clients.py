@@ -96,7 +96,7 @@ INTERNET: Final = tuple(Subnet(prefix, OUTSIDE) for prefix in ("203.0.113", "198
 
 
 ELSEWHERE: Final = (BASTION, *(Subnet(f"10.77.{number}") for number in range(8)), Subnet("10.66.1"), Subnet("10.66.2"))
-"""Inside, but nobody's place of work: a bastion, a development cluster, build machines."""
+"""Inside, but no owner's place of work: a bastion, a development cluster, build machines."""
 
 
 def pods(cluster: int, number: int) -> Subnet:
@@ -151,7 +151,7 @@ def python(chance: random.Random, scenario: Scenario) -> Versions:
 
 
 def strangers_tool(chance: random.Random) -> Software:
-    """Draw what somebody takes who has found a token."""
+    """Draw the tool of a stranger that has found a token."""
     tools = (Software("librdkafka", "2.6.1"), Software("kgo", "v1.18.0"), Software("kafka-python", "2.2.15"), SILENT)
     return chance.choice(tools)
 

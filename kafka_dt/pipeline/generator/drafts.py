@@ -37,7 +37,7 @@ class Draft(NamedTuple):
     node: int
     """Which one has it."""
     shared: Mapping[str, Any]
-    """Fields that others have as well: nobody changes it."""
+    """Fields that other drafts have as well: never changed."""
     connection: str | None = None
     port: int | None = None
 
@@ -93,7 +93,7 @@ class Desk:
         return Draft(time_ms, where, shared, self.new_connection(), port(self.chance))
 
     def acts(self, who: Account, time_ms: int, facts: Mapping[str, Any]) -> Iterator[Draft]:
-        """Have somebody log in without a token and make a request, which is the event that `facts` is about."""
+        """Have an account log in without a token and make a request, which is the event that `facts` is about."""
         node, connection, number = self.any_node(), self.new_connection(), port(self.chance)
         origin = _origin(who.place, who.client_id, who.software) | {
             "mechanism": who.mechanism,
@@ -105,7 +105,7 @@ class Desk:
         yield Draft(time_ms, node, {"outcome": Outcome.OK, **origin, **facts}, connection, number)
 
     def token_acts(self, kind: EventType, owner: Owner, life: TokenLife, who: Account, time_ms: int) -> Iterator[Draft]:
-        """Have somebody create, renew or end a token."""
+        """Have an account create, renew or end a token."""
         return self.acts(who, time_ms, {"type": kind, **self._token(owner, life, time_ms)})
 
     def removal(self, owner: Owner, life: TokenLife, time_ms: int) -> Draft:
@@ -147,7 +147,7 @@ def token_login(owner: Owner, life: TokenLife, session: TokenSession) -> Fields:
 def refused(login: Mapping[str, Any], reason: RefusalReason) -> Fields:
     """Give the fields of the same login, refused."""
     told = {**login, "outcome": Outcome.REFUSED, "reason": reason}
-    # What nobody has proved; and of a token that is gone nobody knows whose it was.
+    # What was not proved; and the owner of a token that is gone is not known.
     unknown = ("owner", "requester", "principal") if reason is RefusalReason.UNKNOWN_TOKEN else ()
     for name in ("by_token", "session_token_id", *unknown):
         told.pop(name, None)
@@ -155,7 +155,7 @@ def refused(login: Mapping[str, Any], reason: RefusalReason) -> Fields:
 
 
 def unknown_id(place: Place, software: Software, mechanism: str, token_id: str) -> Fields:
-    """Give the fields of a login with an id that nobody made."""
+    """Give the fields of a login with an id that no token has."""
     return {
         "type": EventType.LOGIN,
         "outcome": Outcome.REFUSED,

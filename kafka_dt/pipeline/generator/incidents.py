@@ -206,7 +206,7 @@ def uses_after_revocation(victim: Victim, strength: Strength, desk: Desk) -> lis
 
 
 def renews(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
-    """Renew a token that somebody else renews.
+    """Renew a token that another account renews.
 
     There is a later renewal or a request that ends the token, so that it ends as if nothing had happened.
     """
@@ -234,7 +234,7 @@ def renews(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
 
 
 def guesses(place: Place, begin_ms: int, strength: Strength, desk: Desk) -> list[Draft]:
-    """Try ids that nobody made."""
+    """Try ids that no token has."""
     chance = desk.chance
     tool = strangers_tool(chance)
     lasts_ms = chance.randrange(*_IDS_WITHIN_MS[strength])
@@ -246,7 +246,7 @@ def guesses(place: Place, begin_ms: int, strength: Strength, desk: Desk) -> list
 
 
 def _thieves(victim: Victim, strength: Strength, begin_ms: int, chance: random.Random) -> Sequence[TokenSession]:
-    """Draw the processes of somebody who has a token that is not his."""
+    """Draw the processes of a stranger that has the token."""
     theirs = chance.choice(victim.life.sessions)
     tool = _another(theirs.software, chance)
     if strength is Strength.BLATANT:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody who logs in without a token, always from the same place."""
+    """A client that logs in without a token, always from the same place."""
 
     principal: str
     """`User:airflow`."""
@@ -94,7 +94,7 @@ class TokenLife:
 
     @property
     def end_ms(self) -> int:
-        """When nobody can log in with it any more."""
+        """When it can no longer log in."""
         return self.cancelled.at_ms if self.cancelled else self.expiry_ms(self.max_ms)
 
     @property

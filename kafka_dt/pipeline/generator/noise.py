@@ -82,7 +82,7 @@ def _typos(day: Day, owner: Owner, place: Place, desk: Desk) -> Iterator[Draft]:
 
 
 def _fails_and_fails(day: Day, who: Account, most: int, desk: Desk) -> Iterator[Draft]:
-    """Start a process with a wrong password again and again, until somebody looks."""
+    """Start a process with a wrong password again and again, until its team looks."""
     login = user_login(who, RefusalReason.WRONG_CREDENTIALS)
     at_ms = day.begin_ms + desk.chance.randrange(20 * HOUR_MS)
     for _ in range(desk.chance.randrange(min(10, most), most + 1)):
@@ -116,7 +116,7 @@ def _working_hours(day: Day, desk: Desk) -> int:
 
 
 def administration(day: Day, owners: Sequence[Owner], desk: Desk) -> Iterator[Draft]:
-    """Make a day's work of everybody who has no tokens."""
+    """Make a day's work of the accounts without tokens."""
     chance = desk.chance
     tokens = max(1, 2 * day.scenario.tokens_a_day)
     for hour in range(24):

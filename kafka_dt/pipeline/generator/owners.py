@@ -1,11 +1,11 @@
-"""Who has tokens: services that run batches, streams and servers, and people with notebooks.
+"""The owners of tokens: services that run batches, streams and servers, and people with notebooks.
 
-`population` gives every owner of a scenario with where it works, what it runs, how much of all it does, who asks for
-its tokens and who renews them. Most of what makes one owner unlike another is decided here:
+`population` gives every owner of a scenario with where it works, what it runs, how much of all it does, and which
+accounts ask for its tokens and renew them. Most of what makes one owner unlike another is decided here:
 
-- batches and servers often get tokens from somebody else, a scheduler or a build system, for the owner (KIP-373);
-- a list of renewers may have a spare one: somebody who could renew, and never does;
-- some owners change who renews, from some day's tokens on.
+- batches and servers often get tokens from another account, a scheduler or a build system, for the owner (KIP-373);
+- a list of renewers may have a spare one: an account that could renew, and never does;
+- some owners change the renewer, from some day's tokens on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PEOPLE: Final = (
     *("kim", "lena", "marc", "nadia", "omar", "petra", "quentin", "rosa", "sami", "tove"),
 )
 _BACKUPS: Final = ("oncall", "oozie", "dataops")
-"""Who may renew and does not."""
+"""Accounts that may renew and do not."""
 
 
 class Work(StrEnum):
@@ -76,14 +76,14 @@ class Owner:
     account: Account
     """Itself, when it logs in without one."""
     requester: Account
-    """Who asks for its tokens."""
+    """Asks for its tokens."""
     renewing: Account
-    """Who renews them."""
+    """Renews them."""
     renewing_later: Account
-    """Who renews those that are made after the change."""
+    """Renews those that are made after the change."""
     change_ms: int
     spare: Account | None
-    """Who may renew, too."""
+    """May renew them, too."""
 
     @property
     def name(self) -> str:
@@ -91,11 +91,11 @@ class Owner:
         return self.principal.partition(":")[2]
 
     def renewer(self, issued_ms: int) -> Account:
-        """Say who renews a token."""
+        """Give the renewer of a token."""
         return self.renewing if issued_ms < self.change_ms else self.renewing_later
 
     def renewers(self, issued_ms: int) -> tuple[str, ...]:
-        """List who may renew a token beside the owner."""
+        """List the principals that may renew a token beside the owner."""
         everybody = (self.renewer(issued_ms), *((self.spare,) if self.spare else ()))
         return tuple(each.principal for each in everybody if each.principal != self.principal)
 
@@ -177,7 +177,7 @@ def _requester(work: Work, account: Account, chance: random.Random) -> Account:
 
 
 def _renewers(work: Work, home: tuple[Subnet, ...], account: Account, chance: random.Random) -> tuple[Account, Account]:
-    """Draw who renews, and who might after a change."""
+    """Draw the renewer, and the one after a change."""
     if work is Work.NOTEBOOK:
         return account, account
     names = {

@@ -3,7 +3,7 @@
 Creations, renewals and ends are where the lives say. The number of logins is what is left of the owner's part of the
 scenario's events (`Share`): each process gets some when it begins, for a client opens a connection to every node it
 talks to, and the rest goes by the time that processes run. Half of those are re-authentications of the connection that
-a process keeps, the others are new connections. When a node restarts, who was connected to it comes back elsewhere
+a process keeps, the others are new connections. When a node restarts, its clients come back elsewhere
 within seconds, and some are told first that nothing can be checked just now.
 """
 
@@ -197,6 +197,6 @@ def _back(day: Day, presence: _Presence, login: Mapping[str, Any], desk: Desk) -
 
 
 def _kept(presence: _Presence) -> str:
-    """Name the connection that a process keeps: the same on all of its days, and nobody else's."""
+    """Name the connection that a process keeps: the same on all of its days, and no other process's."""
     instance = zlib.crc32(f"{presence.life.token_id}{presence.session.begin_ms}".encode())
     return f"{instance:08x}-c{presence.session.port}"

@@ -97,7 +97,7 @@ def generate(
 
 
 def _take(folder: Path, truth: Truth) -> None:
-    """Make the folder ours, unless it is somebody else's."""
+    """Make the folder ours, unless it holds other events."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / TRUTH_FILE
     if any(folder.glob("*.jsonl*")):

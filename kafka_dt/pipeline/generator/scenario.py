@@ -123,7 +123,7 @@ class Scenario:
 
     def chance(self, *names: object) -> random.Random:
         """Give the random numbers of a part: always the same ones for the same names."""
-        return random.Random("/".join(map(str, (self.seed, *names))))  # noqa: S311 - nobody is to be kept out
+        return random.Random("/".join(map(str, (self.seed, *names))))  # noqa: S311 - no secret
 
     def document(self) -> Mapping[str, Any]:
         """Give it as JSON's types."""

@@ -1,4 +1,4 @@
-"""Who does how much: a scenario's numbers of events and tokens, divided among its owners and days.
+"""How much each owner does: a scenario's numbers of events and tokens, divided among its owners and days.
 
 Services work every day, batches somewhat less at weekends, people hardly. What is divided are the events; how many
 executors, processes and runs an owner has follows from its part, so that a process always logs in a few times, and a
@@ -49,7 +49,7 @@ class Shares:
     def events(self, owner: Owner, day: int) -> float:
         """Say how many events an owner should have on a day."""
         share = self._share(owner) * self._weight(owner.work, day) / self._days[owner.work]
-        # People who are not at work leave theirs to those who are.
+        # People at work do what the absent ones leave.
         return self._scenario.events * share / (_AT_WORK if owner.work is Work.NOTEBOOK else 1.0)
 
     def lives(self, owner: Owner, day: int) -> Iterator[TokenLife]:

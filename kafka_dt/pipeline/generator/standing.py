@@ -6,7 +6,7 @@ or of the service itself is rolled out, and more of them from the day on which t
 
 Its tokens follow each other. One is renewed until the next is there, and processes move to the next within two hours,
 so both are in use for a while. A streaming job gets its next token at three quarters of the longest life; a service
-gets one when somebody deploys it, every five or six days. Sometimes nobody renews: then the token ends under the
+gets one with each deployment, every five or six days. Sometimes no renewal comes: then the token ends under the
 service, which goes on trying until it is deployed again.
 """
 
@@ -42,7 +42,7 @@ _RESTARTS_A_DAY: Final = 0.02
 _DEPLOYS_A_DAY: Final = 0.2
 """Of a service; they bring new pods and not always a new token."""
 _FORGOTTEN: Final = 0.04
-"""How many tokens of services nobody renews."""
+"""The share of the tokens of services that are not renewed."""
 _RETRY_MS: Final = 2 * MINUTE_MS
 
 
@@ -110,7 +110,7 @@ def _terms(scenario: Scenario, owner: Owner, chance: random.Random) -> Iterator[
             next_ms = issued_ms + int(0.75 * MAX_LIFE_MS) + chance.randrange(HOUR_MS)
             every_ms, forgotten = 18 * HOUR_MS, False
         else:
-            # Somebody deploys it in working hours.
+            # It is deployed in working hours.
             next_ms = issued_ms + chance.choice((4, 5, 5, 6)) * DAY_MS
             next_ms += 9 * HOUR_MS + chance.randrange(8 * HOUR_MS) - (next_ms - scenario.start_ms) % DAY_MS
             every_ms, forgotten = 12 * HOUR_MS, chance.random() < _FORGOTTEN
@@ -121,7 +121,7 @@ def _terms(scenario: Scenario, owner: Owner, chance: random.Random) -> Iterator[
             at_ms += every_ms + chance.randrange(5 * MINUTE_MS)
         term = _Term(issued_ms, next_ms, tuple(renewals))
         if term.end_ms < next_ms:
-            # It ends under the job; after a while somebody notices.
+            # It ends under the job; after a while its team notices.
             term = _Term(issued_ms, term.end_ms + chance.randrange(10 * MINUTE_MS, 5 * HOUR_MS), tuple(renewals))
         yield term
         issued_ms = term.next_ms

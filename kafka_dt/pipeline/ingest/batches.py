@@ -109,7 +109,7 @@ class BatchWriter:
         try:
             self._do(lines, batch)
         except BaseException as failure:
-            # Spark makes one text of it, from which nobody could tell what it was.
+            # Spark makes one text of it, which does not tell what it was.
             self.failure = failure
             raise
         finally:

@@ -1,4 +1,4 @@
-"""The ingest: a stream from a source into a table, until the source is at its end or somebody ends it.
+"""The ingest: a stream from a source into a table, until the source is at its end or the ingest is stopped.
 
     ingest = Ingest(spark, Table("/data/audit"), FileSource("/var/log/kafka-dt/audit"), now_ms=now_ms)
     counts = ingest.run()                          # what there is now, then it returns

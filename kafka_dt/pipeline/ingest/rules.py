@@ -23,7 +23,7 @@ class Rules:
     compact_at: int = 16
     """How many small files of a day are merged; 0 = none are."""
     keep_replaced_ms: int = 0
-    """How long merged files are kept for those who are reading them."""
+    """How long merged files are kept for readers that have listed them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ class Analysis:
         counted = Counted(self._keep(Output.ACTIVITY, activity(self._events, timeline)), timeline)
         usage = self._keep(Output.USAGE, logins_by_place(self._events))
         lives = self._keep(Output.TOKENS, token_lives(self._events, usage))
-        # Early, so that a start that nobody knows costs the least.
+        # Early, so that an unknown start costs the least.
         reached = self._blast(lives, usage, settings.start) if settings.start is not None else None
         alive = self._keep(Output.ALIVE, alive_over_time(lives, timeline))
         lists = listings(self._keep(Output.ATTENTION, attention(lives, self._at, settings.lines)))

@@ -1,4 +1,4 @@
-"""Tokens that somebody should look at: about to end and in use, never used, past half of their longest life.
+"""Tokens that an operator should look at: about to end and in use, never used, past half of their longest life.
 
     attention(lives, at, lines)     # the columns of lives, and what the lists add
 
@@ -32,10 +32,10 @@ class TokenList(StrEnum):
     """The lists."""
 
     EXPIRING_IN_USE = "expiring_in_use"
-    """They end soon though somebody still logs in with them; the first to end come first."""
+    """They end soon although clients still log in with them; the first to end come first."""
     NEVER_USED = "never_used"
-    """Nobody ever logged in with them: the oldest that live, then those that have ended, the last one first. Of tokens
-    older than the table nobody knows."""
+    """No client ever logged in with them: the oldest that live, then those that have ended, the last one first. Tokens
+    older than the table are left out, because their first logins are not in it."""
     PAST_HALF = "past_half"
     """Closer to the end that no renewal moves than to their beginning; the closest first."""
 

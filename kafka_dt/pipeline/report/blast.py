@@ -94,7 +94,7 @@ class Start:
 
     @classmethod
     def owner(cls, principal: str) -> Start:
-        """Begin at who owns tokens: `User:alice`."""
+        """Begin at an owner of tokens: `User:alice`."""
         return cls(NodeType.PRINCIPAL, principal)
 
     @classmethod

@@ -61,7 +61,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Tokens that somebody should look at."""
+    """Tokens that an operator should look at."""
 
     total: int
     rows: tuple[TokenRow, ...]
@@ -157,7 +157,7 @@ class Lines:
     """What "soon" and "long" mean."""
 
     expiring_within: timedelta = timedelta(hours=2)
-    """Who renews a day's token at four fifths of it has five hours left, at nine tenths more than two."""
+    """A client that renews a day's token at four fifths of it has five hours left, at nine tenths more than two."""
     used_within: timedelta = timedelta(days=1)
     """How long ago the last login of a token in use may be."""
     unused_for: timedelta = timedelta(hours=6)

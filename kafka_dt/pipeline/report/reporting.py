@@ -4,7 +4,7 @@
     made.page    # /reports/today/report.html
 
 The page comes last; an earlier one stays until then. Page and JSON are written on the driver's machine, each whole or
-not at all, and for their owner only: they tell who has which token where. So is the Parquet output, which may be
+not at all, and for their owner only: they tell which token is used where. So is the Parquet output, which may be
 elsewhere.
 """
 
@@ -106,7 +106,7 @@ def output_uri(parquet: str | None, to: Path, *, here: bool) -> str:
     """Say where the Parquet output goes.
 
     Args:
-        parquet: where somebody wants it.
+        parquet: where the caller wants it.
         to: the directory of the page.
         here: whether the executors are threads of this process's JVM.
 

@@ -45,7 +45,7 @@ class Compaction:
         storage: the files of the table.
         journal: its changes.
         at: how many small files in a directory are too many; 0 = there never are.
-        kept_ms: how long replaced files are kept for those who are reading them, in milliseconds.
+        kept_ms: how long replaced files are kept for readers that have listed them, in milliseconds.
         now_ms: the clock, in milliseconds since 1970.
         target_bytes: about how large the files shall be.
     """

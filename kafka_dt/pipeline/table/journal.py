@@ -110,7 +110,7 @@ class Journal:
             self._storage.delete(each)
 
     def clear(self, now_ms: int) -> None:
-        """Delete replaced files that are old enough, and the entries that nobody needs any more."""
+        """Delete replaced files that are old enough, and the entries that are not needed any more."""
         for name in self._names(_DONE):
             change = self._change(name, _DONE)
             if now_ms >= change.kept_until_ms:

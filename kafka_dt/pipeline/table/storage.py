@@ -138,7 +138,7 @@ class Storage:
         return document
 
     def write_document(self, name: str, document: Mapping[str, object]) -> None:
-        """Write a new file with a JSON object, so that nobody ever reads half of it; it stays, whatever ends."""
+        """Write a new file with a JSON object, so that no reader sees half of it, and keep it on the disk."""
         partial = f"{name}.partial"
         stream = self._files.create(self._path(partial), True)  # one that was left is overwritten
         try:

@@ -2,7 +2,7 @@
 
     sign = Sign(
         kind="stolen_token",
-        title="Used by somebody else",
+        title="Used by a stranger",
         meaning="The token is used from other networks ...",
         subject_type=SubjectType.TOKEN,
         thresholds=Thresholds(),
