@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Remove, Result, Task, Write, ZnodeResult
 from kafka_dt.bulk.pace import WHOLE
-from kafka_dt.bulk.writes import Change, Writes, news_of_changes
+from kafka_dt.bulk.writes import Writes, ZnodeChange, news_of_changes
 from kafka_dt.lanes import run_lanes
 from kafka_dt.zookeeper.connection.operations import Delete, SetData
 from kafka_dt.zookeeper.connection.reads import Reads
@@ -256,7 +256,7 @@ class _Batch:
     async def _write(self, changes: Sequence[tuple[_Read, Decision, Operation]]) -> None:
         if not changes or self._writes is None:
             return
-        made = await self._writes.carry_out([Change(read.token_id, operation) for read, _, operation in changes])
+        made = await self._writes.carry_out([ZnodeChange(read.token_id, operation) for read, _, operation in changes])
         for (read, decision, _), error in zip(changes, made, strict=True):
             if error is None:
                 note = getattr(decision, "note", None)

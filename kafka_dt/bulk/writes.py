@@ -43,7 +43,7 @@ rates and limits such a one misses nothing of up to 12,000 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ZnodeChange:
     """What is done to the znode of a token."""
 
     token_id: str
@@ -68,7 +68,7 @@ class Writes:
         self._rate = changes_a_second
         self._turns = WriteTurns()
 
-    async def carry_out(self, changes: Sequence[Change]) -> list[ZooKeeperError | None]:
+    async def carry_out(self, changes: Sequence[ZnodeChange]) -> list[ZooKeeperError | None]:
         """Make changes; returns for each what was wrong with it, None if it was made."""
         if self._rate is not None:
             await self._turns.take(len(changes) / self._rate)
@@ -80,7 +80,7 @@ class Writes:
             return [self._cause(each) for each in errors]
         return [self._cause(error)] * len(changes)
 
-    async def _make(self, changes: Sequence[Change]) -> ZooKeeperError | None:
+    async def _make(self, changes: Sequence[ZnodeChange]) -> ZooKeeperError | None:
         try:
             if self._news is None:
                 await self._client.multi([change.operation for change in changes])
@@ -114,7 +114,7 @@ class News:
         self._runs = runs
         self._turns = WriteTurns()
 
-    async def turn(self, changes: Sequence[Change]) -> None:
+    async def turn(self, changes: Sequence[ZnodeChange]) -> None:
         """Wait until brokers have time for these changes."""
         if not self._beside_brokers:
             return
@@ -122,7 +122,7 @@ class News:
         cost_s = deletions / DELETIONS_A_SECOND + (len(changes) - deletions) / WRITES_A_SECOND
         await self._turns.take(cost_s * self._runs)
 
-    def told_with(self, changes: Sequence[Change]) -> list[Operation]:
+    def told_with(self, changes: Sequence[ZnodeChange]) -> list[Operation]:
         """Return each change followed by the news of it."""
         operations: list[Operation] = []
         for change in changes:

@@ -16,7 +16,7 @@ import click
 
 from kafka_dt.cli import LazyGroup
 from kafka_dt.cli.client_options import client_config, client_errors, connection_options
-from kafka_dt.cli.token.output import Output, write_expiry, write_token, write_tokens
+from kafka_dt.cli.token.output import TokenOutput, write_expiry, write_token, write_tokens
 from kafka_dt.client import (
     ClientConfig,
     InvalidArgument,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
-_EXPIRY_OUTPUTS: Final = (Output.TABLE, Output.JSON)
+_EXPIRY_OUTPUTS: Final = (TokenOutput.TABLE, TokenOutput.JSON)
 _HMAC_HELP: Final = (
     "The token's HMAC, base64 as create shows it. Other users of this machine can see a command line: --hmac-file, "
     f"or the environment variable {_HMAC_VARIABLE}, which is read if neither option is given, keep it to yourself."
@@ -73,14 +73,14 @@ def _hmac_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _output_option(*outputs: Output) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _output_option(*outputs: TokenOutput) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return click.option(
         "--output",
         type=click.Choice([output.value for output in outputs]),
-        default=Output.TABLE.value,
+        default=TokenOutput.TABLE.value,
         show_default=True,
-        callback=lambda _context, _parameter, value: Output(value),
-        help="How to print." if Output.JAAS not in outputs else "How to print; every form holds the HMAC.",
+        callback=lambda _context, _parameter, value: TokenOutput(value),
+        help="How to print." if TokenOutput.JAAS not in outputs else "How to print; every form holds the HMAC.",
     )
 
 
@@ -102,7 +102,7 @@ def _output_option(*outputs: Output) -> Callable[[Callable[..., None]], Callable
     metavar="User:NAME",
     help="Who may renew and expire it besides the owner; may be given several times.",
 )
-@_output_option(*Output)
+@_output_option(*TokenOutput)
 def create(
     *,
     bootstrap_server: str | None,
@@ -110,7 +110,7 @@ def create(
     max_life_time_period: int,
     owner_principal: str | None,
     renewers: tuple[str, ...],
-    output: Output,
+    output: TokenOutput,
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
     with client_errors():
@@ -139,7 +139,7 @@ def renew(
     hmac: str | None,
     hmac_file: TextIO | None,
     renew_time_period: int,
-    output: Output,
+    output: TokenOutput,
 ) -> None:
     """Move a token's expiry, never beyond its maximum lifetime."""
     with client_errors():
@@ -168,7 +168,7 @@ def expire(
     hmac: str | None,
     hmac_file: TextIO | None,
     expiry_time_period: int,
-    output: Output,
+    output: TokenOutput,
 ) -> None:
     """End a token, now or soon."""
     with client_errors():
@@ -187,9 +187,9 @@ def expire(
     metavar="User:NAME",
     help="Whose tokens, owned or renewable; may be given several times. [default: all that you may see]",
 )
-@_output_option(*Output)
+@_output_option(*TokenOutput)
 def describe(
-    *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: Output
+    *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: TokenOutput
 ) -> None:
     """Print the tokens that you may see, with their HMACs."""
     with client_errors():

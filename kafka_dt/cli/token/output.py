@@ -34,7 +34,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES: Final = ("TOKENID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "MAX", "HMAC")
 
 
-class Output(StrEnum):
+class TokenOutput(StrEnum):
     """The forms of `--output`."""
 
     TABLE = "table"
@@ -43,37 +43,37 @@ class Output(StrEnum):
     JAAS = "jaas"
 
 
-def write_token(token: DelegationToken, output: Output, config: ClientConfig) -> None:
+def write_token(token: DelegationToken, output: TokenOutput, config: ClientConfig) -> None:
     """Print a token that was just made.
 
     config: of the client that made it; its servers, security protocol and mechanism go into the properties
     """
     match output:
-        case Output.TABLE:
+        case TokenOutput.TABLE:
             _print(_block(token))
-        case Output.JSON:
+        case TokenOutput.JSON:
             _write_json(_fields(token))
         case _:
             _write_settings([token], output, config)
 
 
-def write_tokens(tokens: Sequence[DelegationToken], output: Output, config: ClientConfig) -> None:
+def write_tokens(tokens: Sequence[DelegationToken], output: TokenOutput, config: ClientConfig) -> None:
     """Print tokens that were described; `config` as in `write_token`."""
     match output:
-        case Output.TABLE:
+        case TokenOutput.TABLE:
             _print(Text("\n\n").join(map(_block, tokens)) if tokens else Text("no tokens"))
-        case Output.JSON:
+        case TokenOutput.JSON:
             _write_json({"tokens": [_fields(token) for token in tokens]})
         case _:
             _write_settings(tokens, output, config)
 
 
-def write_expiry(expiry_timestamp_ms: int, output: Output, *, deleted: bool = False) -> None:
+def write_expiry(expiry_timestamp_ms: int, output: TokenOutput, *, deleted: bool = False) -> None:
     """Print the new expiry of a token.
 
     deleted: it was deleted at once; people read that, programs the instant at which it was
     """
-    if output is Output.JSON:
+    if output is TokenOutput.JSON:
         _write_json({"expiryTimestamp": expiry_timestamp_ms})
     elif deleted:
         _print(Text("deleted"))
@@ -123,8 +123,8 @@ def _fields(token: DelegationToken) -> Mapping[str, object]:
     }
 
 
-def _write_settings(tokens: Sequence[DelegationToken], output: Output, config: ClientConfig) -> None:
-    if output is Output.JAAS:
+def _write_settings(tokens: Sequence[DelegationToken], output: TokenOutput, config: ClientConfig) -> None:
+    if output is TokenOutput.JAAS:
         sys.stdout.write("".join(f"{jaas_line(token)}\n" for token in tokens))
         return
     pieces = [javaproperties.dumps(_properties(token, config), timestamp=None) for token in tokens]

@@ -12,9 +12,9 @@ from kafka_dt.bulk.writes import (
     DELETIONS_A_SECOND,
     WITHOUT_BROKERS,
     WRITES_A_SECOND,
-    Change,
     News,
     Writes,
+    ZnodeChange,
     handed_over_changes,
     news_of_changes,
 )
@@ -36,8 +36,8 @@ class Purger:
         self.paths.append(path)
 
 
-def written(names: list[str] = NAMES, data: bytes = b"new", version: int = 0) -> list[Change]:
-    return [Change(name, SetData(TokenZnode.path(name), data, version)) for name in names]
+def written(names: list[str] = NAMES, data: bytes = b"new", version: int = 0) -> list[ZnodeChange]:
+    return [ZnodeChange(name, SetData(TokenZnode.path(name), data, version)) for name in names]
 
 
 def writes(client: ZnodesInMemory, news: News | None = None) -> Writes:
@@ -97,7 +97,7 @@ async def test_a_missing_parent_of_the_news_is_not_taken_for_a_token_that_is_gon
 
 async def test_brokers_are_given_time() -> None:
     writing = writes(znodes(), news_for(Purger(), beside_brokers=True))
-    deletions = [Change(name, Delete(TokenZnode.path(name), 1)) for name in NAMES]
+    deletions = [ZnodeChange(name, Delete(TokenZnode.path(name), 1)) for name in NAMES]
     begun = time.monotonic()
     await writing.carry_out(written())
     await writing.carry_out(deletions)
