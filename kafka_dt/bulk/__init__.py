@@ -3,7 +3,7 @@
 Read `engine.py` first: it reads the znodes of given names, has a task decide about each, and writes what was decided,
 guarded by the version that was read. `tasks.py` and `expiry.py` are the tasks, `opening.py` reads a znode for them,
 `filters.py` says which tokens are meant, `census.py` counts tokens by key, `inventory.py` tells what is known of each;
-`reads.py` and `writes.py` are the requests to ZooKeeper, `pace.py` bounds them, `summary.py` adds up the results,
+`writes.py` makes the changes in ZooKeeper, `pace.py` bounds them, `summary.py` adds up the results,
 `decisions.py` has the words that all of them use. `kafka_expiry.py` ends tokens over the Kafka protocol instead.
 
 Nothing here prints or asks, and nothing is kept of a token that is done: given a connection, names and a task, the

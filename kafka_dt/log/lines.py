@@ -8,7 +8,7 @@ are escaped here, once for all. A traceback keeps its lines; each is indented, s
 of its own.
 
 A guarded process, which serves clients, writes no more than an operator can read. A value is cut to `LONGEST_VALUE`
-characters, and how often the same line is written is limited (`log_floods.py`). The limits are those of the log alone:
+characters, and how often the same line is written is limited (`floods.py`). The limits are those of the log alone:
 audit events are complete.
 """
 

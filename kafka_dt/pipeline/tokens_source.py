@@ -21,7 +21,7 @@ shown as the first or the last day of those: a token that lives "for ever" has s
 a name (half a surrogate pair, which JSON can write) is shown as "?".
 
 Limits: PySpark 4.0 hands no filters to a Python data source, so a query for one owner reads all tokens. (Of sealed ones
-nothing could be told without opening them anyhow.) Executors import this package: see `session.py`.
+nothing could be told without opening them anyhow.) Executors import this package: see `kafka_dt/pipeline/session.py`.
 
 Source: pyspark.sql.datasource (SPARK-44076); Spark SQL, "Data Types"; kafka_dt.bulk.inventory.
 """

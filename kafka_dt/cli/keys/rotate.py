@@ -4,7 +4,7 @@
 2. It goes to the secret key's file: nodes make new tokens with it. Wait until all of them do.
 3. It leaves the previous keys, where the one before it now stands.
 
-At any moment all nodes accept what any of them makes. The files say how far a rotation has come (`key_files.py`), so
+At any moment all nodes accept what any of them makes. The files say how far a rotation has come (`files.py`), so
 one that was interrupted, or stopped because a node did not learn the key in time, goes on when it is run again.
 
 Source: KIP-48, "Delegation Token Master Key Rotation".

@@ -5,7 +5,7 @@ An `AclBinding` is a pattern of resources and one entry about it. Codes are thos
 stands, and matches nothing.
 
 Source: KIP-11, KIP-290, KIP-373; org.apache.kafka.common.acl, org.apache.kafka.common.resource,
-kafka.security.authorizer.AclEntry.
+org.apache.kafka.security.authorizer.AclEntry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A revoked token is refused at once on the whole node, not on the one worker that was told to end it.
 
 Workers hear of each other's changes from ZooKeeper, which takes a moment, or for ever when it hangs. So a worker that
-learns of a revocation posts it on a board that all of them share (`revocation_board.py`) before the client has its
+learns of a revocation posts it on a board that all of them share (`board.py`) before the client has its
 answer. The others look there before they complete a login by token, and several times a second (`look`): they end the
 sessions of the token without asking ZooKeeper. The token itself is *in doubt* for them until they have heard all news
 from the store, which may know more by now, such as a renewal.

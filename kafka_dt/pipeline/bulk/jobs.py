@@ -10,7 +10,8 @@ All of it is one call in `outcome.py`.
 The driver lists the names once and hands them out, a few thousand at a time, to a fixed number of lanes
 (`share_out`); each lane has one partition worked on after the other, as a Spark job of one task. So never more
 partitions are under way than a rate is shared out to, however many executors come and go, progress is known after every
-partition, and a run can be stopped between them. What is held is the names (see `token_names.py`) and one summary.
+partition, and a run can be stopped between them. The driver holds the names (see
+`token_names.py`) and one summary.
 
 Each change is guarded by the version that was read, so a partition that is tried again, or a run that begins again
 after it was killed, finds done what is done. A partition that fails on ZooKeeper is tried again with what is left of

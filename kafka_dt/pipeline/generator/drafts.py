@@ -2,7 +2,7 @@
 
 A `Draft` is an event that has still to be put in order with the others of its worker; `Desk` makes drafts of logins
 and changes, for one owner's day. What the fields of each kind of event are is decided here and nowhere else, after
-`kafka_dt/server/audited/connection.py` and `audited_requests.py`.
+`kafka_dt/server/audited/connection.py` and `kafka_dt/server/audited/requests.py`.
 
 A draft of a login shares all but three fields with the others of its process: there are millions of them.
 """

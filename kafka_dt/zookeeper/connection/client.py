@@ -18,7 +18,7 @@ The connection comes back by itself, with the old session or, if that has expire
 them apart. Watches do not survive any loss of the connection: kazoo calls them all then (they say nothing more than
 "look again") and does not set them again. So who watches looks again after CONNECTED.
 
-With a `ConnectionGuard` every connection counts as none until the guard admits it: see `history.py`.
+With a `ConnectionGuard` no connection counts until the guard admits it: see `kafka_dt/zookeeper/proofs/history.py`.
 
 Source: org.apache.zookeeper.ZooKeeper, kafka.zookeeper.ZooKeeperClient.
 """

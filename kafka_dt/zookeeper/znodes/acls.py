@@ -4,7 +4,7 @@ The name of a resource stands in the path as it is, so a name that ZooKeeper doe
 ACLs of its own. Literal and prefixed patterns lie in two trees, and their changes are announced in two forms.
 
 Source: kafka.zk.ZkData (LiteralAclStore, ExtendedAclStore, ResourceZNode and the change stores),
-kafka.security.authorizer.AclEntry.
+org.apache.kafka.security.authorizer.AclEntry.
 """
 
 from __future__ import annotations

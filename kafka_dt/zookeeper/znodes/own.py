@@ -1,6 +1,6 @@
 """The znodes that kafka-dt has for itself, below `/kafka_dt`: where each is, and what its bytes mean.
 
-Brokers do not look there. As in `znodes.py` a class has a znode's path, `encode` and `decode` and nothing else, and
+Brokers do not look there. As in `kafka.py` a class has a znode's path, `encode` and `decode` and nothing else, and
 `decode` raises InvalidZnode.
 
 Source: docs/architecture.md#zookeeper-has-kafkas-layout.

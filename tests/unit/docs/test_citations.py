@@ -27,25 +27,33 @@ _KAFKA = re.compile(r"(?<![\w./])(?:org\.apache\.)?kafka\.[\w.]+")
 _FULL_PATH = re.compile(r"(?:org\.apache\.)?kafka(?:\.[a-z]\w*)*(?:\.[A-Z]\w*(?:\.\w+)*)?")
 _CAMEL = re.compile(r"(?<![\w./-])[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b(?!\.json)")
 _ASIDE = re.compile(r"\"[^\"]*\"|`[^`]*`|\([^()]*\)")
+_FILE = re.compile(r"`((?:\w+/)*\w+\.py)`")
 _ABSENT = re.compile(r"\b(?:DESIGN|BEHAVIOUR|STYLE)\b")
 """Papers that stand beside the repository."""
 _LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
+@cache
+def docstrings() -> list[tuple[Path, str]]:
+    """Give each docstring of the project with its file."""
+    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if "_build" not in path.parts)
+    return [
+        (path, docstring)
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (docstring := ast.get_docstring(node))
+    ]
+
+
 def sources() -> list[tuple[str, str]]:
     """Give each `Source:` paragraph with its file."""
-    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if "_build" not in path.parts)
-    return [(str(path.relative_to(ROOT)), text) for path in files for text in _paragraphs(path)]
-
-
-def _paragraphs(path: Path) -> Iterator[str]:
-    text = path.read_text(encoding="utf-8")
-    if "Source:" not in text:
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from (" ".join(found.split()) for found in _PARAGRAPH.findall(ast.get_docstring(node) or ""))
+    return [
+        (str(path.relative_to(ROOT)), " ".join(text.split()))
+        for path, docstring in docstrings()
+        for text in _PARAGRAPH.findall(docstring)
+    ]
 
 
 @cache
@@ -107,6 +115,16 @@ def test_a_citation_of_something_is_accepted() -> None:
             'org.apache.kafka.common.config.SaslConfigs; kafka_dt.tokens.token; "Token Details"; kafka_dt/app.py.'
         )
     )
+
+
+def test_files_that_docstrings_name_exist_beside_them_below_them_or_at_the_path() -> None:
+    missing = [
+        (str(path.relative_to(ROOT)), name)
+        for path, docstring in docstrings()
+        for name in _FILE.findall(docstring)
+        if not ((ROOT / name).exists() or any(each.match(f"*/{name}") for each in path.parent.rglob("*.py")))
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", documents())
