@@ -11,6 +11,7 @@ ZooKeeperError
   MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
   NoChroot              the chroot does not exist, and is not ours to make
   AnotherCluster        a worker remembers what it has written to another cluster
+  MembersDiffer         the members of the ensemble do not have the same data
   CannotConnect         no connection within the time allowed at the start
   LoginUnusable         the login, or the lack of one, does not fit what is asked for
   InvalidZnode          the bytes of a znode are not what Kafka writes there
@@ -133,6 +134,21 @@ class AnotherCluster(ZooKeeperError):
         self.file = file
         self.remembered = remembered
         self.found = found
+
+
+class MembersDiffer(ZooKeeperError):
+    """The member that we read from does not have what the leader has, also after a sync.
+
+    Attributes:
+        path: of a znode that differs.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the members of ZooKeeper do not have the same {path}: stop all of them, put the same copy in place on "
+            "each member, and start them"
+        )
+        self.path = path
 
 
 class NoChroot(ZooKeeperError):

@@ -23,7 +23,7 @@ from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, SetData
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnode, NoNode
+from kafka_dt.zookeeper.errors import CannotConnect, ConnectionLost, InvalidZnode, MembersDiffer, NoNode
 from kafka_dt.zookeeper.proofs import history
 from kafka_dt.zookeeper.proofs.history import HistoryGuard, accept
 from kafka_dt.zookeeper.proofs.witness import KEPT_MS, WitnessMemory
@@ -403,6 +403,21 @@ async def test_a_worker_writes_again_when_there_is_a_new_acceptance(zookeeper_co
         await worker.guard.keep(worker.client)
         await worker.lose_a_write(operator)
         await eventually(lambda: "its history went back" in worker.guard.trouble)
+
+
+async def test_an_acceptance_ends_with_an_error_where_the_members_of_the_ensemble_differ(
+    zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when only some were restored: one member lacks the znode that the leader has."""
+
+    async def nothing(_: ZooKeeperClient) -> None:
+        return None
+
+    async with client_of(settings(zookeeper_connect)) as operator:
+        await accept(operator)
+        monkeypatch.setattr(history, "_znode", nothing)
+        with pytest.raises(MembersDiffer, match="put the same copy in place on each member"):
+            await asyncio.wait_for(accept(operator), WITHIN_S)
 
 
 async def test_an_operator_can_mend_an_unreadable_word_about_the_history(zookeeper_connect: str) -> None:

@@ -47,6 +47,7 @@ from kafka_dt.zookeeper.connection.operations import Create, SetData, Stat, Znod
 from kafka_dt.zookeeper.errors import (
     AnotherCluster,
     InvalidZnode,
+    MembersDiffer,
     MultiFailed,
     NodeExists,
     NoNode,
@@ -72,6 +73,8 @@ WRITE_S: Final = 60.0
 REMOVE_S: Final = 60 * 60.0
 """How often old witnesses are looked for."""
 ID_BYTES: Final = 8
+ACCEPT_TRIES: Final = 10
+"""How often an acceptance is tried; workers that mark their doubt at the same time cost it a few."""
 BATCH: Final = 100
 """How many witnesses are asked for at once."""
 
@@ -255,14 +258,17 @@ async def accept(client: ZooKeeperClient) -> None:
     """Accept ZooKeeper's history as it is, for all nodes.
 
     Raises:
+        MembersDiffer: the member that we talk to does not have what the leader has.
         ZooKeeperError: it cannot be written.
     """
     await client.ensure_path(PARENT)
-    while True:
+    for _ in range(ACCEPT_TRIES):
+        client.sync(PARENT)
         znode = await _znode(client)
         history = History(accepted=(*_accepted(znode), secrets.token_hex(ID_BYTES)))
         if await _replace(client, history, None if znode is None else znode.stat.version):
             return
+    raise MembersDiffer(HistoryZnode.PATH)
 
 
 def _accepted(znode: Znode | None) -> tuple[str, ...]:
