@@ -1,7 +1,8 @@
 """The command line: `kafka-dt COMMAND`.
 
-`main` is the group of all commands; each lives in a module of its own that is imported when it is called, so that
-`kafka-dt token` needs nothing of the server. `errors.py` turns typed errors into one line and exit status 1.
+Read `serve.py` first: a small command. `main` is the group of all commands; each lives in a module of its own that is
+imported when it is called, so that `kafka-dt token` needs nothing of the server. `errors.py` turns typed errors into
+one line and exit status 1.
 
 Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
 when work on all tokens was interrupted.

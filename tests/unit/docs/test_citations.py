@@ -27,6 +27,7 @@ _KAFKA = re.compile(r"(?<![\w./])(?:org\.apache\.)?kafka\.[\w.]+")
 _FULL_PATH = re.compile(r"(?:org\.apache\.)?kafka(?:\.[a-z]\w*)*(?:\.[A-Z]\w*(?:\.\w+)*)?")
 _CAMEL = re.compile(r"(?<![\w./-])[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b(?!\.json)")
 _ASIDE = re.compile(r"\"[^\"]*\"|`[^`]*`|\([^()]*\)")
+_DECISION = re.compile(r"\bdecisions?[ /](\d{4})\b", re.IGNORECASE)
 _FILE = re.compile(r"`((?:\w+/)*\w+\.py)`")
 _ABSENT = re.compile(r"\b(?:DESIGN|BEHAVIOUR|STYLE)\b")
 """Papers that stand beside the repository."""
@@ -125,6 +126,25 @@ def test_files_that_docstrings_name_exist_beside_them_below_them_or_at_the_path(
         if not ((ROOT / name).exists() or any(each.match(f"*/{name}") for each in path.parent.rglob("*.py")))
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("package", ["kafka_dt", "protocol/kafka_dt_protocol"])
+def test_each_folder_of_several_files_says_which_one_to_read_first(package: str) -> None:
+    folders = {path.parent: path.read_text(encoding="utf-8") for path in (ROOT / package).rglob("__init__.py")}
+    silent = [
+        str(folder.relative_to(ROOT))
+        for folder, text in folders.items()
+        if len(list(folder.glob("*.py"))) > 2
+        and not re.search(r"\b[Rr]ead\b.*?\bfirst\b", ast.get_docstring(ast.parse(text)) or "", re.DOTALL)
+    ]
+    assert silent == []
+
+
+def test_decisions_that_code_and_pages_name_exist() -> None:
+    places = [path for folder in FOLDERS for kind in ("*.py", "*.md") for path in (ROOT / folder).rglob(kind)]
+    numbers = {number for path in places for number in _DECISION.findall(path.read_text(encoding="utf-8"))}
+    assert len(numbers) > 5
+    assert numbers <= {path.name[:4] for path in (ROOT / "docs" / "decisions").glob("0*.md")}
 
 
 @pytest.mark.parametrize("page", documents())
