@@ -57,13 +57,13 @@ def main(*, only: str, quick: bool, rounds: int | None, reference: bool, render:
         results = Results.load(REFERENCE)
         results.merge(measured)
         results.save(REFERENCE)
-        write_pages(Results.load(REFERENCE))  # whose digits are those of the file
+        write_pages(Results.load(REFERENCE))  # loaded again, so that the pages show the digits of the file
     if failures:
-        raise click.ClickException(f"worth nothing: {', '.join(failures)}")
+        raise click.ClickException(f"scenarios that failed, without valid results: {', '.join(failures)}")
 
 
 def run(scenarios: Sequence[Scenario], plan: Plan, directory: Path, console: Console) -> tuple[Results, Sequence[str]]:
-    """Run scenarios one after the other; each is printed and stored when it is done.
+    """Run scenarios one after the other; print and store the results of each when it ends.
 
     Returns:
         The results, and the names of the scenarios that failed.
@@ -83,7 +83,7 @@ def run(scenarios: Sequence[Scenario], plan: Plan, directory: Path, console: Con
 
 
 def _each(scenarios: Sequence[Scenario], ledger: Ledger, about: Mapping[str, Any], measured: Results) -> list[str]:
-    """Run scenarios on the same notes; gives the names of those that failed."""
+    """Run scenarios with the same ledger; return the names of those that failed."""
     failures = []
     for scenario in scenarios:
         try:

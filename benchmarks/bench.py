@@ -30,7 +30,7 @@ from benchmarks.servers import Kit, Server, Subject, make_server
 from benchmarks.tokens import PreparedTokens
 
 REST_SHARE: Final = 0.15
-"""Of a core, what all servers together may use when a measurement begins."""
+"""The share of a core that all servers together may use when a measurement begins."""
 REST_TIMEOUT_S: Final = 60.0
 _LOOK_S: Final = 0.4
 
@@ -89,7 +89,7 @@ class Bench(Ledger):
         """Walk the rounds, and in each of them the servers in turn.
 
         Args:
-            title: for the one who watches.
+            title: what the terminal shows meanwhile.
             servers: in the order of their turns.
             warm: whether there is a round 0.
         """
@@ -157,7 +157,7 @@ class Bench(Ledger):
             yield generator
 
     def new_server(self, subject: Subject, tokens: int, name: str = "") -> Server:
-        """Make a server that nobody else uses and that does not run yet."""
+        """Make a server for this caller alone; it does not run yet."""
         prepared = PreparedTokens(self.folder / "prepared", tokens, sealed=subject.sealed)
         return make_server(subject, self.kit, self.folder_of(f"{name or subject.name} {tokens}"), prepared)
 

@@ -1,8 +1,8 @@
-"""The change znodes of a server's ZooKeeper: how many there are, and away with them.
+"""Count and remove the change znodes in a server's ZooKeeper.
 
 A broker keeps its own for 15 minutes and reads all of them again at each change, so it would get slower from round to
-round: 100 changes a second are 90,000 change znodes. Each measurement therefore begins without any, which is kinder to
-the broker than a day in its life.
+round: 100 changes a second are 90,000 change znodes. Each measurement therefore begins without any. A broker in
+production has more of them and is slower.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def count_changes(kazoo: KazooClient) -> int:
 
 
 def remove_changes(address: str) -> None:
-    """Remove the change znodes of tokens, whoever else may be at it."""
+    """Remove the change znodes of tokens; other processes may remove them at the same time."""
     with connected(address) as kazoo:
         try:
             paths = [

@@ -31,7 +31,7 @@ _HEAP_MB: Final = 512
 
 
 class LoadFailed(Exception):
-    """An answer was an error or did not come; what was measured is worth nothing."""
+    """An answer was an error or did not come, so the measurement is not valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What one phase came to."""
+    """The result of one phase."""
 
     count: int
     seconds: float

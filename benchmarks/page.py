@@ -1,7 +1,7 @@
 """The parts of docs/performance.md, and of docs/security.md, that are made of results.
 
-The pages are written by hand but for what stands between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets and
-one part a scenario. `write_pages` puts these in again and draws the pictures.
+The pages are written by hand, except the parts between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets, and
+one part for each scenario. `write_pages` replaces these parts and draws the pictures.
 """
 
 from __future__ import annotations

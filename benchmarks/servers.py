@@ -178,7 +178,7 @@ def make_server(
 
 
 def free_port() -> int:
-    """Give a port that nobody has now; the start of a server is measured from before it could tell its own."""
+    """Return a free port; a measured start begins before the server could report a port of its own choice."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -113,7 +113,7 @@ def heap_mb(count: int) -> int:
 
 def token_ids(count: int) -> list[str]:
     """Make the ids of so many tokens, always the same ones."""
-    choice = random.Random(count)  # noqa: S311 - nobody is to be kept out
+    choice = random.Random(count)  # noqa: S311 - not a secret
     return [base64.urlsafe_b64encode(choice.randbytes(16)).rstrip(b"=").decode() for _ in range(count)]
 
 

@@ -71,7 +71,7 @@ def run(bench: Bench) -> None:
 
 
 def _produce(bench: Bench, on: Stage, way: Way, round_number: int, produced: Produced) -> dict[str, float]:
-    """Write to a topic that nobody has written to."""
+    """Write to a new topic, and remove it."""
     records = _share(bench.plan.produce_mib * _MIB // produced.record_bytes, round_number)
 
     def write() -> PerfResult:

@@ -79,7 +79,7 @@ class FolderNotOurs(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one kind of incident."""
+    """How many incidents of one kind the report found."""
 
     kind: str
     planted: int

@@ -1,6 +1,7 @@
-"""What is done with the tokens of a partition, and what became of them, as both travel between driver and executors.
+"""The job and the result that driver and executors exchange for the tokens of one partition.
 
-A job holds where the secret keys are and not the keys. A result holds no more than a summary and what is left to do.
+A job names the place of the secret keys, not the keys. A result holds a summary, and the names of the tokens that are
+still to be done.
 
 Source: kafka_dt.bulk.
 """
@@ -36,7 +37,7 @@ class JobKind(StrEnum):
 
     @property
     def announces(self) -> bool:
-        """Whether nodes and brokers are told of its changes."""
+        """Whether the job announces its changes to nodes and brokers."""
         return self in {JobKind.UNSEAL, JobKind.EXPIRE}
 
     @property
@@ -65,7 +66,7 @@ class BulkJob:
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """What became of the tokens of a partition."""
+    """The result of a job for the tokens of one partition."""
 
     summary: Summary = field(default_factory=Summary)
     by_owner: Counter[str] = field(default_factory=Counter)

@@ -116,11 +116,11 @@ class BulkJobs:
 
         Args:
             client: the one that listed them.
-            heard: hears what became of each partition, in the loop.
+            heard: is called with the result of each partition, in the event loop.
             stop: set it to end after the partitions that are under way.
 
         Raises:
-            BulkJobFailed: a partition failed again and again; what was done has been heard.
+            BulkJobFailed: a partition failed again and again; `heard` has the results until then.
             ZooKeeperError: ZooKeeper cannot be asked.
         """
         at_once = self._job.at_once

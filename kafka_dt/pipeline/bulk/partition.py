@@ -1,10 +1,10 @@
-"""One partition of work on all tokens, as an executor does it; what it does is what `kafka-dt keys` does with all.
+"""One partition of work on all tokens: an executor does with its tokens what `kafka-dt keys` does with all.
 
     result = work_on(job, packed_names)
 
-An executor that finds other secret keys than the others leaves its tokens alone: what it sealed, nobody else might
-read. What could not be done because ZooKeeper was away comes back as names that are left, so that nothing is counted
-twice when it is tried again.
+An executor whose secret keys differ from those of the other executors changes no token, because other processes might
+not be able to read the tokens that it sealed. If ZooKeeper is unavailable, the result names the tokens
+that are left, so that a retry counts no token twice.
 
 Source: kafka_dt.bulk.
 """
@@ -53,7 +53,7 @@ class OtherKeys(ConfigError):
 
 
 def work_on(job: BulkJob, packed: bytes) -> PartitionResult:
-    """Do a job with the tokens of these names, and say what became of each.
+    """Do a job with the tokens of these names, and return the result.
 
     Args:
         job: what is done.

@@ -1,4 +1,4 @@
-"""Events as a node would make them, but for what only the node knows: their ids.
+"""Events as a node would make them, except their ids, which only the node knows.
 
 A `Draft` is an event that has still to be put in order with the others of its worker; `Desk` makes drafts of logins
 and changes, for one owner's day. What the fields of each kind of event are is decided here and nowhere else, after

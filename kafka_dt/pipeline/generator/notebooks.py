@@ -1,9 +1,9 @@
 """People with notebooks: a token in the morning, kernels that start and stop, and what people forget.
 
-Somebody works in the hub, in the office (whose addresses are leased by the day) or at home through the VPN, and in the
-evening now and then goes on elsewhere with the same token and the same client. Some tokens are renewed by their owner
-for another day, some are ended when work is done, most are left to their age, and some are never used at all. A kernel
-that stays open overnight goes on trying when its token has ended.
+An owner works in the hub, in the office (whose addresses are leased by the day) or at home through the VPN. In some
+evenings the owner continues at another place with the same token and the same client. The owner renews some tokens for
+another day and revokes some when the work is done; most tokens simply expire, and some are never used. A kernel that
+stays open overnight goes on trying to log in after its token has ended.
 """
 
 from __future__ import annotations

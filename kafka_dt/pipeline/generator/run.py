@@ -12,8 +12,8 @@ The events are JSON lines in files that are named as the server names them,
 A file is written under another name first. Its time of modification is that of its last event, because a reader takes
 files in this order and has to read a month in the order in which it happened. Files roll at midnight and by size.
 
-Executors reach the folder under the same path: it is of this machine, or mounted everywhere. Interrupted and run again
-with the same scenario, the generator begins anew over what is there.
+Executors reach the folder under the same path: it is on this machine, or mounted on every machine. A generator that
+was interrupted and runs again with the same scenario starts over and replaces the files.
 
 Source: kafka_dt/audit/files.py
 """

@@ -1,4 +1,4 @@
-"""What is to be made: how long, how much, of whom, and from which seed.
+"""What the generator makes: the period, the number of events, the owners, and the seed.
 
     Scenario.of_size(1_000_000, start=datetime(2026, 10, 1, tzinfo=UTC))
 

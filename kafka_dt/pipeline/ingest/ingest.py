@@ -1,11 +1,11 @@
 """The ingest: a stream from a source into a table, until the source is at its end or the ingest is stopped.
 
     ingest = Ingest(spark, Table("/data/audit"), FileSource("/var/log/kafka-dt/audit"), now_ms=now_ms)
-    counts = ingest.run()                          # what there is now, then it returns
+    counts = ingest.run()                          # reads all that the source has now, then returns
     counts = ingest.run(interval_ms=10_000)        # until `stop` is called, by another thread or a signal handler
 
-It starts by rolling forward what an ended ingest has left, and goes on where that one was. `stop` lets the batch under
-way come to its end; `stop(at_once=True)` does not, and the next run does that batch again.
+It starts by completing the changes that the last ingest left half done, and continues from there. `stop` lets the
+batch under way end; `stop(at_once=True)` does not, and the next run does that batch again.
 
 Limits: one ingest at a time writes to a table.
 
@@ -84,7 +84,7 @@ class Ingest:
         """Ingest.
 
         Args:
-            interval_ms: how long to wait between batches; None = end with what there is now.
+            interval_ms: how long to wait between batches; None = read all that the source has now, then return.
 
         Returns:
             What was done.

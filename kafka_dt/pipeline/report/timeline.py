@@ -42,8 +42,8 @@ _HOURS: Final = (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 NOT_OFFERED: Final = "(not offered)"
-NOBODY: Final = "(nobody)"
-"""Where there is none, as of a token without renewers."""
+NOBODY: Final = "(none)"
+"""The name where a token has none, as a token without renewers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def activity(events: DataFrame, timeline: Timeline) -> DataFrame:
 
 
 class Role(StrEnum):
-    """Whose tokens they are."""
+    """What a principal is to a token."""
 
     OWNER = "owner"
     REQUESTER = "requester"

@@ -12,7 +12,7 @@
 Readers may come while an ingest runs: they see all of a batch or nothing of it, and a day before or after it was
 compacted, never both. Other tools can read the Parquet files as they are; for them a batch appears file by file.
 
-Limits: a read that lasts while files are replaced fails for want of them, unless the ingest keeps those for a while.
+Limits: a read fails if the ingest deletes replaced files meanwhile; `--keep-replaced` keeps these for a while.
 
 Source: Spark SQL, "Parquet files", "Partition discovery".
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from kafka_dt.pipeline.errors import NoTable
 from kafka_dt.pipeline.table.journal import Journal

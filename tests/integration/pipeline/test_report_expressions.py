@@ -94,7 +94,7 @@ def test_living_tokens_are_those_that_began_and_did_not_end(spark: SparkSession)
     alive: dict[str, list[int]] = {}
     for renewers, begin, end, login in tokens:
         until = end or (login or begin) + timedelta(days=1)
-        for name in renewers or ["(nobody)"]:
+        for name in renewers or ["(none)"]:
             numbers = alive.setdefault(name, [0] * len(found.instants))
             for place, instant in enumerate(found.instants):
                 numbers[place] += begin <= instant < until
@@ -104,4 +104,4 @@ def test_living_tokens_are_those_that_began_and_did_not_end(spark: SparkSession)
     assert {name: list(values) for name, values in found.values.items()} == expected
     assert list(found.values)[-1] == OTHER
     assert list(by_role[Role.OWNER.value].values) == ["User:o"]
-    assert list(by_role[Role.REQUESTER.value].values) == ["(nobody)"]
+    assert list(by_role[Role.REQUESTER.value].values) == ["(none)"]
