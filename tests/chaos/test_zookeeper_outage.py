@@ -91,8 +91,8 @@ async def test_zookeeper_is_killed_and_restarted_under_load(zookeeper: EmbeddedZ
                 await asyncio.to_thread(zookeeper.kill)
                 begun = len(load.refusals)
                 await load.until_refused(40)
-                # Logins of known tokens, and what needs no change, go on; but for a token that shares its counter of
-                # revocations with one that was revoked in the last moment: one in some thousand.
+                # Requests that change nothing, and logins with known tokens, still succeed. The exception is a token
+                # that shares its revocation counter with a token revoked just before: one in some thousand.
                 logins = [await logs_in(node, veteran) for veteran in veterans for node in nodes]
                 assert logins.count(False) <= len(nodes)
                 await asyncio.to_thread(_described, nodes)
@@ -127,9 +127,9 @@ async def test_zookeeper_hangs_longer_than_its_sessions_last(zookeeper: Embedded
                 await load.until_refused(40)
                 for node in nodes:
                     async with asyncio.timeout(TIMEOUT_S):
-                        while await logs_in(node, veteran):  # noqa: ASYNC110 - nobody tells
+                        while await logs_in(node, veteran):  # noqa: ASYNC110 - no event to wait for
                             await asyncio.sleep(0.1)
-                    # Nobody knows any more which tokens were revoked; and it was not forgotten too early.
+                    # A node refuses logins once it cannot know which tokens were revoked, and not earlier.
                     assert time.monotonic() - stopped > MAX_STALENESS_MS / 2000
             await load.until_created(30)
             load.calm = True

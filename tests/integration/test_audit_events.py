@@ -328,7 +328,7 @@ async def test_acls_and_scram_users_that_are_changed(audited: AuditedNode) -> No
         assert create_acls(admin, acl) == [0]
         delete_acls(admin, filter_of(acl))
         admin.ask(ALTER_USERS, 0, deletions=(), upsertions=(upsertion("new-user", NEW_PASSWORD),))
-        admin.ask(ALTER_USERS, 0, deletions=(deletion("nobody-at-all"),), upsertions=())
+        admin.ask(ALTER_USERS, 0, deletions=(deletion("unknown-user"),), upsertions=())
     with audited.connect(user="alice") as alice:
         create_acls(alice, acl)
     for kind in ("acl_created", "acl_deleted"):
@@ -336,7 +336,7 @@ async def test_acls_and_scram_users_that_are_changed(audited: AuditedNode) -> No
     (refused,) = audited.folder.wait_for(1, type="acl_created", outcome="refused", principal="User:alice")
     assert told(refused, "reason", "acl") == {"reason": "CLUSTER_AUTHORIZATION_FAILED", "acl": text}
     audited.folder.wait_for(1, type="scram_user_changed", outcome="ok", user="new-user")
-    (unknown,) = audited.folder.wait_for(1, type="scram_user_changed", outcome="refused", user="nobody-at-all")
+    (unknown,) = audited.folder.wait_for(1, type="scram_user_changed", outcome="refused", user="unknown-user")
     assert unknown["reason"] == "RESOURCE_NOT_FOUND"
 
 

@@ -1,4 +1,4 @@
-"""The files of audit events of a real node: complete at its end, whole after a crash, and never in anybody's way."""
+"""Test the audit files of a real node: complete when it ends, whole after a crash, and no delay for its clients."""
 
 from __future__ import annotations
 

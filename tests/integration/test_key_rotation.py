@@ -1,4 +1,4 @@
-"""Secret keys change on two live nodes while clients log in on both, and nobody is refused.
+"""Rotate the secret keys of two live nodes while clients log in on both: no login is refused.
 
 The nodes share the files of their keys, as the command does; a third one joins where a test is about starting, or about
 nodes with files of their own.

@@ -1,4 +1,4 @@
-"""What hangs on a key when it is retired, in a real ZooKeeper without nodes, or with what a node says of itself."""
+"""Retire keys: the tokens that depend on a key, in a real ZooKeeper without nodes, or with a node's own znode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time until a real node's challenge tells nobody which tokens there are, on the machine of the node itself.
+"""Measure the time until a real node's challenge: it does not reveal which tokens exist, even on the node's machine.
 
 A client there shares its cores with the node, so it sees also what the node does once the challenge is written.
 """

@@ -1,4 +1,4 @@
-"""Bytes that no client sends: they cost their own connection, one line of the log, and nobody else anything.
+"""Send bytes that no client sends: the node closes that connection, logs one line, and serves all other clients.
 
 What may arrive at which moment is walked through without sockets in tests/unit/protocol; here the question is whether a
 real node holds: every other connection goes on, the line names the client, there is no traceback.
@@ -67,7 +67,7 @@ HOSTILE_AFTER_LOGIN = {
     "a varint without end": request(DESCRIBE, 3, b"\xff" * 12, flexible=True),
     "tags without end": request(DESCRIBE, 3, b"\0\xff\xff\xff\xff\x0f", flexible=True),
     "text that is not UTF-8": request(CREATE, 1, struct.pack(">ih", 1, 2) + b"\xff\xfe" + bytes(20)),
-    "more elements than anybody needs": request(DESCRIBE, 1, struct.pack(">i", 200_000) + bytes(4) * 200_000),
+    "more elements than any client needs": request(DESCRIBE, 1, struct.pack(">i", 200_000) + bytes(4) * 200_000),
 }
 
 

@@ -50,7 +50,7 @@ def test_a_flood_of_a_client_is_a_few_lines_and_a_number(zookeeper_connect: str,
 
 
 def create_token_for(connection: RawConnection, owner: str) -> None:
-    """Ask for a token of somebody else, in version 3 of CreateDelegationToken."""
+    """Ask for a token with another owner, in version 3 of CreateDelegationToken."""
     name = owner.encode()
     body = b"\x05User" + encode_varint(len(name) + 1) + name + b"\x01" + b"\xff" * 8 + b"\x00"
     connection.send_frame(connection.header(ApiKey.CREATE_DELEGATION_TOKEN, 3, flexible=True) + body)

@@ -69,7 +69,7 @@ async def test_sigterm_answers_what_is_under_way_and_closes_the_rest(own_node: N
         assert await asyncio.to_thread(own_node.stop) == 0
         await asyncio.gather(*clients)
     assert not any(alive(pid) for pid in workers)
-    # What was begun was answered: nothing was made that nobody was told of.
+    # The node answered every request that it had begun: each stored token was reported to its client.
     assert await asyncio.to_thread(stored_tokens, zookeeper_connect) == created
 
 

@@ -61,7 +61,7 @@ def test_a_token_is_no_password_of_plain(node: Node, token: DelegationToken) -> 
 
 
 def test_a_token_changes_acls_as_its_owner_may(node: Node, token: DelegationToken) -> None:
-    acl = Acl("User:somebody", AclOperation.READ, ResourceType.TOPIC, "a-topic-of-a-token")
+    acl = Acl("User:another", AclOperation.READ, ResourceType.TOPIC, "a-topic-of-a-token")
     with node.connect_by_token(token) as connection:
         assert create_acls(connection, acl) == [0]
         assert delete_acls(connection, Filter(name=acl.name)) == [(0, {acl})]

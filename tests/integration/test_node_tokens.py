@@ -152,7 +152,7 @@ async def test_expired_tokens_are_removed_in_the_background(node: Node, kazoo: K
         gone, kept = await client.create(), await client.create()
         await client.expire(gone.hmac, 0)
         async with asyncio.timeout(TIMEOUT_S):
-            while await described(client, gone) is not None:  # noqa: ASYNC110 - nobody tells
+            while await described(client, gone) is not None:  # noqa: ASYNC110 - no event to wait for
                 await asyncio.sleep(0.05)
         assert await described(client, kept) == kept
     assert kazoo.exists(_path(gone)) is None

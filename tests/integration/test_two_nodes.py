@@ -82,7 +82,7 @@ async def refused_every_time(node: Node, token: DelegationToken) -> bool:
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while not await condition():  # noqa: ASYNC110 - nobody tells
+        while not await condition():  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.02)
 
 
@@ -153,7 +153,7 @@ async def test_of_changes_on_two_nodes_at_the_same_time_each_is_made_once_and_on
 async def test_a_renewal_does_not_undo_an_expiry_on_the_other_node_at_the_same_time(
     node: Node, other_node: Node
 ) -> None:
-    """Whoever is first, the token ends: a renewal that is second is decided anew, and refused."""
+    """Expire the token whichever request is first: a node decides a second renewal anew, and refuses it."""
     async with node.client() as here, other_node.client() as there, client_of(settings(node.zookeeper)) as zookeeper:
         for turn in range(60):
             renewing, expiring = (here, there) if turn % 2 else (there, here)

@@ -1,4 +1,4 @@
-"""ACLs on a real ZooKeeper: two nodes, and somebody else who writes what a broker writes, or worse."""
+"""Store ACLs in a real ZooKeeper: two nodes, and a writer of znodes as a broker writes them, or malformed ones."""
 
 from __future__ import annotations
 

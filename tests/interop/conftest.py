@@ -196,7 +196,7 @@ def authority(request: pytest.FixtureRequest) -> Authority:
 
 @pytest.fixture(scope="session")
 def guarded_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`zookeeper.connect` of the broker and the server that let nobody do what no ACL allows."""
+    """`zookeeper.connect` of the broker and the server that allow a client only what an ACL allows."""
     with running_zookeeper(tmp_path_factory.mktemp("guarded-zookeeper")) as address:
         yield make_chroot(address, "guarded")
 

@@ -101,7 +101,7 @@ def sees_by_token_acl(pattern: int, *, permission: int = AclPermissionType.ALLOW
 
 
 def revoke_of_other(stage: Stage) -> object:
-    """Renew and expire a token of somebody else; the errors."""
+    """Renew and expire a token of another owner; gives the errors."""
     made = known(stage.admin, create(stage.admin, f"User:{stage.me}"))
     renewed = stage.caller.ask(RENEW, 2, hmac=made.hmac, renew_period=ms(-1)).error_code.value
     return renewed, stage.caller.ask(EXPIRE, 2, hmac=made.hmac, expiry_time_period=ms(-1)).error_code.value
@@ -156,7 +156,7 @@ def topic_error(stage: Stage) -> object:
 
 
 def may_ask_for_coordinator(key_type: int, version: int) -> Action:
-    """Whether asking for a coordinator is refused for want of authorisation (kafka-dt never has one)."""
+    """Whether asking for a coordinator is refused because an ACL is missing (kafka-dt never has a coordinator)."""
 
     def act(stage: Stage) -> object:
         key = f"g-{stage.me}"
@@ -194,7 +194,7 @@ CASES = (
     Case("super user for another", (), MAKE, 0, caller="admin"),
     Case("CreateTokens on the owner", (allow(CREATE_TOKENS),), MAKE, 0),
     Case("CreateTokens on another owner", (allow(CREATE_TOKENS, "User:{me}x"),), MAKE, 65),
-    Case("CreateTokens of somebody else", (allow(CREATE_TOKENS, user="bob"),), MAKE, 65),
+    Case("CreateTokens for another user", (allow(CREATE_TOKENS, user="bob"),), MAKE, 65),
     Case("CreateTokens on the name without type", (allow(CREATE_TOKENS, "{me}"),), MAKE, 65),
     Case("CreateTokens on a topic of that name", (allow(CREATE_TOKENS, resource_type=TOPIC),), MAKE, 65),
     Case("CreateTokens on owner of another type", (allow(CREATE_TOKENS),), create_for("Group:{me}"), 65),
@@ -218,7 +218,7 @@ CASES = (
     Case("Deny before Allow", (allow(CREATE_TOKENS), allow(CREATE_TOKENS, permission=DENY)), MAKE, 65),
     Case("Deny of All", (allow(CREATE_TOKENS), allow(ALL, permission=DENY)), MAKE, 65),
     Case("Deny of another operation", (allow(ALL), allow(DESCRIBE_TOKENS, permission=DENY)), MAKE, 0),
-    Case("Deny for somebody else", (allow(ALL), allow(ALL, permission=DENY, user="bob")), MAKE, 0),
+    Case("Deny for another user", (allow(ALL), allow(ALL, permission=DENY, user="bob")), MAKE, 0),
     Case("Deny for everybody", (allow(ALL), allow(ALL, permission=DENY, user="*")), MAKE, 65),
     Case("Deny from another host", (allow(ALL), allow(ALL, permission=DENY, host="10.9.9.9")), MAKE, 0),
     Case("Deny by prefix", (allow(ALL), allow(ALL, "User:{me}", permission=DENY, pattern=PREFIXED)), MAKE, 65),

@@ -26,7 +26,7 @@ from tests.support.zookeeper import child_zookeeper
 MAX_STALENESS_MS = 2_000
 CUT_OFF_WITHIN_S = 30.0
 ATTEMPTS_S = 2.0
-"""How long the client finds nobody who can tell; it is refused several times meanwhile."""
+"""How long no node can decide the client's login; the nodes refuse it several times meanwhile."""
 BACK_WITHIN_S = 30.0
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 

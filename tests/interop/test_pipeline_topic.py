@@ -50,7 +50,7 @@ def make_token(broker: Broker) -> DelegationToken:
 
 
 def write_login(file: Path, made: DelegationToken, broker: Broker) -> None:
-    """Put a token into the file of a client's properties, as somebody does who replaces one."""
+    """Put a token into the file of a client's properties, as an operator does who replaces one."""
     login = settings(made, "java", bootstrap_servers=broker.sasl, security_protocol="SASL_PLAINTEXT")
     replace_file(file, "".join(f"{key}={value}\n" for key, value in login.items()))
 

@@ -76,7 +76,7 @@ class AuditFolder:
         return [event for event in found if all(event.get(key) == value for key, value in wanted.items())]
 
     def wait_for(self, count: int = 1, **wanted: object) -> list[Event]:
-        """Wait until there are so many events that have these values; gives them, and sees that there are no more."""
+        """Wait until `count` events have these values; gives them. Fails if more than `count` have them."""
         eventually(lambda: len(self.events(**wanted)) >= count, WITHIN_S)
         found = self.events(**wanted)
         assert len(found) == count, found

@@ -128,7 +128,7 @@ class Story:
         self.tell(EventType.LOGIN, at, None, address, principal=principal, mechanism=mechanism, by_token=False, **JAVA)
 
     def guess(self, token_id: str, at: datetime, address: str) -> None:
-        """Log in with an id that nobody made."""
+        """Log in with an id of no token."""
         self.tell(
             EventType.LOGIN,
             at,

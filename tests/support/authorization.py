@@ -71,7 +71,7 @@ class MemoryAclStore:
     def __init__(self) -> None:
         self.stored: dict[ResourcePattern, StoredAcls] = {}
         self.conflicts = 0
-        """How many of the next writes are refused because somebody else was first."""
+        """How many of the next writes are refused because another writer was first."""
         self.connected = True
         self.writes = 0
         self._listeners: list[AclListener] = []

@@ -242,7 +242,7 @@ class Ensemble:
     def stop(self) -> None:
         """Stop all members, and close the gates."""
         for member in self.members:
-            member.kill()  # they stop in no order, and nobody needs their data any more
+            member.kill()  # in any order: no test needs their data any more
         self._gates.stop()
 
     def __enter__(self) -> Self:

@@ -33,7 +33,7 @@ JOIN_GROUP: Final = 11
 
 
 def request(api: int, correlation_id: int, body: bytes = b"", version: int = 5) -> bytes:
-    """A frame that is a request by its first bytes; nobody looks at the others."""
+    """Build a frame that is a request by its first bytes; no code reads the others."""
     return frame(struct.pack(">hhi", api, version, correlation_id) + b"\0\1x" + body)
 
 
@@ -103,7 +103,7 @@ class FakeConnector:
         return cast("Upstream", self.made[-1])
 
     async def log_in_again(self, _principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
-        assert self.relogin is not None, "nobody was to log in again"
+        assert self.relogin is not None, "no connection was to log in again"
         upstream.login_due_ms = None
         await self.relogin(exchange)
 

@@ -37,7 +37,7 @@ FAILED_LOGIN_DELAY_MS = 50
 
 
 class FakeTransport:
-    """Collects what is written; `high_water` bytes that nobody reads make the protocol wait.
+    """Collects what is written; `high_water` bytes that the client does not read make the protocol wait.
 
     With `lingers` closing takes until the client has read everything, as at a socket.
     """

@@ -6,8 +6,8 @@
             await asyncio.sleep(5)
     assert not list(violations(history.operations, revocation_bound_ms=...))
 
-The clients create, delete, list and log in for as long as the block runs, each as fast as it is answered but for a
-short pause. A login may be with any token whose creation was acknowledged, deleted ones included.
+The clients create, delete, list and log in for as long as the block runs. Each sends its next request a short pause
+after the answer. A login may be with any token whose creation was acknowledged, deleted ones included.
 """
 
 from __future__ import annotations

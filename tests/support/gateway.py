@@ -7,9 +7,9 @@
 
 Clients reach broker N at port base + N.
 
-`names_listener`, `gated_listener` and `sessions_listener` are further listeners. Clients of GATED are told of
-127.0.0.2, where nobody is but the gates of a test (`tests.support.tcp_gate`), one before each port; those of SESSIONS
-have to log in again all the time.
+`names_listener`, `gated_listener` and `sessions_listener` are further listeners. The gateway tells clients of GATED the
+address 127.0.0.2, where only the gates of a test listen (`tests.support.tcp_gate`), one in front of each port. Clients
+of SESSIONS have to log in again all the time.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class Gateway(Node):
     """One gateway."""
 
     port_base = 0
-    """What its ports of brokers are counted from, where the one who started it says so."""
+    """Broker N is at this port + N; the fixture that starts the gateway sets it."""
 
     def address_of_broker(self, broker_id: int) -> str:
-        """host:port that clients are told of an upstream broker."""
+        """Return the host:port that the gateway tells clients for an upstream broker."""
         return f"127.0.0.1:{self.port_base + broker_id}"
 
     def reach_broker(self, token: DelegationToken, broker_id: int) -> RawConnection:

@@ -6,7 +6,7 @@ ingest.run()                     # all there is, as `--once`
 ingest.stored()                  # {"00c0ffee-0", ...}, each once
 ingest.run(crash_at=4)           # the process ends before its fourth change of a file, or is done before that
 ingest.run(crash_at=4, mended=True)      # ... counted from the moment when it has mended what a crash had left
-ingest.changes()                 # what there is now, and how many changes of files that took
+ingest.changes()                 # ingest all files; how many changes of files that took
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Ingests:
         return Ingest(self.spark, self.table, source, self.rules, now_ms=lambda: self.now_ms)
 
     def run(self, *, crash_at: int | None = None, mended: bool = False) -> Counts | None:
-        """Ingest what there is; None if it was cut off."""
+        """Ingest all files of the source; None if it was cut off."""
         if crash_at is None:
             return self.ingest().run()
         with crashing_at(crash_at, mended=mended) as changes:
@@ -89,7 +89,7 @@ class Ingests:
         return counts
 
     def changes(self) -> int:
-        """Ingest what there is; gives how many changes of files that took, beside mending."""
+        """Ingest all files of the source; gives how many changes of files that took, beside mending."""
         with crashing_at(sys.maxsize, mended=True) as changes:
             self.ingest().run()
         return changes()

@@ -29,7 +29,7 @@ HOUR_S = 3600
 
 @dataclass
 class Issuer:
-    """Somebody who signs tokens."""
+    """An identity provider that signs tokens."""
 
     key: Key = field(default_factory=lambda: signing_key("key-1"))
     algorithm: str = "RS256"

@@ -8,9 +8,10 @@
         cluster.brokers[2].start()    # on the same ports, with its records
         third = cluster.another_broker(3)     # to be started; after its end, the same one on other ports
 
-Brokers are 1, 2, ...; the first is the controller as well unless `separate_controller`. StandardAuthorizer: nobody may
-do anything but `GATEWAY`, the super user that makes tokens for others, until an ACL says so; who comes without login is
-one of the brokers, and may. PLAIN takes `USERS` and the gateway, SCRAM the gateway alone, with the same password.
+Brokers are 1, 2, ...; the first is the controller as well unless `separate_controller`. StandardAuthorizer: only
+`GATEWAY`, the super user that makes tokens for others, may do anything until an ACL says so; a connection without login
+is one of the brokers, and may do everything. PLAIN takes `USERS` and the gateway. SCRAM takes the gateway alone, with
+the same password.
 
 By hand, until Ctrl-C:
 
@@ -59,7 +60,7 @@ _FORMAT_TIMEOUT_S: Final = 60.0
 
 _MEMBERS: Final = (("heartbeat.interval.ms", 200), ("min.heartbeat.interval.ms", 200), ("assignment.interval.ms", 0))
 _QUICK: Final = {
-    # A cluster of one controller has nobody to wait for.
+    # A cluster of one controller has no other member to wait for.
     "controller.quorum.election.timeout.ms": 200,
     "controller.quorum.election.backoff.max.ms": 200,
     "broker.heartbeat.interval.ms": 200,
@@ -192,7 +193,7 @@ class KraftCluster:
             raise
 
     def stop(self) -> None:
-        """End all at once; nobody needs what they keep."""
+        """Kill all nodes at once; no test needs their data any more."""
         for node in self._nodes:
             node.kill()
 

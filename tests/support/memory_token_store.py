@@ -117,7 +117,7 @@ class MemoryTokenStore:
         """Nothing here needs a key."""
 
     def deliver(self) -> None:
-        """Let the news of other nodes arrive here."""
+        """Let the changes of other nodes arrive here."""
         news = self.database.changed_ids[self._heard :]
         self._heard += len(news)
         for token_id in news:

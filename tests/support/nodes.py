@@ -1,4 +1,4 @@
-"""Nodes of two workers for the tests that look behind the port: which worker serves whom, and what the log says.
+"""Nodes of two workers for tests that look behind the port: which worker serves which client, and what the log says.
 
     with Node(folder, node_properties(connect)) as node:
         async with node.client("alice") as client:
@@ -253,7 +253,7 @@ def connected(pid: int, port: int) -> bool:
 
 
 def refuses_connections(address: str) -> bool:
-    """Whether nobody listens on host:port."""
+    """Whether no process listens on host:port."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=5).close()

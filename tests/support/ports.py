@@ -1,7 +1,7 @@
 """TCP ports for servers that have to know them before they start, and keep them over a restart.
 
 Limit: between the choice and the start another process may take one. They are chosen from below the range from which
-the system hands out ports, so that only somebody who asks for that very number can.
+the system hands out ports, so that only a process that asks for that very number can.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ATTEMPTS = 200
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> int:
-    """Find `count` neighbouring ports of `host` that nobody has; gives the first."""
+    """Find `count` neighbouring ports of `host` that are free; gives the first."""
     for _ in range(_ATTEMPTS):
         first = random.randrange(_LOWEST, _HIGHEST)  # noqa: S311 - no secret
         if all(_is_free(host, port) for port in range(first, first + count)):

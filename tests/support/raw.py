@@ -196,7 +196,7 @@ class RawConnection:
     def begin_scram(
         self, username: str, password: str, mechanism: str, *, token: bool = False
     ) -> tuple[ScramClient, bytes]:
-        """Log in with SCRAM but for the last message: that message, and what verifies its answer."""
+        """Log in with SCRAM up to the last message; gives that message, and the client that verifies its answer."""
         client = ScramClient(ScramMechanism(mechanism), username, password, secrets.token_urlsafe(18), token=token)
         self.handshake(mechanism)
         challenge = _accepted(self.authenticate(client.first()))

@@ -49,7 +49,7 @@ class ReadBack:
 
     @classmethod
     def of(cls, count: int, *, partitions: int, first: int = 0) -> Self:
-        """What there is to find when the records from `first` on came through once each and in order."""
+        """Return the expected result when the records from `first` on came through once each and in order."""
         numbers = range(first, first + count)
         digest = hashlib.sha256("".join(map(value, numbers)).encode()).hexdigest()
         return cls(count, count, 0, partitions, digest)

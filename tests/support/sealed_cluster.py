@@ -18,7 +18,7 @@ from tests.support.sealable import DAY_MS, token
 from tests.support.token_znodes import TokenZnodes, token_znodes
 
 NEW, OLD, FOREIGN = (f"{name} secret key of at least 32 characters" for name in ("two", "one", "foreign"))
-"""The texts of the keys in tests/support/sealable.py: the current one, the one before it, and somebody else's."""
+"""Texts of the keys in tests/support/sealable.py: the current one, the one before it, and one of another cluster."""
 
 
 class SealedCluster:

@@ -55,7 +55,7 @@ class TcpGate:
 
     @property
     def in_use(self) -> bool:
-        """Whether anybody is connected through it."""
+        """Whether any client is connected through it."""
         return bool(self._writers)
 
     def shut(self) -> None:

@@ -48,7 +48,7 @@ async def in_turns(kinds: Mapping[str, Callable[[], Awaitable[float]]], attempts
     """
     took: dict[str, list[float]] = {kind: [] for kind in kinds}
     order = list(kinds)
-    gc.disable()  # a collection would hit whoever comes next
+    gc.disable()  # a collection would slow the next attempt, of whatever kind
     try:
         for number in range(attempts):
             first = number % len(order)

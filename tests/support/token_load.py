@@ -103,7 +103,7 @@ class TokenLoad:
             assert view == views[0], "nodes and ZooKeeper differ"
             assert self.alive.keys() <= view
             assert not self.deleted.keys() & view, "a deleted token has come back"
-            # A create that was not acknowledged may have been made; nobody knows its secret.
+            # A create that was not acknowledged may have been made; no client knows its secret.
         for node in self.nodes:
             for held in list(self.alive.values())[:10]:
                 assert await logs_in(node, held.token)

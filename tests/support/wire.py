@@ -231,7 +231,7 @@ def _plain(value: Any, names: Names) -> str:
 
 
 def _matters(entity: Any, name: str, value: object) -> bool:
-    """A broker has features that kafka-dt has not, and tells them in ApiVersions; nobody throttles."""
+    """Tell whether a value is compared: neither a throttle time of 0 nor the features that only a broker has."""
     if name == "throttle_time":
         return value != timedelta(0)
     return not (hasattr(entity, "finalized_features") and name not in {"error_code", "api_keys"})

@@ -44,7 +44,7 @@ class ZnodesInMemory:
         return self.znodes[TOKENS + token_id][0]
 
     def change(self, token_id: str, data: bytes) -> None:
-        """Write as somebody else would."""
+        """Write as another process would."""
         self.znodes[TOKENS + token_id] = (data, self.znodes[TOKENS + token_id][1] + 1)
 
     def remove(self, token_id: str) -> None:

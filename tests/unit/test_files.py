@@ -1,4 +1,4 @@
-"""Files that change while somebody reads them."""
+"""Change files while another process reads them."""
 
 from __future__ import annotations
 

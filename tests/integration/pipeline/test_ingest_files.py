@@ -141,7 +141,7 @@ def test_an_event_that_comes_again_is_there_once(ingests: Ingests) -> None:
 def test_the_files_can_be_read_anew_into_the_same_table(ingests: Ingests) -> None:
     ingests.add(made := events(3))
     ingests.run()
-    # As someone does who wants to begin again: batches count from 0, and are not those that were done.
+    # An operator deletes the checkpoints to begin again: batches count from 0, and differ from those done before.
     Table(str(ingests.path)).storage(ingests.spark).delete("_checkpoints")
     ingests.add(more := events(1, first=3))
     assert ingests.run() == Counts(batches=2, lines=4, events=1, duplicates=3)

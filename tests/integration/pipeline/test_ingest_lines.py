@@ -111,8 +111,8 @@ _LINE: Final = encode(LOGIN).rstrip()
 _CASES: Final[Mapping[str, tuple[bytes | None, Reason | None]]] = {
     "as a node writes it": (_LINE, None),
     "blanks around it": (b" \t" + _LINE + b" \r", None),
-    "a field that nobody knows": (changed(colour="red"), None),
-    "a field that nobody knows, an object": (changed(more={"time": "noon", "id": 5}), None),
+    "an unknown field": (changed(colour="red"), None),
+    "an unknown field, an object": (changed(more={"time": "noon", "id": 5}), None),
     "null is nothing": (changed(owner=None, count=None, renewers=None, by_token=None), None),
     "an empty list": (changed(renewers=[]), None),
     "texts that look like other JSON": (changed(client_id="5", client_software_version="3.9", user="true"), None),

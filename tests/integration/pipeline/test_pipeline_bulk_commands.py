@@ -85,7 +85,7 @@ def children(of: int) -> list[int]:
 
 
 def keep_busy(context: SparkContext) -> None:
-    """Have both cores do nothing until somebody cancels it."""
+    """Occupy both cores until the job is cancelled."""
     with pytest.raises(Py4JError):
         context.parallelize(range(2), 2).foreach(lambda _: time.sleep(60))
 

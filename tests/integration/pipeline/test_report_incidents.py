@@ -1,4 +1,4 @@
-"""What the report finds of incidents that somebody else has planted: precision and recall on generated months.
+"""Measure which planted incidents the report finds: precision and recall on generated months.
 
 The generator (`kafka_dt/pipeline/generator`) knows nothing of the detectors: they share the names of the kinds only.
 Its noise is theirs to live with: pods that start again elsewhere in their subnet, jobs that scale, clients that are

@@ -209,7 +209,7 @@ def test_it_logs_in_to_zookeeper_as_a_node_does(spark: SparkSession, tmp_path: P
         sealed_cluster(server.address, tmp_path) as cluster,
     ):
         cluster.znodes.write([recent(number) for number in range(2)], NEW_KEY)
-        closed = make_digest_acl("somebody", "else", all=True)
+        closed = make_digest_acl("another", "user", all=True)
         cluster.znodes.kazoo.set_acls(TokenZnode.path("token-00001"), [closed])
         sasl = cluster.znodes.kazoo.get_acls(TokenZnode.path("token-00000"))[0][0]._replace(
             id=closed.id._replace(scheme="sasl", id="kafka")

@@ -1,6 +1,6 @@
 """A cluster without a secret key: there are no delegation tokens, and everything says so in its turn.
 
-Nobody may do anything for others without an ACL, so that error 65 can be met.
+No client may act for another principal without an ACL, so that error 65 can occur.
 
 Source: KIP-48; kafka.server.KafkaApis (tokenAuthEnabled).
 """
@@ -38,7 +38,7 @@ def cases() -> Iterator[Case]:
     for version in range(4):
         yield Case(f"create v{version}", creating(version), [not_made(61, version)])
         yield Case(f"67 before 61 in create v{version}", creating(version, renewers=GROUP), [not_made(67, version)])
-        for what, owners in (("all", None), ("nobody", ()), ("alice", (ALICE,))):
+        for what, owners in (("all", None), ("no owner", ()), ("alice", (ALICE,))):
             yield Case(
                 f"describe v{version} of {what}",
                 describing(version, owners),

@@ -369,7 +369,7 @@ def of_a_group(stage: Stage) -> None:
 
 
 def owned_by(stage: Stage, owner: tuple[str, str]) -> None:
-    """Log in with a token of another owner; whom that makes us stands in the answer to a create."""
+    """Log in with a token of another owner; the answer to a create shows the principal of that login."""
     alice = stage.user()
     with unrecorded(alice):
         token = create(alice, owner=owner)

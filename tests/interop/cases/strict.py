@@ -1,4 +1,4 @@
-"""A cluster where nobody may do anything for others without an ACL, and sessions have a limit.
+"""A cluster where no client may act for another principal without an ACL, and sessions have a limit.
 
 Source: KIP-48, KIP-368, KIP-373; kafka.security.authorizer.AclAuthorizer (super.users), `connections.max.reauth.ms`.
 """

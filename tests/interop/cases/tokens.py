@@ -323,7 +323,7 @@ def descriptions() -> Iterator[Case]:
         requester = ALICE if version == 3 else None
         token = entry(("User", "<owner>"), requester, renewers, 3_600, 3_600).replace("'<owner>'", "<owner>")
         yield Case(f"describe v{version}", described(version), [answer.format(token)])
-        yield Case(f"describe v{version} of nobody", describing(version, ()), [answer.format("")])
+        yield Case(f"describe v{version} of no owner", describing(version, ()), [answer.format("")])
         stranger = describing(version, (("User", "stranger"),))
         yield Case(f"describe v{version} of a stranger", stranger, [answer.format("")])
     yield Case("who is selected", selected, [SELECTED] * 3)

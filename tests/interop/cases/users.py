@@ -73,7 +73,7 @@ def cases() -> Iterator[Case]:
     for name in ("a b*", "a/b%c", "a+b", "a,b=c"):
         yield Case(f"a user {name!r}", logging_in(both, name=name), LET_IN)
     yield Case("a user that is not ASCII", logging_in(both, name="ä"), AT_FIRST)
-    yield Case("whom a login of a user makes us", principal, [made(owner=GROUP, requester=GROUP)])
+    yield Case("the principal of a user's login", principal, [made(owner=GROUP, requester=GROUP)])
     new_password = json.dumps({"version": 1, "config": {SHA_256.value: credential(SHA_256, "other")}}).encode()
     yield Case("another password", rewriting(both, new_password), (*AT_LAST, *LET_IN))
     damages = {

@@ -1,4 +1,4 @@
-"""ZooKeeper: the bytes and nodes that either writes, and what either makes of nodes that somebody else wrote.
+"""ZooKeeper: the bytes and nodes that either writes, and how either reads nodes that another process wrote.
 
 Source: kafka.zk.ZkData, kafka.zk.KafkaZkClient, kafka.common.ZkNodeChangeNotificationListener,
 kafka.server.DelegationTokenManagerZk.
@@ -95,7 +95,7 @@ def node_of(owner: PrincipalTexts = (None, None), renewers: Sequence[PrincipalTe
 
 
 def note_node(stage: Stage, token: MadeToken) -> None:
-    """Note the node of a token to the byte, but for its id and instants."""
+    """Note the node of a token to the byte, except its id and instants."""
     path = f"{TOKENS}/{token.token_id}"
     if not stage.zookeeper.exists(path):
         stage.note("no node")

@@ -1,8 +1,8 @@
-"""One real cluster of two brokers without ZooKeeper, and two gateways before it, for all tests of this folder.
+"""One real cluster of two brokers without ZooKeeper, and two gateways in front of it, for all tests of this folder.
 
 `gateway` logs in upstream with tokens of its clients' principals, `small_gateway` with the users of a file. Upstream,
-User:alice may use topics, groups and transactional ids that begin with `alice-`; nobody else may do anything until a
-test says so. A test makes its own topics, and leaves both brokers running.
+User:alice may use topics, groups and transactional ids that begin with `alice-`; other users may do nothing until a
+test allows it. A test makes its own topics, and leaves both brokers running.
 
 Sessions upstream are short: connections that live for longer are logged in again, in all tests.
 
@@ -56,7 +56,7 @@ ALICES: Final = "alice-"
 HOST_NAME: Final = "broker-{id}.gateway.test"
 """How the listener with TLS names the brokers."""
 SESSION_MS: Final = 6_000
-"""How long sessions last upstream, but for those of PLAIN: longer than any client here lets answers wait."""
+"""How long sessions last upstream, except those of PLAIN: longer than any client here lets answers wait."""
 PLAIN_SESSION_MS: Final = 2_500
 IDLE_MS: Final = 3_000
 """`connections.max.idle.ms` of `small_gateway`."""

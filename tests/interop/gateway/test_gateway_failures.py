@@ -1,4 +1,4 @@
-"""Connections are cut and brokers die: records are neither lost nor doubled, and nobody waits for ever."""
+"""Cut connections and kill brokers: records are neither lost nor doubled, and no client waits for ever."""
 
 from __future__ import annotations
 

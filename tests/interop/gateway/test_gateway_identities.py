@@ -1,4 +1,4 @@
-"""Upstream every client is who it is here, so that upstream's own ACLs hold for it."""
+"""The gateway logs in upstream as each client's own principal, so that the cluster's ACLs apply to the client."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_nobody_may_be_anybody_where_upstream_has_no_logins(
     plaintext: dict[str, object] = {f"{UPSTREAM}.{key}": None for key in service_login()}
     plaintext |= {IDENTITY: "none", f"{UPSTREAM}.bootstrap.servers": cluster.plaintext}
     with other_gateway("none", **plaintext) as gateway:
-        await produce(gateway, bob, operator.make_topic("for-nobody", 1, 2))
+        await produce(gateway, bob, operator.make_topic("for-no-user", 1, 2))
 
 
 async def test_a_file_may_say_who_is_whom(

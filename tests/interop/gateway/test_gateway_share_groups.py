@@ -40,7 +40,7 @@ def test_a_java_share_consumer_reads_and_acknowledges(
     records.send(login, topic, COUNT)
     member = {**login, "group.id": share_group}
     assert records.share(member, topic, COUNT) == ReadBack.of(COUNT, partitions=2)
-    # What was acknowledged is given to nobody else.
+    # The cluster gives acknowledged records to no other member.
     records.send(login, topic, 10, first=COUNT)
     assert records.share(member, topic, 10) == ReadBack.of(10, first=COUNT, partitions=2)
 

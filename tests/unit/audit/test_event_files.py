@@ -228,7 +228,7 @@ def test_wherever_a_crash_comes_the_whole_lines_stay(
 def test_a_node_finishes_the_files_of_all_its_workers_and_no_others(tmp_path: Path, clock: Clock) -> None:
     left_open(tmp_path, b"1\n", worker=7)
     others = [left_open(tmp_path, b"1\n", node="kdt2"), left_open(tmp_path, b"1\n", node="kdt1-0")]
-    (tmp_path / "notes.txt").write_text("of somebody")
+    (tmp_path / "notes.txt").write_text("of another program")
     files(tmp_path, clock).open()
     assert names(tmp_path) == sorted(
         ["audit-kdt1-7-20261120T000000Z-0.jsonl", "notes.txt", *(path.name for path in others)]

@@ -1,4 +1,4 @@
-"""The figures of a gateway: what the perf tools say, who is compared with whom, and what is missing."""
+"""Test the figures of a gateway: what the perf tools print, which ways are compared, and which figures are missing."""
 
 from __future__ import annotations
 

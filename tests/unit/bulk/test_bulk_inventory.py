@@ -1,4 +1,4 @@
-"""What is told of each token, readable or not."""
+"""Test what the inventory tells of each token, readable or not."""
 
 from __future__ import annotations
 

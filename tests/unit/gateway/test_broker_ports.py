@@ -64,7 +64,7 @@ class World:
 
 
 def base_of_free_ports(count: int) -> int:
-    """Find ports in a row that nobody has, below those that the system gives to clients."""
+    """Find free ports in a row, below those that the system gives to clients."""
     for base in range(21000, 32000, count):
         try:
             for port in range(base, base + count):

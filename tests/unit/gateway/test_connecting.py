@@ -89,7 +89,7 @@ async def broker() -> AsyncIterator[ScriptedServer]:
 
 
 class Steps:
-    """A clock that goes on only while somebody sleeps; `then` happens after each sleep."""
+    """A clock that goes on only while a task sleeps; `then` happens after each sleep."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
         self.now_ms = NOW

@@ -164,11 +164,11 @@ async def test_a_login_upstream_that_is_refused_closes_the_connection_and_says_w
 
 async def test_what_nobody_foresaw_on_the_way_upstream_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     shell = GatewayShell()
-    shell.connector.failures.append(RuntimeError("nobody foresaw it"))
+    shell.connector.failures.append(RuntimeError("an unforeseen error"))
     shell.send(request(JOIN_GROUP, 1))
     await turns()
     assert shell.transport.aborted
-    assert "nobody foresaw it" in caplog.text
+    assert "an unforeseen error" in caplog.text
 
 
 async def test_a_login_upstream_that_is_called_off_is_not_begun_again(caplog: pytest.LogCaptureFixture) -> None:

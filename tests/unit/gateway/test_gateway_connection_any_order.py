@@ -1,4 +1,4 @@
-"""Whatever comes in whatever order and pieces: each request is answered once, in order, by whom it is meant for."""
+"""Send requests and answers in any order and pieces: each request gets one answer, in order, from its server."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ async def test_a_token_that_another_process_has_just_made_may_not_be_known_yet()
         ("User:bob", (GATEWAY, "User:alice"), 0),
         ("User:alice", (GATEWAY,), LIFETIME * 3 // 4),
     ],
-    ids=["nobody lets us renew it", "it is another's", "it is too old"],
+    ids=["the gateway is no renewer of it", "it is another owner's", "it is too old"],
 )
 async def test_tokens_that_do_not_serve_are_not_taken(owner: str, renewers: tuple[str, ...], age_ms: int) -> None:
     cluster = Cluster()

@@ -38,7 +38,7 @@ WITHIN_S = 5
 
 
 class Owner:
-    """Whom the connection belongs to: writes down what it hears."""
+    """The owner of the connection: writes down what it hears."""
 
     def __init__(self) -> None:
         self.upstream: Upstream

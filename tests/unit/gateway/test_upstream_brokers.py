@@ -21,7 +21,7 @@ from tests.support.scripted_server import CLOSE, ScriptedServer
 
 WITHIN_S = 5.0
 NOWHERE = Address("127.0.0.1", 1)
-"""Nobody listens there."""
+"""An address on which no process listens."""
 
 
 @pytest.fixture(autouse=True)

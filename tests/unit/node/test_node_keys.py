@@ -80,7 +80,7 @@ async def test_an_unknown_key_is_looked_for_at_once_and_once(worker: Worker) -> 
     for _ in range(20):
         worker.keys.refresh_soon()
     async with asyncio.timeout(10):
-        while not worker.changes:  # noqa: ASYNC110 - nobody tells
+        while not worker.changes:  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0)
     assert worker.changes == [(OLD, NEW)]
 

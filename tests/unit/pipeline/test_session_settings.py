@@ -1,4 +1,4 @@
-"""How Spark is started where nobody else has said so."""
+"""Test the Spark settings that hold where none is given."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ async def test_a_port_of_another_node_is_not_shared_with_it(tmp_path: Path) -> N
             await node.supervisor.run()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing holds a port that nobody listens on yet")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a port on which no process listens yet")
 @pytest.mark.parametrize(
     ("first", "second"),
     [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("", "127.0.0.1"), ("127.0.0.1", "")],

@@ -51,7 +51,7 @@ class Vector:
         return self.frame[4:]
 
     def decode(self, content: bytes) -> tuple[object, Any]:
-        """Give the header, or what there is of it, and the body."""
+        """Give the header (of a response the correlation id) and the body."""
         if self.kind == "response":
             return decode_response(self.api_key, self.version, content)
         header, offset = parse_request_header(content)

@@ -48,7 +48,7 @@ def test_a_limit_may_be_nothing_or_one(workers: list[CreationCounts], limit: int
 
 
 def test_which_requesters_share_a_counter_depends_on_the_key() -> None:
-    """Else a client could choose a name that uses up what somebody else may ask for."""
+    """Otherwise a client could choose a name that uses up another requester's limit."""
     names = [Principal.user(f"user-{number}") for number in range(200)]
 
     def counters(key: bytes) -> list[int]:

@@ -88,7 +88,7 @@ def test_a_rewrite_that_names_the_key_makes_it_known(
     assert delegation is not None
     assert delegation.hmacs == (NEW.hmac(known.token_id),)
     assert cache.by_hmac(OLD.hmac(known.token_id)) is None
-    # Whoever logged in by the other HMAC has no session any more.
+    # A client that logged in with the other HMAC has no session any more.
     assert heard == [(None, unknown), (unknown, None), (None, known)]
 
 

@@ -97,7 +97,7 @@ def test_at_every_step_each_mixture_of_old_and_new_files_holds_every_key_in_use(
     contents.append((files.current.read_text(), files.previous.read_text()))
     files.drop(SecretKey(NEW))
     contents.append((files.current.read_text(), files.previous.read_text()))
-    # Every node has what a step wrote before the next one is taken, but for the two files of one step.
+    # A node has read both files of a step before the next step; within a step it may have read only one of them.
     for before, after in pairwise(contents):
         in_use = {before[0].strip(), after[0].strip()}
         for current in (before[0], after[0]):

@@ -70,7 +70,7 @@ async def test_a_name_that_nobody_has_is_a_token_id_or_a_users(
 async def test_where_token_ids_are_no_user_names_a_name_is_a_users(world: World) -> None:
     world.without_extension = False
     outcome = refused(await scram(world.login(), SHA_256, TOKEN_ID, PASSWORD))
-    # It has the form of an id all the same: whoever looks for stolen tokens wants to see it.
+    # It has the form of an id all the same: an operator who looks for stolen tokens wants to see it.
     assert (outcome.reason, outcome.by_token) == (RefusalReason.UNKNOWN_TOKEN, True)
 
 

@@ -1,4 +1,4 @@
-"""The time that a login takes, and what is done in it, tells nobody which users and tokens there are.
+"""Measure logins: neither their time nor their steps tell a client which users and tokens exist.
 
 Names of users and ids of tokens may take different times: which of the two a name is can be seen.
 """

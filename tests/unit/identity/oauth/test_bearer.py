@@ -44,7 +44,7 @@ def executor() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def unsigned_only() -> BearerTokens:
-    """Judges tokens that nobody has signed: what is said of claims does not depend on the signature."""
+    """Judge unsigned tokens: the rules for claims do not depend on the signature."""
     return BearerTokens(replace(SETTINGS, jwks_url="", allow_unsigned=True), None, lambda: NOW_S * 1000)
 
 
@@ -149,7 +149,7 @@ async def test_the_name_and_the_scope_may_be_in_claims_of_other_names(executor: 
 async def test_without_an_expected_audience_a_token_for_somebody_else_is_refused(executor: ThreadPoolExecutor) -> None:
     tokens = await bearer_tokens(executor, expected_audience=(), expected_issuer="")
     assert "no expected audience" in reason(await judged(tokens, ISSUER.token(now_s=NOW_S)))
-    anybodys = ISSUER.token(now_s=NOW_S, aud=None, iss="anybody")
+    anybodys = ISSUER.token(now_s=NOW_S, aud=None, iss="any-issuer")
     assert isinstance((await judged(tokens, anybodys)).verdict, BearerAccepted)
 
 

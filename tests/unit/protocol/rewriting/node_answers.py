@@ -114,7 +114,7 @@ def answer_in(content: bytes, entity_type: type[Any]) -> Any:
 
 
 def advertised(value: Any, advertise: Advertise) -> Any:
-    """Replace every address in an entity, at any depth, but for those of fenced brokers."""
+    """Replace every address in an entity, at any depth, except those of fenced brokers."""
     if isinstance(value, tuple):
         return tuple(advertised(item, advertise) for item in value)
     if not is_dataclass(value) or isinstance(value, type):

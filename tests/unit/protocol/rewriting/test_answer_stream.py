@@ -1,4 +1,4 @@
-"""Answers reach the client as they came but for the addresses in them, and none reaches another request."""
+"""Forward answers to the client unchanged except their addresses, and each to its own request."""
 
 from __future__ import annotations
 

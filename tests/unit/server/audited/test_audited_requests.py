@@ -118,7 +118,7 @@ class Server:
         return await self.ask(principal, CREATE, **wanted)
 
     def told(self, principal: Principal = ALICE) -> list[Event]:
-        """The events since the last call, which are of somebody's requests."""
+        """Return the events since the last call, all of which must be of `principal`'s requests."""
         found = self.log.told()
         for event in found:
             assert (event.pop("listener"), event.pop("principal")) == ("SASL", str(principal))

@@ -188,7 +188,7 @@ async def test_a_login_that_was_lost_before_the_client_went_is_refused_once(log:
         pytest.param(
             LoginRefused("m", "d", "", OAUTHBEARER, RefusalReason.BROKEN_EXCHANGE),
             {"mechanism": "OAUTHBEARER", "reason": "broken_exchange"},
-            id="nobody",
+            id="no name",
         ),
         pytest.param(
             LoginRefused("m", "d", "x" * 22, ScramMechanism.SHA_512, RefusalReason.UNKNOWN_TOKEN, by_token=True),

@@ -1,4 +1,4 @@
-"""A connection whose client need not log in belongs to whom its certificate names."""
+"""A connection whose client need not log in acts as the principal that its certificate names."""
 
 from __future__ import annotations
 

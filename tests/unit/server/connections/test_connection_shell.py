@@ -202,7 +202,7 @@ async def test_a_client_that_floods_and_does_not_read_makes_no_answers_pile_up()
     assert not shell.transport.reading
 
 
-# What nobody foresaw
+# Unforeseen errors
 
 
 async def test_what_nobody_foresaw_is_answered_without_detail_and_the_connection_goes_on(
@@ -345,7 +345,7 @@ async def test_a_login_that_fails_is_answered_and_closed_after_the_delay(caplog:
 async def test_a_login_that_cannot_be_decided_is_closed_after_the_delay_without_an_answer(
     later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    undecided = LoginRefused("for nobody", "why", "an id", ScramMechanism.SHA_256, RefusalReason.UNAVAILABLE)
+    undecided = LoginRefused("for no client", "why", "an id", ScramMechanism.SHA_256, RefusalReason.UNAVAILABLE)
     shell = Shell(at_once, SASL, lambda _: StubLogin(undecided, later))
     log_in(shell)
     await turns()

@@ -36,7 +36,7 @@ class RecordedSession:
 
 
 class World:
-    """A token, the sessions that hang on it, and a clock."""
+    """A token, the sessions that depend on it, and a clock."""
 
     def __init__(self, *, end_on_expiry: bool = False) -> None:
         self.clock = Clock()

@@ -48,7 +48,7 @@ class Server:
         self._handler = dispatcher(token_handlers(self.node, authorizer))
 
     async def ask(self, principal: Principal, api: ApiKey, version: int | None = None, **values: Any) -> Any:
-        """Ask as somebody; in the newest version unless another is given."""
+        """Ask as `principal`; in the newest version unless another is given."""
         asked = APIS[api].max_version if version is None else version
         context = RequestContext(
             header=RequestHeader(api, asked, 1, "test"),

@@ -1,4 +1,4 @@
-"""When ports are held: for a rate of connections, and for want of file descriptors."""
+"""Test when a node holds its ports: above a rate of connections, and when it has too few file descriptors."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ async def session_with(server: Server) -> AsyncIterator[tuple[ZooKeeperSession, 
 
 async def eventually(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110 - nobody tells
+        while not condition():  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""What is derived before it is needed: each salt for one write, for the right key, and when nobody is disturbed."""
+"""Derive keys before they are needed: each salt for one write, for the right key, only while no create runs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_another_key_ends_the_filling_for_the_one_before() -> None:
     deriving = Deriving()
     ahead = stock(deriving)
     ahead.fill(OLDER)
-    while not ahead._ready:  # noqa: ASYNC110 - nobody tells
+    while not ahead._ready:  # noqa: ASYNC110 - no event to wait for
         await asyncio.sleep(0)
     made_before = len(deriving.made)
     ahead.fill(CURRENT)

@@ -1,4 +1,4 @@
-"""Sealed bytes: to the byte what the format says, and whoever has not the key neither reads nor changes them."""
+"""Seal bytes: to the byte as the format says, so that no reader without the key can read or change them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed, seal
 from tests.support import kip395
 
 SECRET = "the secret key of the sealing tests"
-KEY, OLDER, OTHER = SecretKey(SECRET), SecretKey("an older one"), SecretKey("one of somebody else")
+KEY, OLDER, OTHER = SecretKey(SECRET), SecretKey("an older one"), SecretKey("one of another cluster")
 SALT = bytes(range(16))
 PLAINTEXT = b'{"owner":"User%3Aalice"}'
 SEALED = seal(KEY, PLAINTEXT, SALT)
@@ -98,7 +98,7 @@ def test_nothing_is_decrypted_before_the_mac_fits(monkeypatch: pytest.MonkeyPatc
         open_sealed([KEY], SEALED)
 
 
-SECRET_TEXT = b"nobody may read this in a log"
+SECRET_TEXT = b"no reader of a log may see this"
 MALFORMED = {
     "it is not strict base64": [
         b"RFRFA",
