@@ -1,4 +1,4 @@
-"""`kafka-dt accept-restore`: ZooKeeper was restored from a backup, and the nodes shall go on with what is there.
+"""`kafka-dt accept-restore`: make the nodes continue with a ZooKeeper that was restored from a backup.
 
 Source: docs/how-to/zookeeper.md, "Restore".
 """
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @node_options
 @click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
 def accept_restore(*, config: Path | None, overrides: tuple[str, ...], output: Output, confirmed: bool) -> None:
-    """Have all nodes go on with a ZooKeeper that was restored.
+    """Make all nodes continue with a restored ZooKeeper.
 
-    Tokens that were revoked after the backup are there again: end them first, with kafka-dt token expire-all. Nodes
-    that noticed the restore start their workers again, and read everything anew.
+    Tokens that were revoked after the backup exist again: end them first, with kafka-dt token expire-all. Nodes that
+    noticed the restore then start their workers again and read all tokens again.
     """
     with one_line(ConfigError, ZooKeeperError):
         settings = node_settings(config, overrides, needs_key=False)

@@ -124,7 +124,7 @@ class BulkRun:
 
         Args:
             total: how many tokens there are.
-            work: what is done; it gets the event that ends it, and whom to tell.
+            work: the work; it gets the event that stops it, and the callback for its results.
             heard: hears the results, too.
         """
         stop = self._stop = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What the commands share that are clients of a server: which one, and who logs in.
+"""The options of the commands that are clients of a server: the servers, and the login.
 
 Source: org.apache.kafka.tools.DelegationTokenCommand.
 """
@@ -31,7 +31,7 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--bootstrap-server",
             metavar="HOST:PORT[,...]",
-            help="Servers to connect to; the first that answers is used. [default: bootstrap.servers in FILE]",
+            help="Servers to connect to; the command uses the first that answers. [default: bootstrap.servers in FILE]",
         ),
     ):
         command = option(command)

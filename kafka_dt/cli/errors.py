@@ -3,7 +3,7 @@
     with one_line(TokenClientError, ConfigError):
         ...
 
-What is not named goes on as it is: an error that nobody foresaw is a bug and shows its traceback.
+Other errors pass through: an unforeseen error is a bug and shows its traceback.
 """
 
 from __future__ import annotations

@@ -52,16 +52,20 @@ def node_options(command: Callable[..., None]) -> Callable[..., None]:
             default=Output.TABLE.value,
             show_default=True,
             callback=lambda _context, _parameter, value: Output(value),
-            help="How to print the result.",
+            help="The form of the result.",
         ),
         click.option(
-            "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting that wins over the file."
+            "--override",
+            "overrides",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting that replaces the one in the file; may be given several times.",
         ),
         click.option(
             "--config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The server.properties of a node: where ZooKeeper is, and the secret keys.",
+            help="The server.properties of a node, with the address of ZooKeeper and the secret keys.",
         ),
     )
     for option in options:
@@ -76,11 +80,11 @@ timeout_option: Final = click.option(
     default=DEFAULT_TIMEOUT_S,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for all nodes, at each step.",
+    help="How long to wait for all nodes in each step.",
 )
 """Adds `--timeout`: the argument `timeout_s`."""
 
-no_nodes_option: Final = click.option("--no-nodes", is_flag=True, help="No node runs; otherwise that is an error.")
+no_nodes_option: Final = click.option("--no-nodes", is_flag=True, help="Do not fail when no node runs.")
 """Adds `--no-nodes`."""
 
 

@@ -28,17 +28,29 @@ from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 
 
-@click.command(short_help="Start ZooKeeper and kafka-dt, and make a first token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0 is any free port.")
+@click.command(short_help="Start ZooKeeper and kafka-dt, and create a first token.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="The port of kafka-dt; 0 means any free port.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
     default=embedded.default_data_dir,
-    help="Where ZooKeeper's data and the generated secrets are kept.  [default: the user's data directory]",
+    help="The directory for ZooKeeper's data and the generated secrets.  [default: the user's data directory]",
 )
-@click.option("--workers", type=click.IntRange(0), default=1, show_default=True, help="0 is one for each core.")
+@click.option(
+    "--workers",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="How many processes serve; 0 means one for each core.",
+)
 def run(port: int, data_dir: Path, workers: int) -> None:
-    """Start ZooKeeper and kafka-dt, make a token and log in with it."""
+    """Start ZooKeeper and kafka-dt, create a token and log in with it."""
     set_up_logging("supervisor", logging.WARNING)
     console = Console(highlight=False)
     with one_line(ConfigError, WorkerFailed, EmbeddedZooKeeperError, TokenClientError, OSError):

@@ -24,9 +24,15 @@ _LOG = logging.getLogger(__name__)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="A server.properties, as of a Kafka broker.",
+    help="A server.properties, with the settings of a Kafka broker and those of kafka-dt.",
 )
-@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting that wins over the file.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting that replaces the one in the file; may be given several times.",
+)
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     """Serve delegation tokens until SIGTERM or Ctrl-C."""
     set_up_logging("supervisor")
@@ -43,11 +49,11 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
 
 
 def report_left_out(loaded: Loaded) -> None:
-    """Log the keys that have no effect, a broker's, those that would protect and strangers', and what is not safe."""
+    """Log the keys that have no effect (a broker's, its security settings, unknown ones), and what is unsafe."""
     if loaded.ignored:
         _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
     if loaded.unprotected:
-        _LOG.warning("Not supported; what they would protect is not protected: %s", ", ".join(loaded.unprotected))
+        _LOG.warning("Security settings that kafka-dt does not support and ignores: %s", ", ".join(loaded.unprotected))
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
     _report_keys(loaded.settings)

@@ -17,28 +17,35 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="0 is any free port.")
 @click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where it keeps its data."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=2181,
+    show_default=True,
+    help="The port to listen on; 0 means any free port.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The directory for its data; only its user may have access (chmod 700).",
 )
 @click.option(
     "--host",
     type=click.Choice(["127.0.0.1", "0.0.0.0"]),  # noqa: S104 - for those who ask, such as a container
     default="127.0.0.1",
     show_default=True,
-    help="Where it listens. Without --login 0.0.0.0 is for a network that is its own.",
+    help="The address to listen on. Without --login, use 0.0.0.0 only on a network of ZooKeeper's own.",
 )
 @click.option(
     "--login",
     metavar="file:F|env:N",
-    help="`user:password`: whom it serves, by SASL DIGEST-MD5 (kafka.dt.zookeeper.sasl.jaas.config). Without it every "
-    "program that can connect reads and writes everything.",
+    help="A file or environment variable with `user:password`. ZooKeeper then serves only clients that log in as this "
+    "user by SASL DIGEST-MD5 (kafka.dt.zookeeper.sasl.jaas.config). Without it every program that can connect can read "
+    "and write everything.",
 )
 def zookeeper(port: int, data_dir: Path, host: str, login: str | None) -> None:
-    """Run a ZooKeeper server until SIGTERM or Ctrl-C.
-
-    The data directory must be its user's alone (chmod 700).
-    """
+    """Run a ZooKeeper server until SIGTERM or Ctrl-C."""
     with one_line(ConfigError):
         served = None if login is None else _login(login)
     server = EmbeddedZooKeeper(data_dir, port=port, login=served, properties={"clientPortAddress": host})

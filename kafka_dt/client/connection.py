@@ -118,7 +118,7 @@ class Connection:
         await self._link.close(_CLOSE_TIMEOUT_S)
 
     def hand_over(self, protocol: asyncio.Protocol) -> tuple[asyncio.Transport, Requests]:
-        """Give the connection away as it is, to somebody who deals in bytes; it is not to be used here any more.
+        """Give the connection away as it is, to a protocol that deals in bytes; do not use it here any more.
 
         Returns the transport, whose protocol is now the given one, and what makes and reads requests of this server.
         Raises ConnectionLost when it has ended.
@@ -195,7 +195,7 @@ def transport_reason(error: OSError, *, connecting: bool = False) -> str:
 
 
 _UNASKED_BYTES: Final = 64 * 1024
-"""So much may come that nobody waits for before reading stops."""
+"""So many bytes may arrive that no task waits for before reading stops."""
 
 
 class Link(asyncio.Protocol):
@@ -237,7 +237,7 @@ class Link(asyncio.Protocol):
         _wake(self._reader)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let nobody wait any longer."""
+        """Wake every task that waits: the connection has ended."""
         self._eof = True
         self._error = exc
         self._lost.set()
@@ -317,7 +317,7 @@ class Link(asyncio.Protocol):
         """Give the transport to another protocol, which is called from now on.
 
         Its `connection_made` is not called. Raises EOFError when it is too late: the connection has ended, or bytes
-        have come that nobody had asked for.
+        have come that no request had asked for.
         """
         if not self.usable or self._splitter.buffered:
             self.abort()

@@ -77,7 +77,7 @@ class ConnectionLost(ConnectionFailed):
 
 
 class LoginMissing(ConnectionLost):
-    """The server hung up on a client that did not log in; whether that is why, only the server knows."""
+    """The server closed the connection of a client that did not log in; only the server knows whether that is why."""
 
     def __init__(self, server: str, reason: str) -> None:
         super().__init__(
@@ -213,7 +213,7 @@ class TokenAuthorizationFailed(RequestRefused):
 
     code = ErrorCode.delegation_token_authorization_failed
     advice = (
-        "a token for somebody else takes a super user, or an ACL that allows CREATE_TOKENS on that user; "
+        "a token for another user needs a super user, or an ACL that allows CREATE_TOKENS on that user; "
         "without an owner it is the caller's own"
     )
 

@@ -30,7 +30,7 @@ _SOONEST_LOGIN_S: Final = 1.1
 
 
 class Channel(Protocol):
-    """What carries requests to a server and brings their answers: a Connection, or somebody else's connection."""
+    """What carries requests to a server and brings their answers: a Connection, or another part's connection."""
 
     @property
     def server(self) -> str:

@@ -124,7 +124,7 @@ def _topic(settings: Settings) -> AuditTopicSettings:
 
 
 def _refuse_leftovers(settings: Settings, prefix: str, key: str) -> None:
-    """Refuse a setting of what is not there: somebody meant it to be."""
+    """Refuse a setting of an output that is off: the operator expects it to be on."""
     for name, declared in _options():
         if declared.key.startswith(prefix) and getattr(settings, name) != declared.default:
             raise ConfigError(declared.key, f"it sets nothing without {key}")

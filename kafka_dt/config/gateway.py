@@ -84,7 +84,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
 
 
 def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
-    """See that the gateway logs in where it has to be somebody, and only there."""
+    """Check that the gateway has a login upstream exactly where its identity needs one."""
     protocol = SecurityProtocol(settings.upstream_security_protocol)
     certified = bool(settings.upstream_ssl_keystore_location or settings.upstream_ssl_keystore_key)
     match identity:
@@ -92,14 +92,14 @@ def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
             reason = f"{IDENTITY}={identity} needs SASL_SSL or SASL_PLAINTEXT, since that is how clients log in there"
             raise ConfigError(SECURITY_PROTOCOL, reason)
         case UpstreamIdentity.SERVICE if not (protocol.uses_sasl or (protocol.uses_tls and certified)):
-            reason = f"{protocol} makes nobody of the gateway: log in by SASL, or by a certificate, or set {IDENTITY}="
+            reason = f"{protocol} gives the gateway no login upstream; use SASL, or a certificate, or set {IDENTITY}="
             raise ConfigError(SECURITY_PROTOCOL, reason + UpstreamIdentity.NONE)
         case UpstreamIdentity.NONE if protocol.uses_sasl or settings.upstream_sasl_jaas_config or certified:
             key = JAAS if settings.upstream_sasl_jaas_config else SECURITY_PROTOCOL
             reason = (
-                f"it makes somebody of the gateway; set {IDENTITY}={UpstreamIdentity.SERVICE} if everybody is to be"
+                f"it gives the gateway a login upstream; set {IDENTITY}={UpstreamIdentity.SERVICE} if every client is"
             )
-            raise ConfigError(key, f"{reason} that")
+            raise ConfigError(key, f"{reason} to use it")
     if identity is UpstreamIdentity.OWNER_TOKEN and _is_token(settings.upstream_sasl_jaas_config):
         raise ConfigError(JAAS, 'it is a token (tokenauth="true"), which makes no other tokens; log in as a user')
 
@@ -112,22 +112,23 @@ def _check_identity_file(settings: Settings, identity: UpstreamIdentity) -> None
 
 
 def _check_authorizer(settings: Settings, identity: UpstreamIdentity) -> None:
-    """See that nobody becomes somebody else upstream by making a token for them."""
+    """Check that no client can act as another user upstream by creating a token for that user."""
     if identity in {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.MAPPED} and not settings.authorizer_class_name:
         reason = (
-            f"without it everybody may make tokens for everybody, and be anybody upstream with {IDENTITY}={identity}; "
+            f"without it every user may create tokens for every other user, and so act as any user upstream "
+            f"({IDENTITY}={identity}); "
             "set kafka.security.authorizer.AclAuthorizer"
         )
         raise ConfigError("authorizer.class.name", reason)
 
 
 def _check_clients(listener: Listener, identity: UpstreamIdentity) -> None:
-    """See that every client of a listener is somebody, where that is who it is upstream."""
+    """Check that every client of a listener has to log in, where its principal selects the login upstream."""
     if identity in {UpstreamIdentity.SERVICE, UpstreamIdentity.NONE} or listener.security_protocol.uses_sasl:
         return
     if listener.tls is None or listener.tls.settings.get("ssl.client.auth") != "required":
         way_out = "a SASL listener, or SSL with ssl.client.auth=required"
-        reason = f"clients of listener {listener.name} need not be anybody; {identity} takes {way_out}"
+        reason = f"clients of listener {listener.name} need no login; {identity} needs {way_out}"
         raise ConfigError(IDENTITY, reason)
 
 
@@ -150,7 +151,8 @@ def _check_pattern(listener: Listener, pattern: str) -> None:
         raise ConfigError(HOST_PATTERN_KEY, reason)
     if listener.tls is None:
         reason = (
-            f"listener {listener.name} has no TLS, which tells what name a client means; set {PORT_BASE_KEY} for it"
+            f"listener {listener.name} has no TLS, so a client does not name the host that it means; "
+            f"set {PORT_BASE_KEY} for it"
         )
         raise ConfigError(HOST_PATTERN_KEY, reason)
 
@@ -175,7 +177,7 @@ def _is_token(jaas: Secret | None) -> bool:
 
 
 def _refuse_leftovers(settings: Settings, made: Sequence[Listener]) -> None:
-    """Refuse a setting of a gateway on a node that is none: somebody meant it to be one."""
+    """Refuse a setting of a gateway on a node that is none: the operator expects a gateway."""
     for name, declared in _options():
         if getattr(settings, name) != declared.default:
             raise ConfigError(declared.key, f"it sets nothing without {BOOTSTRAP}")

@@ -1,11 +1,9 @@
 """From a `server.properties` to `Settings`.
 
-An operator can start kafka-dt on the file of a broker: a broker's key that has no meaning here is named in one
-line and left alone, as is a key that nobody knows; those that would protect something are named apart. A value that
-cannot be used is a `ConfigError` that names the key, before any port opens.
-
-To ignore a setting that would protect something is not harmless: an operator who starts kafka-dt on the file of a
-broker has to hear of it, unless the value is Kafka's default, which asks for nothing. `listener.name.<name>.<key>`,
+An operator can start kafka-dt on the file of a broker. kafka-dt ignores a broker's key that has no meaning here, and a
+key that neither a broker nor kafka-dt knows, and logs the names of both. It warns of a broker's security settings that
+it does not support, unless the value is Kafka's default: the operator may rely on their protection. A value that cannot
+be used is a `ConfigError` that names the key, before any port opens. `listener.name.<name>.<key>`,
 with or without a mechanism before the key, counts as the key.
 
 Source: docs/configuration.md; Java's Properties format; kafka.server.KafkaConfig,
@@ -32,12 +30,12 @@ from kafka_dt.config.settings import Settings, options
 
 LISTENER_PREFIX: Final = "listener.name."
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
-"""A key that starts like this and is unknown is a mistake, not somebody else's setting."""
+"""A key that starts like this and is unknown is a mistake of the operator, not a setting of another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, and what was left aside on the way."""
+    """Settings, and the keys that were left out of them."""
 
     settings: Settings
     properties: Mapping[str, str] = field(repr=False)
@@ -45,7 +43,7 @@ class Loaded:
     ignored: tuple[str, ...]
     """Keys of a broker that have no meaning here."""
     unprotected: tuple[str, ...]
-    """Keys of a broker that would protect something, and do not here."""
+    """Security settings of a broker that kafka-dt does not support."""
     unknown: tuple[str, ...]
     """Keys that neither a broker nor kafka-dt has."""
 

@@ -16,14 +16,14 @@ _HEAD = """\
 # Configuration
 
 `kafka-dt serve --config server.properties [--override key=value ...]` takes the settings of a Kafka broker, with
-Kafka's names, meanings, defaults and syntax. A broker's key that has no meaning here is ignored; one line at the
-start lists them, and a warning those that would protect something. A value that cannot be used ends the start with an
-error that names its key.
+Kafka's names, meanings, defaults and syntax. kafka-dt ignores a broker's key that has no meaning here. At the start it
+logs these keys in one line, and warns of security settings that it does not support. If it cannot use a value, it does
+not start, and the error names the key.
 
 `listener.name.<name>.<key>` overrides a key for one listener where the table says so, and
-`listener.name.<name>.<mechanism>.sasl.jaas.config` holds the users of PLAIN. Names are in lower case there.
+`listener.name.<name>.<mechanism>.sasl.jaas.config` holds the users of PLAIN. Write both names in lower case.
 
-A secret can be given as `file:/path` or `env:NAME`. Secrets never reach a log.
+Give a secret as `file:/path` or `env:NAME` to keep it out of the file. kafka-dt never logs a secret.
 
 This page is generated from the option table, `kafka_dt/config/settings.py`.
 """

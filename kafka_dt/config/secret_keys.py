@@ -9,7 +9,8 @@ text, and shown by nothing here. Each has a file of its own, and that of the cur
 with the files would make of the key is refused at the start, and later not taken over.
 
 The current key's file is read first. `kafka-dt keys rotate` relies on it: it writes a new key to the older ones' file
-before it makes it the current one, so whoever reads the new current key finds the one before it in the other file.
+before it makes it the current one. So a process that reads the new current key finds the one before it in the other
+file.
 
 Source: KIP-48 "Configuration options"; docs/how-to/change-keys.md.
 """

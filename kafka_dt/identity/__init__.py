@@ -1,4 +1,4 @@
-"""Principals: how clients prove who they are, and what they may do.
+"""Principals: how clients log in, and what they may do.
 
 Read `login/login.py` first: it passes a client's messages to an exchange and decides the principal.
 `mechanisms/table.py` declares the SASL mechanisms; each makes exchanges of its own, which find what a login is checked

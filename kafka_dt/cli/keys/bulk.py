@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 VERIFIED: Final = {ZnodeResult.UNCHANGED: "valid", ZnodeResult.GONE: "gone", ZnodeResult.FAILED: "failed"}
-_dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Only count the tokens that would change.")
 
 
 @click.command()
@@ -42,7 +42,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Only count what would b
 def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry_run: bool) -> None:
     """Seal every token in ZooKeeper with the current key.
 
-    What is sealed with an older key is sealed again. Brokers cannot read sealed tokens.
+    Tokens that an older key sealed are sealed again. Brokers cannot read sealed tokens.
     """
     with one_line(ConfigError, KeysError, OSError):
         settings = node_settings(config, overrides)
@@ -66,7 +66,10 @@ def seal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry
 @node_options
 @_dry_run
 def unseal(*, config: Path | None, overrides: tuple[str, ...], output: Output, dry_run: bool) -> None:
-    """Write every token in ZooKeeper plain, as brokers do, and tell them."""
+    """Write every token in ZooKeeper plain, as brokers do.
+
+    The command announces each change, so that brokers read the token.
+    """
     with one_line(ConfigError):
         settings = node_settings(config, overrides)
     run = BulkRun("Unsealing", dry_run=dry_run)

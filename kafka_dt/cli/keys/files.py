@@ -8,8 +8,8 @@ A rotation is told by the files alone, so that one that was interrupted is found
 | current, current, older keys     | ACTIVATED: the next key has become the current one; it still stands in both |
 | anything else                    | IDLE                                                                        |
 
-The next key stands there twice, which makes no difference to a node, so that a file that somebody wrote by hand in
-another order is not taken for a rotation, and an older key for the next one.
+The next key stands there twice, which makes no difference to a node. So the command does not take a file that an
+operator wrote by hand in another order for a rotation, nor an older key for the next one.
 
 Each file is replaced as a whole, and whatever mixture of old and new a node reads, it finds the keys it needs.
 """
@@ -116,7 +116,7 @@ class KeyFiles:
         """
         keys = self.read()
         if keys.stage is not Stage.IDLE:  # where directories are not locked
-            raise KeysError(f"somebody else has begun a rotation, to the key {keys.previous[0].id}")
+            raise KeysError(f"another process has begun a rotation, to the key {keys.previous[0].id}")
         older = [text for text in keys.texts.previous if text != keys.texts.current]
         # With what is in it: whether it can be replaced is better known now than in the middle of the rotation.
         _replace(self.current, [keys.texts.current])
@@ -131,7 +131,7 @@ class KeyFiles:
         """
         text = next((text for text in self.read().texts.previous if SecretKey(text) == key), None)
         if text is None:
-            raise KeysError(f"the key {key.id} has left {self.previous}: somebody else has changed it")
+            raise KeysError(f"the key {key.id} has left {self.previous}: another process has changed that file")
         _replace(self.current, [text])
 
     def drop(self, *keys: SecretKey) -> None:

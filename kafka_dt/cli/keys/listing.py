@@ -1,6 +1,6 @@
-"""`kafka-dt keys list`: the secret keys of these settings, what hangs on each, and which nodes have them.
+"""`kafka-dt keys list`: list the secret keys, how many tokens each made or seals, and which nodes have them.
 
-- table: for people; a table of keys, one of nodes, and lines of what else there is to know.
+- table: for people; a table of keys, one of nodes, and remarks.
 - json: for programs, stable. `keys` (in the order of the ring: `keyId`, `role`, `liveTokens`, `sealedTokens`),
   `liveTokensWithoutKeyId`, `plainTokens`, `unknownKeys` (`keyId`, `tokens`), `unreadableTokens` (a list of `reason`
   and `count`), `nodes` (`host`, `pid`, `worker`, `brokerId`, `currentKey`, `keys`, `seals`, `version`, `lags`).
@@ -59,9 +59,10 @@ def console(file: IO[str] | None = None) -> Console:
 @click.command("list")
 @node_options
 def list_keys(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
-    """Show the secret keys, what hangs on each, and which nodes have them.
+    """List the secret keys, their tokens and their nodes.
 
-    Keys are shown by their ids, which tell nothing of them.
+    For each key the command shows how many live tokens it made, how many tokens it seals, and which nodes have it. It
+    shows the ids of keys, which reveal nothing about the keys themselves.
     """
     with one_line(ConfigError, ZooKeeperError):
         settings = node_settings(config, overrides)
@@ -84,7 +85,7 @@ async def _look(settings: Settings) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to tell."""
+    """The keys, the tokens of each, and the nodes, as the command found them."""
 
     held: HeldKeys
     keyring: Keyring

@@ -1,11 +1,11 @@
-"""`kafka-dt keys retire`: a secret key that no node accepts any more.
+"""`kafka-dt keys retire`: take a secret key away from all nodes.
 
-What hangs on the key goes first: the tokens that it made (they have to have ended, or `--expire-tokens` ends them), and
-what it seals, which is sealed with the current key. Then it leaves the previous keys, and the command waits until no
-live node has it. Run again after an interruption it goes on with what is left, and succeeds if that is nothing.
+The tokens that the key made must have ended, or `--expire-tokens` ends them. The command seals again, with the current
+key, what the old key sealed. Then it removes the key from the previous keys and waits until no live node has it. Run
+again after an interruption, it continues with the rest, and succeeds if nothing is left.
 
-Tokens that do not say which key made them are a broker's, or of a time before keys had ids. They may be of any key,
-so they are in the way of every retirement until somebody says whether they end or stay.
+Tokens that do not say which key made them come from a broker, or from a time before keys had ids. They may be of any
+key, so they block every retirement until the operator says whether they end or stay.
 
 A token has expired here only after a minute, because this machine's clock decides what is deleted; the command refuses
 if that clock differs from ZooKeeper's by more than a minute.
@@ -83,9 +83,11 @@ def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) ->
 @click.option(
     "--expire-nameless",
     is_flag=True,
-    help="End the tokens that do not say which key made them, good ones of brokers among them.",
+    help="End the tokens that do not say which key made them, valid tokens of brokers included.",
 )
-@click.option("--keep-nameless", is_flag=True, help="Leave them: they are of another key.")
+@click.option(
+    "--keep-nameless", is_flag=True, help="Keep the tokens that do not say which key made them: another key made them."
+)
 def retire(
     *,
     key_id: str,
@@ -98,9 +100,9 @@ def retire(
     expire_nameless: bool,
     keep_nameless: bool,
 ) -> None:
-    """Take a secret key away from all nodes, once no token hangs on it.
+    """Take a secret key that no token needs from all nodes.
 
-    KEY-ID is as `kafka-dt keys list` shows it.
+    KEY-ID is the key's id, as `kafka-dt keys list` shows it.
     """
     if expire_nameless and keep_nameless:
         raise click.UsageError("--expire-nameless ends what --keep-nameless leaves: say one of them")
@@ -166,7 +168,7 @@ class Retirement:
             await self._require_right_clock()
             await self._require_free(key, expire_tokens=expire_tokens, nameless=nameless)
             ends_nameless = nameless is Nameless.EXPIRE
-            # Expired ones go in any case: nobody could read them later.
+            # Expired ones go in any case: no node could read them later.
             expire = ExpireOfKey(self._keyring, key.id, _surely_ms, live=expire_tokens, nameless=ends_nameless)
             deleted = await self._process(expire)
             await self._process(Reseal(self._keyring, secrets.token_bytes, self._key_id))

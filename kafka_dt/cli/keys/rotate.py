@@ -51,12 +51,12 @@ _GOES_ON: Final = "; it goes on where it stopped"
     "--new-key-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A file with the new key. [default: a random key is made]",
+    help="A file with the new key. [default: a random key]",
 )
 @timeout_option
 @no_nodes_option
-@click.option("--prepare", is_flag=True, help="Only have nodes accept the new key; said again, wait until all do.")
-@click.option("--activate", is_flag=True, help="Only make the key the current one that was prepared before.")
+@click.option("--prepare", is_flag=True, help="Only let nodes accept the new key. Run it again to wait until all do.")
+@click.option("--activate", is_flag=True, help="Only make the prepared key the current one, when all nodes accept it.")
 def rotate(
     *,
     config: Path | None,
@@ -68,11 +68,11 @@ def rotate(
     prepare: bool,
     activate: bool,
 ) -> None:
-    """Give all nodes a new secret key, with no login refused in between.
+    """Give all nodes a new secret key, without a refused login.
 
-    Tokens that older keys made go on working until they end. Both settings have to be files:
-    delegation.token.secret.key and kafka.dt.secret.keys.previous. With --prepare and --activate nodes that share no
-    files get theirs in between.
+    Tokens that older keys made keep working until they expire. Both settings must be files:
+    delegation.token.secret.key and kafka.dt.secret.keys.previous. If nodes do not share these files: run --prepare and
+    copy the previous keys to the other machines, then run --activate and copy the secret key.
     """
     if prepare and activate:
         raise click.UsageError("--prepare and --activate are two steps: say one of them, or none for the whole way")

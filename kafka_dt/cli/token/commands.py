@@ -31,8 +31,8 @@ T = TypeVar("T")
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
 _EXPIRY_OUTPUTS: Final = (TokenOutput.TABLE, TokenOutput.JSON)
 _HMAC_HELP: Final = (
-    "The token's HMAC, base64 as create shows it. Other users of this machine can see a command line: --hmac-file, "
-    f"or the environment variable {_HMAC_VARIABLE}, which is read if neither option is given, keep it to yourself."
+    "The token's HMAC in base64, as create shows it. Other users of this machine can see a command line: to keep the "
+    f"HMAC secret, use --hmac-file, or neither option and the environment variable {_HMAC_VARIABLE}."
 )
 
 
@@ -80,7 +80,7 @@ def _output_option(*outputs: TokenOutput) -> Callable[[Callable[..., None]], Cal
         default=TokenOutput.TABLE.value,
         show_default=True,
         callback=lambda _context, _parameter, value: TokenOutput(value),
-        help="How to print." if TokenOutput.JAAS not in outputs else "How to print; every form holds the HMAC.",
+        help="The form of the output." + (" Every form holds the HMAC." if TokenOutput.JAAS in outputs else ""),
     )
 
 
@@ -92,15 +92,15 @@ def _output_option(*outputs: TokenOutput) -> Callable[[Callable[..., None]], Cal
     default=-1,
     show_default=True,
     metavar="MS",
-    help="How long the token can be renewed, in milliseconds; 0 or less is the server's maximum.",
+    help="The token's maximum lifetime, in milliseconds; 0 or less means the server's maximum.",
 )
-@click.option("--owner-principal", metavar="User:NAME", help="Whose token it is. [default: who logs in]")
+@click.option("--owner-principal", metavar="User:NAME", help="The owner of the token. [default: the user that logs in]")
 @click.option(
     "--renewer-principal",
     "renewers",
     multiple=True,
     metavar="User:NAME",
-    help="Who may renew and expire it besides the owner; may be given several times.",
+    help="A principal that may also renew and expire the token; may be given several times.",
 )
 @_output_option(*TokenOutput)
 def create(
@@ -128,8 +128,8 @@ def create(
     default=-1,
     show_default=True,
     metavar="MS",
-    help="From now to the new expiry, in milliseconds; it may also bring the end nearer, and is never beyond the "
-    "maximum lifetime. Negative is the server's default.",
+    help="The time from now to the new expiry, in milliseconds. The new expiry may be earlier than the old one, and is "
+    "never beyond the maximum lifetime. A negative period means the server's default.",
 )
 @_output_option(*_EXPIRY_OUTPUTS)
 def renew(
@@ -141,7 +141,7 @@ def renew(
     renew_time_period: int,
     output: TokenOutput,
 ) -> None:
-    """Move a token's expiry, never beyond its maximum lifetime."""
+    """Renew a token: set a new expiry, at most its maximum lifetime."""
     with client_errors():
         secret = _hmac(hmac, hmac_file)
         config = client_config(bootstrap_server, command_config)
@@ -158,7 +158,8 @@ def renew(
     default=-1,
     show_default=True,
     metavar="MS",
-    help="From now to the token's end, in milliseconds; negative deletes it at once, also an expired one.",
+    help="The time from now to the expiry, in milliseconds. A negative period deletes the token at once, even if "
+    "it has expired.",
 )
 @_output_option(*_EXPIRY_OUTPUTS)
 def expire(
@@ -170,7 +171,7 @@ def expire(
     expiry_time_period: int,
     output: TokenOutput,
 ) -> None:
-    """End a token, now or soon."""
+    """Expire a token: delete it at once, or set an earlier expiry."""
     with client_errors():
         secret = _hmac(hmac, hmac_file)
         config = client_config(bootstrap_server, command_config)
@@ -185,7 +186,7 @@ def expire(
     "owners",
     multiple=True,
     metavar="User:NAME",
-    help="Whose tokens, owned or renewable; may be given several times. [default: all that you may see]",
+    help="An owner whose tokens to print; may be given several times. [default: all tokens that you may see]",
 )
 @_output_option(*TokenOutput)
 def describe(

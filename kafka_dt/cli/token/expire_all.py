@@ -1,4 +1,4 @@
-"""`kafka-dt token expire-all`: end many tokens at once, for good.
+"""`kafka-dt token expire-all`: end many tokens at once.
 
 Two ways in, with the same filters and the same summary: on ZooKeeper itself with the settings of a node (`--config`),
 or over the Kafka protocol as a client (`--bootstrap-server`, `--command-config`), where each token is ended that the
@@ -53,9 +53,9 @@ _WORDS: Final = {
 @node_options
 @connection_options
 @filter_options
-@click.option("--unreadable", is_flag=True, help="Tokens that no secret key of the settings opens.")
-@click.option("--dry-run", is_flag=True, help="Only show what would end.")
-@click.option("--all", "everything", is_flag=True, help="Every token is meant; do not ask.")
+@click.option("--unreadable", is_flag=True, help="End tokens that no secret key of the settings can read.")
+@click.option("--dry-run", is_flag=True, help="Only show which tokens would end.")
+@click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
 @click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
 def expire_all(
     *,
@@ -72,14 +72,14 @@ def expire_all(
 ) -> None:
     """End all tokens, or those of an owner, of a renewer, or issued before a time.
 
-    With --config on ZooKeeper itself, with the settings of a node; else over the Kafka protocol, as the user that logs
-    in: tokens that this user may not see stay. Several owners, or renewers, mean any of them; different filters must
-    all hold.
+    With --config the command works on ZooKeeper itself, with the settings of a node. Without it the command works over
+    the Kafka protocol, as the user that logs in; tokens that this user may not see stay. Several owners, or renewers,
+    mean any of them; different filters must all hold.
 
-    A token that is not readable has no owner that a filter could name: with a filter it is left and counted, without
-    one it has failed. --unreadable ends these tokens: alone it ends no others, with a filter it also ends those that
-    the filter selects, with --all it ends every token. It needs no secret key in the settings. Without --all it refuses
-    while a live node has keys that the settings lack.
+    The owner of an unreadable token is unknown: with a filter the command leaves and counts the token, without one the
+    token counts as failed. --unreadable ends these tokens: alone it ends no others, with a filter it also ends the
+    tokens that the filter selects, with --all it ends every token. It needs no secret key in the settings. Without
+    --all the command refuses it while a live node has keys that the settings lack.
     """
     on_zookeeper = config is not None or bool(overrides)
     if on_zookeeper and (bootstrap_server is not None or command_config is not None):
@@ -196,7 +196,7 @@ def write_expiry(
         run: the one that ended them.
         output: in which form.
         by_owner: how many of each owner.
-        not_readable: how many were left because nobody can say whether they are meant.
+        not_readable: how many were left because the filters cannot be applied to them.
         token_ids: all of them, for the JSON of a dry run; None = they are not told.
         ended_unread: how many ended that were not readable.
     """

@@ -75,7 +75,8 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
             "issued_before_ms",
             type=_Instant(),
             metavar="TIME",
-            help="Tokens issued before: ISO 8601 (UTC unless it says otherwise), or milliseconds since 1970.",
+            help="Only tokens issued before this time: ISO 8601 (UTC unless it says otherwise), or milliseconds since "
+            "1970.",
         ),
         click.option(
             "--renewer",
@@ -83,10 +84,15 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
             multiple=True,
             type=_Principal(),
             metavar="User:NAME",
-            help="Tokens that it may renew.",
+            help="Only tokens that this principal is a renewer of; may be given several times.",
         ),
         click.option(
-            "--owner", "owners", multiple=True, type=_Principal(), metavar="User:NAME", help="Tokens that it owns."
+            "--owner",
+            "owners",
+            multiple=True,
+            type=_Principal(),
+            metavar="User:NAME",
+            help="Only tokens that this principal owns; may be given several times.",
         ),
     )
     for option in options:
@@ -95,7 +101,7 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 confirmed_option: Final = click.option(
-    "--all", "--yes", "confirmed", is_flag=True, help="Without a filter: every token is meant; do not ask."
+    "--all", "--yes", "confirmed", is_flag=True, help="End every token if there is no filter, without a question."
 )
 """Adds `--all`: the argument `confirmed`."""
 
@@ -108,15 +114,15 @@ def confirm(selected: TokenFilter, *, unreadable: bool = False) -> None:
         unreadable: whether those end that no key opens; without a filter no others do.
 
     Raises:
-        click.UsageError: there is nobody to ask.
-        click.Abort: it is not meant.
+        click.UsageError: there is no terminal to ask on.
+        click.Abort: the user says no.
     """
     if unreadable:
-        question = "Every token ends that no secret key of these settings opens. Is that meant?"
-        advice = "Every token would end that no secret key of these settings opens: say --yes."
+        question = "This ends every token that no secret key of these settings can read. Continue?"
+        advice = "This would end every token that no secret key of these settings can read: say --yes."
     elif selected.selects_all:
-        question = "Every token ends, for everybody. Is that meant?"
-        advice = "Without --owner, --renewer or --issued-before every token would end: say --all."
+        question = "This ends every token of every owner. Continue?"
+        advice = "Without --owner, --renewer or --issued-before this would end every token: say --all."
     else:
         return
     if not sys.stdin.isatty():

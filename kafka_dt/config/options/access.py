@@ -1,4 +1,4 @@
-"""The part of the option table that is about principals: how they log in, and what they may do.
+"""The options about principals: how they log in, and what they may do.
 
 Source: org.apache.kafka.common.config.SaslConfigs, org.apache.kafka.common.config.internals.BrokerSecurityConfigs,
 kafka.security.authorizer.AclAuthorizer.
@@ -13,14 +13,14 @@ from kafka_dt.config.options.option import Kind, Section, Source, option
 
 @dataclass(frozen=True, kw_only=True)
 class AccessOptions:
-    """How clients prove who they are, and what their principals may do."""
+    """How clients log in, and what their principals may do."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = option(
         "sasl.enabled.mechanisms",
         Kind.LIST,
         ("GSSAPI",),
-        "The SASL mechanisms of a listener, such as `SCRAM-SHA-256,PLAIN`; "
-        "[the list](protocol.md#sasl-mechanisms) says which there are and who logs in by each.",
+        "The SASL mechanisms of a listener, such as `SCRAM-SHA-256,PLAIN`. [The list](protocol.md#sasl-mechanisms) "
+        "has every mechanism and the clients that log in by it.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -28,7 +28,7 @@ class AccessOptions:
         "sasl.server.max.receive.size",
         Kind.INT,
         524288,
-        "The largest request of a client that has not logged in yet.",
+        "The size of the largest request that the node takes from a client that has not logged in yet.",
         section=Section.AUTHENTICATION,
         unit="bytes",
         minimum=1,
@@ -37,7 +37,7 @@ class AccessOptions:
         "connections.max.reauth.ms",
         Kind.LONG,
         0,
-        "After this long a session has to log in again (KIP-368); 0 is never. "
+        "How long a session lasts until the client must log in again (KIP-368); 0 means no limit. "
         "`listener.name.<name>.<mechanism>.connections.max.reauth.ms` sets it for one mechanism of one listener.",
         section=Section.AUTHENTICATION,
         unit="milliseconds",
@@ -48,7 +48,7 @@ class AccessOptions:
         "sasl.kerberos.service.name",
         Kind.STRING,
         "",
-        "The service that the principal of GSSAPI's JAAS line is of, such as `kafka`.",
+        "The service name in the principal of GSSAPI's JAAS line, such as `kafka`.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -56,8 +56,8 @@ class AccessOptions:
         "sasl.kerberos.principal.to.local.rules",
         Kind.LIST,
         ("DEFAULT",),
-        "How Kerberos names become names of principals; the first rule that fits counts. `DEFAULT` takes names of the "
-        "default realm and leaves the first component; rules of your own are written as in Kafka.",
+        "How Kerberos names become names of principals; the first rule that matches applies. `DEFAULT` takes names of "
+        "the default realm and keeps their first component; other rules have Kafka's syntax.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -65,7 +65,7 @@ class AccessOptions:
         "sasl.oauthbearer.jwks.endpoint.url",
         Kind.STRING,
         "",
-        "Where the keys are that OAUTHBEARER's tokens are signed with, a JWKS: an `https:`, `http:` or `file:` URL.",
+        "The `https:`, `http:` or `file:` URL of the JWKS, the keys that sign OAUTHBEARER's tokens.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -73,8 +73,8 @@ class AccessOptions:
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         Kind.LONG,
         3600000,
-        "How often the JWKS is read again. It is also read when a token names a key that it does not hold, "
-        "at most once in ten seconds.",
+        "How often the node reads the JWKS again. It also reads it when a token names a key that the JWKS lacks, at "
+        "most once in ten seconds.",
         section=Section.AUTHENTICATION,
         unit="milliseconds",
         minimum=1,
@@ -84,7 +84,8 @@ class AccessOptions:
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         Kind.LONG,
         100,
-        "How long to wait after a first attempt to read the JWKS has failed; twice as long after each further one.",
+        "How long the node waits after its first failed attempt to read the JWKS; it doubles the wait after each "
+        "further one.",
         section=Section.AUTHENTICATION,
         unit="milliseconds",
         minimum=1,
@@ -104,7 +105,7 @@ class AccessOptions:
         "sasl.oauthbearer.clock.skew.seconds",
         Kind.INT,
         30,
-        "How far the clocks of the issuer and of this node may be apart.",
+        "How far the clocks of the issuer and of this node may differ.",
         section=Section.AUTHENTICATION,
         unit="seconds",
         minimum=0,
@@ -114,7 +115,8 @@ class AccessOptions:
         "sasl.oauthbearer.expected.audience",
         Kind.LIST,
         (),
-        "A token must be meant for one of these (`aud`). Without it a token that says whom it is meant for is refused.",
+        "The audiences that the node accepts: a token must name one of them (`aud`). Without this setting the node "
+        "refuses every token that names an audience.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -122,7 +124,7 @@ class AccessOptions:
         "sasl.oauthbearer.expected.issuer",
         Kind.STRING,
         "",
-        "Who must have made a token (`iss`).",
+        "The issuer that a token must name (`iss`).",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -130,7 +132,7 @@ class AccessOptions:
         "sasl.oauthbearer.scope.claim.name",
         Kind.STRING,
         "scope",
-        "The claim that holds a token's scopes. They are checked for their form only, as in Kafka.",
+        "The claim that holds a token's scopes. As in Kafka, the node checks only their form.",
         section=Section.AUTHENTICATION,
         per_listener=True,
     )
@@ -146,8 +148,8 @@ class AccessOptions:
         "kafka.dt.sasl.oauthbearer.allow.unsigned.tokens",
         Kind.BOOLEAN,
         False,
-        "Whether OAUTHBEARER also takes tokens without a signature (`alg` none): everybody may be anybody then. "
-        "A broker does so unless it is told otherwise.",
+        "Whether OAUTHBEARER also accepts tokens without a signature (`alg` none). Any client can then log in as any "
+        "user. A broker accepts them by default.",
         section=Section.AUTHENTICATION,
         source=Source.KAFKA_DT,
         per_listener=True,
@@ -156,7 +158,7 @@ class AccessOptions:
         "connection.failed.authentication.delay.ms",
         Kind.INT,
         100,
-        "How long the answer to a failed login is held back, and with it the closing of the connection.",
+        "How long the node waits before it answers a failed login and closes the connection.",
         section=Section.AUTHENTICATION,
         unit="milliseconds",
         minimum=0,
@@ -165,8 +167,9 @@ class AccessOptions:
         "authorizer.class.name",
         Kind.STRING,
         "",
-        "Empty: as in Kafka, every user may do everything, also create tokens for others. "
-        "`kafka.security.authorizer.AclAuthorizer`: super users, and whom the ACLs in ZooKeeper allow it.",
+        "The class that decides which principal may do what. Empty: as in Kafka, every user may do everything, also "
+        "create tokens for other users. `kafka.security.authorizer.AclAuthorizer`: super users may do everything, "
+        "other users what the ACLs in ZooKeeper allow.",
         section=Section.AUTHORIZATION,
         choices=("", "kafka.security.authorizer.AclAuthorizer"),
     )
@@ -174,21 +177,21 @@ class AccessOptions:
         "super.users",
         Kind.STRING,
         "",
-        "Principals that may do everything, separated by semicolons: `User:admin;User:ops`.",
+        "The principals that may do everything, separated by semicolons: `User:admin;User:ops`.",
         section=Section.AUTHORIZATION,
     )
     allow_everyone_if_no_acl_found: bool = option(
         "allow.everyone.if.no.acl.found",
         Kind.BOOLEAN,
         False,
-        "Whether everyone may use a resource that no ACL names.",
+        "Whether every user may use a resource that no ACL names.",
         section=Section.AUTHORIZATION,
     )
     super_users_revoke_any: bool = option(
         "kafka.dt.super.users.revoke.any",
         Kind.BOOLEAN,
         True,
-        "Whether super users may expire every token. Kafka lets only the owner and the renewers do so.",
+        "Whether super users may expire every token. In Kafka only the owner and the renewers may expire a token.",
         section=Section.AUTHORIZATION,
         source=Source.KAFKA_DT,
     )

@@ -1,4 +1,4 @@
-"""The part of the option table that is about audit events: the files and the topic that they are written to.
+"""The options of audit events: the files and the topic that a node writes them to.
 
 What begins with `kafka.dt.audit.kafka.` and is a setting of Kafka's clients has its name, meaning and syntax.
 `kafka_dt.config.audit` puts the settings together and refuses those that set nothing.
@@ -28,7 +28,7 @@ class AuditOptions:
         "kafka.dt.audit.log.dir",
         Kind.STRING,
         "",
-        "A folder for audit events, as files of JSON lines; it is made if it is not there. Setting it, or "
+        "The folder for audit events, as files of JSON lines; the node creates it if it is missing. Setting it, or "
         "`kafka.dt.audit.kafka.bootstrap.servers`, switches audit events on.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
@@ -37,7 +37,7 @@ class AuditOptions:
         "kafka.dt.audit.log.file.bytes",
         Kind.INT,
         64 * 1024 * 1024,
-        "A file that would grow beyond this is complete, and the next one is begun.",
+        "The largest size of a file: the node completes a file that would grow beyond it, and begins the next one.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         unit="bytes",
@@ -47,7 +47,7 @@ class AuditOptions:
         "kafka.dt.audit.log.roll.ms",
         Kind.LONG,
         300000,
-        "A file that is older than this is complete. Who reads the files sees events that much later.",
+        "The age at which the node completes a file. A program that reads complete files sees events with that delay.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -57,7 +57,7 @@ class AuditOptions:
         "kafka.dt.audit.log.retention.ms",
         Kind.LONG,
         -1,
-        "Complete files of this node that are older than this are removed; -1 keeps them.",
+        "The age at which the node deletes its complete files; -1 keeps them.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -67,9 +67,9 @@ class AuditOptions:
         "kafka.dt.audit.buffer.bytes",
         Kind.INT,
         32 * 1024 * 1024,
-        "How much each worker keeps for the folder, and for the topic, while they cannot be written to. Events "
-        "that come after that are lost; the log says how many of each kind. Refused requests and failed logins fill "
-        "at most a quarter of it, successful logins at most half.",
+        "How many bytes of events each worker keeps for the folder, and for the topic, while it cannot write to them. "
+        "Further events are lost; the log says how many of each kind. Refused requests and failed logins fill at most "
+        "a quarter of it, successful logins at most half.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         unit="bytes",
@@ -79,9 +79,9 @@ class AuditOptions:
         "kafka.dt.audit.node.name",
         Kind.STRING,
         "",
-        "What events and files call this node: letters, digits, `.`, `_` and `-`. Without it the name of the "
-        "host. Set it where that changes at each start, as in containers, so that files that a crash has left "
-        "open are completed.",
+        "The name of this node in events and in file names: letters, digits, `.`, `_` and `-`. Without it the node "
+        "uses the name of its host. Set it where the host's name changes at each start, as in containers: the node "
+        "then completes the files that a crash left open.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -89,7 +89,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.bootstrap.servers",
         Kind.LIST,
         (),
-        "Brokers of a cluster that audit events are written to as well, `host:port` each. Needs the extra "
+        "Brokers of a cluster to which the node also writes audit events, `host:port` each. Needs the extra "
         "`audit-kafka`.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
@@ -106,7 +106,8 @@ class AuditOptions:
         "kafka.dt.audit.kafka.security.protocol",
         Kind.STRING,
         "PLAINTEXT",
-        "How these brokers are spoken to. The settings from here on are those of a Kafka producer.",
+        "The security protocol of the connections to these brokers. The settings from here on are those of a Kafka "
+        "producer.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
@@ -115,7 +116,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.sasl.mechanism",
         Kind.STRING,
         "",
-        "The SASL mechanism of the login there.",
+        "The SASL mechanism of the login at these brokers.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -124,7 +125,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.sasl.jaas.config",
         Kind.PASSWORD,
         None,
-        "The user there; it takes WRITE on the topic.",
+        "The user at these brokers; it needs WRITE on the topic.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -132,7 +133,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.truststore.type",
         Kind.STRING,
         "JKS",
-        "The format of the trust store. It is seen from the content, so this need not be set.",
+        "The format of the trust store. The node recognizes the format by the content, so you need not set it.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("JKS", "PKCS12", "PEM"),
@@ -141,8 +142,8 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.truststore.location",
         Kind.STRING,
         "",
-        "A file with the certificates that those of the brokers must come from (PEM or PKCS12). Without a trust "
-        "store the machine's certificates are trusted.",
+        "A file with the certificates of the authorities that may sign the brokers' certificates (PEM or PKCS12). "
+        "Without a trust store the node trusts the machine's certificates.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -158,7 +159,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.truststore.certificates",
         Kind.PASSWORD,
         None,
-        "The trusted certificates themselves, in PEM.",
+        "The trusted certificates themselves, in PEM, instead of a trust store.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -166,7 +167,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.keystore.type",
         Kind.STRING,
         "JKS",
-        "The format of the key store. It is seen from the content, so this need not be set.",
+        "The format of the key store. The node recognizes the format by the content, so you need not set it.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("JKS", "PKCS12", "PEM"),
@@ -175,7 +176,8 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.keystore.location",
         Kind.STRING,
         "",
-        "A file with our private key and certificate chain (PEM or PKCS12), where brokers want one.",
+        "A file with the node's private key and certificate chain (PEM or PKCS12), for brokers that ask for a "
+        "certificate.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -199,7 +201,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.keystore.key",
         Kind.PASSWORD,
         None,
-        "The private key itself, in PEM.",
+        "The private key itself, in PEM, instead of a key store.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -207,7 +209,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.keystore.certificate.chain",
         Kind.PASSWORD,
         None,
-        "The certificates that go with it, in PEM.",
+        "The certificates that belong to the private key, in PEM, the node's own first.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -215,7 +217,8 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.endpoint.identification.algorithm",
         Kind.STRING,
         "https",
-        "Whether a broker's certificate must bear the name that we connect to; an empty value says no.",
+        "Whether a broker's certificate must hold the host name that the node connects to; an empty value turns the "
+        "check off.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("https", "HTTPS", ""),
@@ -224,7 +227,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.enabled.protocols",
         Kind.LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "The protocol versions that are spoken.",
+        "The TLS versions that the node offers.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -232,7 +235,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.protocol",
         Kind.STRING,
         "TLSv1.3",
-        "The highest protocol version that is spoken, if it is among them.",
+        "The highest TLS version that the node offers, if it is among `kafka.dt.audit.kafka.ssl.enabled.protocols`.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -240,7 +243,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.ssl.cipher.suites",
         Kind.LIST,
         (),
-        "The cipher suites that are spoken; without any, OpenSSL's defaults.",
+        "The cipher suites that the node offers; none means OpenSSL's defaults.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -248,7 +251,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.client.id",
         Kind.STRING,
         "kafka-dt-audit",
-        "The client id there.",
+        "The client id of the node at these brokers.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
     )
@@ -256,7 +259,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.request.timeout.ms",
         Kind.INT,
         30000,
-        "How long the brokers may take for a batch of events, before it is tried again.",
+        "How long the brokers may take to answer for a batch of events before the node sends it again.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -266,7 +269,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.acks",
         Kind.STRING,
         "all",
-        "Who has to have a batch before it counts as written: all replicas that are in sync, or the leader alone.",
+        "Which replicas must have a batch before it counts as written: all that are in sync, or only the leader.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("all", "-1", "1"),
@@ -275,7 +278,7 @@ class AuditOptions:
         "kafka.dt.audit.kafka.compression.type",
         Kind.STRING,
         "none",
-        "How batches are compressed.",
+        "The compression of batches.",
         section=Section.AUDIT,
         source=Source.KAFKA_DT,
         choices=("none", "gzip"),

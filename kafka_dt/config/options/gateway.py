@@ -1,4 +1,4 @@
-"""The part of the option table that is about the gateway: the cluster behind it, and who we are there.
+"""The options of a gateway: the cluster behind it, and the logins there.
 
 What begins with `kafka.dt.gateway.upstream.` and is a setting of Kafka's clients has its name, meaning and syntax.
 `kafka_dt.config.gateway` puts the settings together and refuses those that contradict each other.
@@ -21,7 +21,7 @@ NO_PORT_BASE: Final = -1
 
 
 class UpstreamIdentity(StrEnum):
-    """Who a client is to the cluster behind the gateway."""
+    """The user as which the gateway logs in upstream for a client."""
 
     OWNER_TOKEN = "owner-token"  # noqa: S105 - the name of a kind
     MAPPED = "mapped"
@@ -31,13 +31,14 @@ class UpstreamIdentity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayOptions:
-    """The settings of a gateway; all of them mean nothing without `upstream_bootstrap_servers`."""
+    """The settings of a gateway; without `upstream_bootstrap_servers` none has an effect."""
 
     upstream_bootstrap_servers: tuple[str, ...] = option(
         "kafka.dt.gateway.upstream.bootstrap.servers",
         Kind.LIST,
         (),
-        "Brokers of the cluster that requests are forwarded to, `host:port` each. Setting it makes the node a gateway.",
+        "Brokers of the cluster to which the gateway forwards requests, `host:port` each. Setting it makes the node a "
+        "gateway.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -45,11 +46,12 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.identity",
         Kind.STRING,
         "",
-        "Who a client is to the cluster behind the gateway; it has to be said. `owner-token`: itself, by a delegation "
-        "token of that cluster that the gateway gets for it (Kafka 3.3 or later; takes CREATE_TOKENS on the user). "
-        "`mapped`: what `kafka.dt.gateway.upstream.identity.file` says. `service`: the gateway's own user, everybody. "
-        "`none`: nobody, over a connection without a login. Clients that are not logged in here (a PLAINTEXT listener, "
-        "or SSL without a certificate) go with the last two only.",
+        "The user as which the gateway logs in upstream for a client; a gateway needs this setting. `owner-token`: "
+        "the client's own principal, with a delegation token of that cluster that the gateway creates for it (Kafka "
+        "3.3 or later; the gateway needs CREATE_TOKENS on the user). `mapped`: the user that "
+        "`kafka.dt.gateway.upstream.identity.file` names for the client's principal. `service`: the gateway's own "
+        "user, for every client. `none`: no login upstream. Clients without a login (on a PLAINTEXT listener, or on "
+        "SSL without a certificate) can use the last two only.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=tuple(UpstreamIdentity),
@@ -58,9 +60,10 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.identity.file",
         Kind.STRING,
         "",
-        "Whom each client is to be there, for `mapped`: a JAAS file with a section for each principal, such as "
+        "The upstream login of each client, for `mapped`: a JAAS file with a section for each principal, such as "
         '`"User:alice" { org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" '
-        'password="..."; };`. It is read again when it changes. A principal that is not in it is refused.',
+        'password="..."; };`. The gateway reads the file again when it changes. It refuses a principal that the file '
+        "does not name.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -68,8 +71,9 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.identity.mechanism",
         Kind.STRING,
         "",
-        "The SCRAM mechanism of clients' logins there, by token or with a `ScramLoginModule` of the file. Without it "
-        "that of `kafka.dt.gateway.upstream.sasl.mechanism` if it is one, else SCRAM-SHA-256.",
+        "The SCRAM mechanism of the upstream logins for clients, by token or with a `ScramLoginModule` of the file. "
+        "Without it the gateway uses `kafka.dt.gateway.upstream.sasl.mechanism` if that is a SCRAM mechanism, else "
+        "SCRAM-SHA-256.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=("", "SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -78,8 +82,8 @@ class GatewayOptions:
         "kafka.dt.gateway.broker.port.base",
         Kind.INT,
         NO_PORT_BASE,
-        "Each broker behind the gateway has a port of its own: this number plus its id. A gateway has either this or "
-        "`kafka.dt.gateway.broker.host.pattern`; several listeners need one each.",
+        "Gives each broker behind the gateway a port of its own: this number plus the broker's id. A gateway needs "
+        "either this or `kafka.dt.gateway.broker.host.pattern`; with several listeners, set one for each.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         minimum=NO_PORT_BASE,
@@ -89,9 +93,9 @@ class GatewayOptions:
         "kafka.dt.gateway.broker.host.pattern",
         Kind.STRING,
         "",
-        "Each broker behind the gateway has a host name of its own, on the port of the listener: `{id}` in it stands "
-        "for its id, as in `broker-{id}.kafka.example.com`. The names have to resolve to the gateway, and its "
-        "certificate has to bear them; for TLS listeners alone, since TLS is what tells the name.",
+        "Gives each broker behind the gateway a host name of its own, on the port of the listener. `{id}` stands for "
+        "the broker's id, as in `broker-{id}.kafka.example.com`. The names must resolve to the gateway, and its "
+        "certificate must hold them. For TLS listeners only: a client names the host in its TLS handshake.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         per_listener=True,
@@ -100,7 +104,8 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.security.protocol",
         Kind.STRING,
         "PLAINTEXT",
-        "How the brokers behind the gateway are spoken to. The settings from here on are those of a Kafka client.",
+        "The security protocol of the connections to the brokers behind the gateway. The settings from here on are "
+        "those of a Kafka client.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
@@ -109,7 +114,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.sasl.mechanism",
         Kind.STRING,
         "",
-        "The SASL mechanism of the gateway's own login there.",
+        "The SASL mechanism of the gateway's own login upstream.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=("", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -118,8 +123,8 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.sasl.jaas.config",
         Kind.PASSWORD,
         None,
-        "The gateway's own user there. It also asks for the brokers of the cluster, which takes no right, and for "
-        "`owner-token` makes the tokens.",
+        "The gateway's own user upstream. By this login the gateway also asks for the cluster's brokers, which needs "
+        "no permission, and, for `owner-token`, creates the tokens.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -127,7 +132,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.truststore.type",
         Kind.STRING,
         "JKS",
-        "The format of the trust store. It is seen from the content, so this need not be set.",
+        "The format of the trust store. The gateway recognizes the format by the content, so you need not set it.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=("JKS", "PKCS12", "PEM"),
@@ -136,8 +141,8 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.truststore.location",
         Kind.STRING,
         "",
-        "A file with the certificates that those of the brokers must come from (PEM or PKCS12). Without a trust store "
-        "the machine's certificates are trusted.",
+        "A file with the certificates of the authorities that may sign the brokers' certificates (PEM or PKCS12). "
+        "Without a trust store the gateway trusts the machine's certificates.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -153,7 +158,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.truststore.certificates",
         Kind.PASSWORD,
         None,
-        "The trusted certificates themselves, in PEM.",
+        "The trusted certificates themselves, in PEM, instead of a trust store.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -161,7 +166,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.keystore.type",
         Kind.STRING,
         "JKS",
-        "The format of the key store. It is seen from the content, so this need not be set.",
+        "The format of the key store. The gateway recognizes the format by the content, so you need not set it.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=("JKS", "PKCS12", "PEM"),
@@ -170,7 +175,8 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.keystore.location",
         Kind.STRING,
         "",
-        "A file with the gateway's private key and certificate chain (PEM or PKCS12), where brokers want one.",
+        "A file with the gateway's private key and certificate chain (PEM or PKCS12), for brokers that ask for a "
+        "certificate.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -194,7 +200,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.keystore.key",
         Kind.PASSWORD,
         None,
-        "The private key itself, in PEM.",
+        "The private key itself, in PEM, instead of a key store.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -202,7 +208,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.keystore.certificate.chain",
         Kind.PASSWORD,
         None,
-        "The certificates that go with it, in PEM.",
+        "The certificates that belong to the private key, in PEM, the gateway's own first.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -210,7 +216,8 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.endpoint.identification.algorithm",
         Kind.STRING,
         "https",
-        "Whether a broker's certificate must bear the name that we connect to; an empty value says no.",
+        "Whether a broker's certificate must hold the host name that the gateway connects to; an empty value turns "
+        "the check off.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         choices=("https", "HTTPS", ""),
@@ -219,7 +226,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.enabled.protocols",
         Kind.LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "The protocol versions that are spoken.",
+        "The TLS versions that the gateway offers.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -227,7 +234,8 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.protocol",
         Kind.STRING,
         "TLSv1.3",
-        "The highest protocol version that is spoken, if it is among them.",
+        "The highest TLS version that the gateway offers, if it is among "
+        "`kafka.dt.gateway.upstream.ssl.enabled.protocols`.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -235,7 +243,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.ssl.cipher.suites",
         Kind.LIST,
         (),
-        "The cipher suites that are spoken; without any, OpenSSL's defaults.",
+        "The cipher suites that the gateway offers; none means OpenSSL's defaults.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -243,7 +251,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.client.id",
         Kind.STRING,
         "kafka-dt",
-        "The client id of the gateway's own requests; those of clients keep their own.",
+        "The client id of the gateway's own requests; requests of clients keep their own.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
     )
@@ -251,7 +259,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.request.timeout.ms",
         Kind.INT,
         30000,
-        "How long a broker may take to answer a request of the gateway's own, such as a login.",
+        "How long a broker may take to answer one of the gateway's own requests, such as a login.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -261,7 +269,7 @@ class GatewayOptions:
         "kafka.dt.gateway.upstream.socket.connection.setup.timeout.ms",
         Kind.INT,
         10000,
-        "How long a broker may take to be connected to, TLS included.",
+        "How long a connection to a broker may take to open, TLS included.",
         section=Section.GATEWAY,
         source=Source.KAFKA_DT,
         unit="milliseconds",

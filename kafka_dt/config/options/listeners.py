@@ -1,6 +1,6 @@
-"""The part of the option table that is about listeners: their addresses, and TLS on them.
+"""The options of listeners: their addresses, and TLS on them.
 
-`kafka_dt.config.listeners` makes a value of them for each listener.
+`kafka_dt.config.listeners` makes one value of them for each listener.
 
 Source: org.apache.kafka.network.SocketServerConfigs; org.apache.kafka.common.config.SslConfigs,
 org.apache.kafka.common.config.internals.BrokerSecurityConfigs.
@@ -21,8 +21,8 @@ class ListenerOptions:
         "broker.id",
         Kind.INT,
         -1,
-        "The id under which this node shows itself in Metadata and DescribeCluster. "
-        "-1 stands for 1001, the first id that a broker generates.",
+        "The id of this node in the answers to Metadata and DescribeCluster. -1 means 1001, the first id that a "
+        "broker generates.",
         section=Section.LISTENERS,
         minimum=-1,
     )
@@ -30,15 +30,15 @@ class ListenerOptions:
         "listeners",
         Kind.LIST,
         ("PLAINTEXT://:9092",),
-        "The addresses to listen on, `NAME://host:port` each. An empty host is every address of the machine; "
-        "port 0 is any free port.",
+        "The addresses to listen on, `NAME://host:port` each. An empty host means every address of the machine; port "
+        "0 means any free port.",
         section=Section.LISTENERS,
     )
     advertised_listeners: tuple[str, ...] = option(
         "advertised.listeners",
         Kind.LIST,
         (),
-        "The addresses that clients are told, where they differ from `listeners`.",
+        "The addresses that the node gives to clients, where they differ from `listeners`.",
         section=Section.LISTENERS,
     )
     listener_security_protocol_map: tuple[str, ...] = option(
@@ -52,7 +52,8 @@ class ListenerOptions:
         "socket.listen.backlog.size",
         Kind.INT,
         50,
-        "How many connections may wait to be accepted; at least 1,024, if net.core.somaxconn allows it.",
+        "How many connections may wait until the node accepts them. The node asks the kernel for at least 1,024; "
+        "net.core.somaxconn limits it.",
         section=Section.LISTENERS,
         minimum=1,
     )
@@ -60,7 +61,7 @@ class ListenerOptions:
         "socket.request.max.bytes",
         Kind.INT,
         104857600,
-        "The largest request of a client that has logged in.",
+        "The size of the largest request that the node takes from a client that has logged in.",
         section=Section.LISTENERS,
         unit="bytes",
         minimum=1,
@@ -69,8 +70,8 @@ class ListenerOptions:
         "ssl.keystore.type",
         Kind.STRING,
         "JKS",
-        "The format of the key store. It is seen from the content, so this need not be set; Java's own JKS cannot "
-        "be read, and the error says how to convert it.",
+        "The format of the key store. The node recognizes the format by the content, so you need not set it. It "
+        "cannot read Java's own JKS; the error says how to convert such a file.",
         section=Section.TLS,
         choices=("JKS", "PKCS12", "PEM"),
         per_listener=True,
@@ -79,8 +80,8 @@ class ListenerOptions:
         "ssl.keystore.location",
         Kind.STRING,
         "",
-        "A file with the private key and the certificate chain of the listener (PEM or PKCS12). When it changes it is "
-        "read again, and new connections get the new certificate.",
+        "A file with the private key and the certificate chain of the listener (PEM or PKCS12). The node reads the "
+        "file again when it changes; new connections get the new certificate.",
         section=Section.TLS,
         per_listener=True,
     )
@@ -112,7 +113,7 @@ class ListenerOptions:
         "ssl.keystore.certificate.chain",
         Kind.PASSWORD,
         None,
-        "The certificates that go with `ssl.keystore.key`, in PEM, the listener's own first.",
+        "The certificates that belong to `ssl.keystore.key`, in PEM, the listener's own first.",
         section=Section.TLS,
         per_listener=True,
     )
@@ -120,7 +121,7 @@ class ListenerOptions:
         "ssl.truststore.type",
         Kind.STRING,
         "JKS",
-        "The format of the trust store; as `ssl.keystore.type`.",
+        "The format of the trust store. The node recognizes it, as it does for `ssl.keystore.type`.",
         section=Section.TLS,
         choices=("JKS", "PKCS12", "PEM"),
         per_listener=True,
@@ -129,8 +130,8 @@ class ListenerOptions:
         "ssl.truststore.location",
         Kind.STRING,
         "",
-        "A file with the certificates that those of clients must come from (PEM or PKCS12). Read again when it "
-        "changes. Without a trust store the machine's certificates are trusted.",
+        "A file with the certificates of the authorities that may sign clients' certificates (PEM or PKCS12). The "
+        "node reads it again when it changes. Without a trust store the node trusts the machine's certificates.",
         section=Section.TLS,
         per_listener=True,
     )
@@ -154,8 +155,8 @@ class ListenerOptions:
         "ssl.client.auth",
         Kind.STRING,
         "none",
-        "Whether clients show a certificate: `required`, `requested` (they may), `none`. As in Kafka a SASL_SSL "
-        "listener is `none` unless it is set for that listener by name.",
+        "Whether clients show a certificate: `required`; `requested`, if they have one; `none`. As in Kafka, a "
+        "SASL_SSL listener has `none` unless you set the key for that listener by name.",
         section=Section.TLS,
         choices=("required", "requested", "none"),
         per_listener=True,
@@ -164,7 +165,7 @@ class ListenerOptions:
         "ssl.enabled.protocols",
         Kind.LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "The protocol versions that are spoken.",
+        "The TLS versions that the node accepts.",
         section=Section.TLS,
         per_listener=True,
     )
@@ -172,7 +173,7 @@ class ListenerOptions:
         "ssl.protocol",
         Kind.STRING,
         "TLSv1.3",
-        "The highest protocol version that is spoken, if it is among `ssl.enabled.protocols`.",
+        "The highest TLS version that the node accepts, if it is among `ssl.enabled.protocols`.",
         section=Section.TLS,
         per_listener=True,
     )
@@ -180,8 +181,8 @@ class ListenerOptions:
         "ssl.cipher.suites",
         Kind.LIST,
         (),
-        "The cipher suites that are spoken, by their names in the RFCs or in OpenSSL; without any, OpenSSL's defaults. "
-        "Of the suites of TLS 1.3 all are named or none.",
+        "The cipher suites that the node accepts, by their names in the RFCs or in OpenSSL; none means OpenSSL's "
+        "defaults. Name all suites of TLS 1.3 or none of them.",
         section=Section.TLS,
         per_listener=True,
     )
@@ -189,9 +190,9 @@ class ListenerOptions:
         "ssl.principal.mapping.rules",
         Kind.STRING,
         "DEFAULT",
-        "How the principal of an SSL listener comes from the distinguished name of the client's certificate: "
-        "`RULE:pattern/replacement/`, with `L` or `U` after it for lower or upper case, or `DEFAULT` for the name as "
-        "it is; separated by commas, the first that matches counts.",
+        "How the distinguished name of a client's certificate becomes the principal of an SSL listener: rules of the "
+        "form `RULE:pattern/replacement/`, with `L` or `U` after it for lower or upper case, or `DEFAULT` for the "
+        "name unchanged. Commas separate the rules; the first that matches applies.",
         section=Section.TLS,
         per_listener=True,
     )

@@ -92,7 +92,7 @@ class Option:
     per_listener: bool = False
     """Whether `listener.name.<name>.<key>` overrides it for one listener."""
     empty_file: bool = False
-    """Whether a secret's file may be empty; elsewhere that is somebody's mistake, and not the wish to have none."""
+    """Whether a secret's file may be empty; for other secrets an empty file is an error of the operator."""
 
     @property
     def secret(self) -> bool:

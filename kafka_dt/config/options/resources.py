@@ -1,4 +1,4 @@
-"""The part of the option table that is about a node's processes, and what its connections may take of them.
+"""The options about a node's processes, and the limits of its connections.
 
 Source: org.apache.kafka.network.SocketServerConfigs; KIP-612 (`max.connection.creation.rate`).
 """
@@ -18,9 +18,9 @@ class ResourceOptions:
         "kafka.dt.login.timeout.ms",
         Kind.LONG,
         30000,
-        "How long a login may take from the moment at which the connection was accepted: TLS handshake and SASL "
-        "together, also while the node waits for ZooKeeper. A connection without a completed login is closed then. "
-        "A re-authentication has the same time, from its handshake.",
+        "How long a login may take after the node has accepted the connection: TLS handshake and SASL together, and "
+        "any wait for ZooKeeper. The node closes a connection that has not logged in by then. A re-authentication may "
+        "take the same time, from its handshake on.",
         section=Section.LIMITS,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -30,10 +30,9 @@ class ResourceOptions:
         "kafka.dt.request.buffer.bytes",
         Kind.LONG,
         256 * 1024 * 1024,
-        "How many bytes of requests that have not arrived whole a node holds, in equal shares for its workers. At the "
-        "limit, long requests wait until others end, and the oldest connection with a short request is closed. One "
-        "request of a node at a time may exceed the limit. Answers that clients do not read have a limit of the same "
-        "size.",
+        "How many bytes of incomplete requests a node holds, in equal shares for its workers. At the limit, long "
+        "requests wait until others end, and the node closes the oldest connection with a short request. One request "
+        "of a node at a time may exceed the limit. Answers that clients do not read have a limit of the same size.",
         section=Section.LIMITS,
         source=Source.KAFKA_DT,
         unit="bytes",
@@ -43,8 +42,8 @@ class ResourceOptions:
         "queued.max.request.bytes",
         Kind.LONG,
         -1,
-        "Kafka's name for `kafka.dt.request.buffer.bytes`. A positive number here replaces that setting. At least "
-        "`socket.request.max.bytes`; 0 or less is not set.",
+        "Kafka's name for `kafka.dt.request.buffer.bytes`. A positive number here replaces that setting and must be "
+        "at least `socket.request.max.bytes`; 0 or less means not set.",
         section=Section.LIMITS,
         unit="bytes",
     )
@@ -52,8 +51,9 @@ class ResourceOptions:
         "kafka.dt.request.receive.timeout.ms",
         Kind.LONG,
         30000,
-        "How long one request may take to arrive, from its first byte to its last; then the connection is closed. A "
-        "gateway passes on what it forwards as it arrives, however long that takes.",
+        "How long one request may take to arrive, from its first byte to its last; then the node closes the "
+        "connection. The limit does not apply to requests that a gateway forwards: it passes their bytes on as they "
+        "arrive.",
         section=Section.LIMITS,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -63,7 +63,7 @@ class ResourceOptions:
         "connections.max.idle.ms",
         Kind.LONG,
         600000,
-        "A connection on which nothing was received for this long is closed; a negative value keeps it.",
+        "The node closes a connection on which it has received nothing for this long. A negative value turns this off.",
         section=Section.LIMITS,
         unit="milliseconds",
     )
@@ -71,9 +71,9 @@ class ResourceOptions:
         "kafka.dt.connections.max.age.ms",
         Kind.LONG,
         -1,
-        "At this age, with a random difference of up to a tenth, a node closes a connection as soon as no request is "
-        "under way, or 10 s later after an answer. Clients connect again, to the node that a load balancer or a name "
-        "gives them. -1 keeps connections.",
+        "The age at which a node closes a connection, with a random difference of up to a tenth. It closes the "
+        "connection when no request is under way, or 10 s later after an answer. Clients connect again, to the node "
+        "that a load balancer or a name gives them. -1 turns this off.",
         section=Section.LIMITS,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -83,8 +83,8 @@ class ResourceOptions:
         "max.connections",
         Kind.INT,
         INT_MAX,
-        "How many connections a node may have, on all listeners together; one more is closed at once. Set for one "
-        "listener it limits that listener as well.",
+        "How many connections a node may have on all listeners together; the node closes a further one at once. Set "
+        "for one listener, it limits that listener as well.",
         section=Section.LIMITS,
         minimum=1,
         per_listener=True,
@@ -93,7 +93,7 @@ class ResourceOptions:
         "max.connections.per.ip",
         Kind.INT,
         INT_MAX,
-        "How many connections may come from one IP address; one more is closed at once.",
+        "How many connections one IP address may have; the node closes a further one at once.",
         section=Section.LIMITS,
         minimum=0,
     )
@@ -101,16 +101,16 @@ class ResourceOptions:
         "max.connections.per.ip.overrides",
         Kind.LIST,
         (),
-        "What counts in place of `max.connections.per.ip` for some addresses or host names, `host:count` each. "
-        "Names are looked up at the start.",
+        "Limits that replace `max.connections.per.ip` for some addresses or host names, `host:count` each. The node "
+        "looks the names up when it starts.",
         section=Section.LIMITS,
     )
     max_connection_creation_rate: int = option(
         "max.connection.creation.rate",
         Kind.INT,
         INT_MAX,
-        "How many connections a second a node accepts (KIP-612), in equal shares for its workers; further ones wait "
-        "in the kernel's queue. Set for one listener it limits that listener as well.",
+        "How many connections a node accepts in a second (KIP-612), in equal shares for its workers; further ones "
+        "wait in the kernel's queue. Set for one listener, it limits that listener as well.",
         section=Section.LIMITS,
         unit="connections a second",
         minimum=1,
@@ -120,7 +120,7 @@ class ResourceOptions:
         "kafka.dt.workers",
         Kind.INT,
         0,
-        "How many processes serve the listeners; 0 is one for each core.",
+        "How many processes serve the listeners; 0 means one for each core.",
         section=Section.PROCESS,
         source=Source.KAFKA_DT,
         minimum=0,
@@ -129,8 +129,8 @@ class ResourceOptions:
         "kafka.dt.worker.timeout.ms",
         Kind.LONG,
         30000,
-        "A worker that gives no sign of life for this long hangs: the supervisor kills and replaces it. A pause of the "
-        "whole machine does not count.",
+        "How long a worker may give no sign of life; then the supervisor kills and replaces it. A pause of the whole "
+        "machine does not count.",
         section=Section.PROCESS,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -141,8 +141,8 @@ class ResourceOptions:
         Kind.INT,
         100,
         "How many lines of the same kind a worker writes to its log in a minute; about one client it writes a tenth "
-        "of that. At the end of the minute one line says how many more there were. Audit events are not limited by "
-        "this.",
+        "of that. At the end of the minute one line says how many lines it left out. The limit does not apply to "
+        "audit events.",
         section=Section.PROCESS,
         source=Source.KAFKA_DT,
         minimum=1,

@@ -1,4 +1,4 @@
-"""The part of the option table that is about delegation tokens: their keys, their lifetimes, and their limits.
+"""The options of delegation tokens: their keys, their lifetimes, and their limits.
 
 Source: KIP-48 and its drafts (`.sec` spellings), KIP-395; org.apache.kafka.server.config.DelegationTokenManagerConfigs.
 """
@@ -18,8 +18,9 @@ class TokenOptions:
         "kafka.dt.tokens.per.owner.max",
         Kind.LONG,
         10_000,
-        "How many live tokens one owner may have; one more is refused with error 44 (POLICY_VIOLATION). Tokens of all "
-        "nodes count. Those that are made on several workers at the same moment may exceed it. -1 is no limit.",
+        "How many live tokens one owner may have on all nodes together; the node refuses a further one with error 44 "
+        "(POLICY_VIOLATION). Tokens that several workers create at the same moment may exceed the limit. -1 means no "
+        "limit.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         minimum=-1,
@@ -28,10 +29,10 @@ class TokenOptions:
         "kafka.dt.token.creates.per.minute.max",
         Kind.LONG,
         6_000,
-        "How many tokens one principal may ask for on one node in a minute, for all owners together; one more is "
-        "refused with error 89 (THROTTLING_QUOTA_EXCEEDED) until the next minute begins. Attempts that fail because "
-        "of another limit or of ZooKeeper count. All workers of the node count together, each node for itself. -1 is "
-        "no limit.",
+        "How many tokens one principal may create on one node in a minute, for all owners together; the node refuses "
+        "a further one with error 89 (THROTTLING_QUOTA_EXCEEDED) until the next minute begins. Attempts that fail "
+        "because of another limit or of ZooKeeper count. The workers of a node count together; each node counts for "
+        "itself. -1 means no limit.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         minimum=-1,
@@ -40,7 +41,8 @@ class TokenOptions:
         "kafka.dt.token.renewers.max",
         Kind.INT,
         100,
-        "How many renewers a new token may have; more are refused with error 44 (POLICY_VIOLATION). -1 is no limit.",
+        "How many renewers a new token may have; the node refuses a token with more with error 44 (POLICY_VIOLATION). "
+        "-1 means no limit.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         minimum=-1,
@@ -49,9 +51,9 @@ class TokenOptions:
         "kafka.dt.token.bytes.max",
         Kind.INT,
         16_384,
-        "How large the znode of a new token may be; a larger one is refused with error 44 (POLICY_VIOLATION). Names of "
-        "principals make up most of it. Tokens that are there already can be renewed whatever their size. -1 is no "
-        "limit but that of ZooKeeper, about a million.",
+        "How large the znode of a new token may be; the node refuses a larger one with error 44 (POLICY_VIOLATION). "
+        "Names of principals are most of its size. Tokens that exist can be renewed whatever their size. -1 leaves "
+        "only the limit of ZooKeeper, about a million.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         unit="bytes",
@@ -61,9 +63,9 @@ class TokenOptions:
         "delegation.token.secret.key",
         Kind.PASSWORD,
         None,
-        "The key that HMACs are made with, the same on all nodes and brokers. Without it, or with an empty one, "
-        "every request about tokens is refused. A file (`file:/path`) is looked at every second, and a new key in it "
-        "is taken at once: `kafka-dt keys rotate`.",
+        "The key that makes the HMACs of tokens, the same on all nodes and brokers. Without it, or with an empty one, "
+        "the node refuses every request about tokens. The node checks a file (`file:/path`) every second and uses a "
+        "new key in it at once; `kafka-dt keys rotate` changes the key.",
         section=Section.TOKENS,
         aliases=("delegation.token.master.key",),
     )
@@ -71,8 +73,8 @@ class TokenOptions:
         "kafka.dt.secret.keys.previous",
         Kind.PASSWORD,
         None,
-        "Older secret keys, one a line, the newest first. Tokens that were made with them go on working, and what is "
-        "sealed with them stays readable. A file is looked at every second; it has to exist, and may be empty.",
+        "Older secret keys, one a line, the newest first. The tokens that they made keep working, and tokens that "
+        "they seal stay readable. The node checks a file every second; the file must exist, and may be empty.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         empty_file=True,
@@ -81,8 +83,8 @@ class TokenOptions:
         "delegation.token.metadata.encryption.enable",
         Kind.BOOLEAN,
         True,
-        "Whether tokens are sealed (encrypted, then authenticated) in ZooKeeper. Brokers cannot read sealed tokens: "
-        "beside brokers this is false. Plain and sealed tokens are read either way.",
+        "Whether the node seals tokens in ZooKeeper (encrypts, then authenticates them). Brokers cannot read sealed "
+        "tokens: set it to false beside brokers. The node reads plain and sealed tokens in both cases.",
         section=Section.TOKENS,
         source=Source.KIP_395,
     )
@@ -90,7 +92,7 @@ class TokenOptions:
         "delegation.token.max.lifetime.ms",
         Kind.LONG,
         604800000,
-        "The time after which a token cannot be renewed any more.",
+        "The maximum lifetime of a token: no renewal moves its expiry beyond this time after its creation.",
         section=Section.TOKENS,
         unit="milliseconds",
         minimum=1,
@@ -100,7 +102,7 @@ class TokenOptions:
         "delegation.token.expiry.time.ms",
         Kind.LONG,
         86400000,
-        "The time after which a token ends unless it is renewed.",
+        "How long a token lives after its creation, and after a renewal that asks for no other time.",
         section=Section.TOKENS,
         unit="milliseconds",
         minimum=1,
@@ -110,7 +112,7 @@ class TokenOptions:
         "delegation.token.expiry.check.interval.ms",
         Kind.LONG,
         3600000,
-        "How often expired tokens are removed.",
+        "How often the node deletes expired tokens from ZooKeeper.",
         section=Section.TOKENS,
         unit="milliseconds",
         minimum=1,
@@ -119,7 +121,7 @@ class TokenOptions:
         "kafka.dt.token.hmac.algorithm",
         Kind.STRING,
         "HmacSHA512",
-        "The HMAC of a token. Brokers use HmacSHA512; HmacSHA1 is the text of KIP-48.",
+        "The algorithm of a token's HMAC. Brokers use HmacSHA512; the text of KIP-48 has HmacSHA1.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
         choices=("HmacSHA512", "HmacSHA256", "HmacSHA1"),
@@ -128,8 +130,8 @@ class TokenOptions:
         "kafka.dt.token.auth.without.extension",
         Kind.BOOLEAN,
         True,
-        "Whether a SCRAM login whose user name is a live token id, and no SCRAM user, is a login by token although "
-        "the client did not send `tokenauth=true`. librdkafka, aiokafka, kafka-python and sarama cannot send it.",
+        "Whether a SCRAM login counts as a login by token without `tokenauth=true`, if its user name is a live token "
+        "id and not a SCRAM user. librdkafka, aiokafka, kafka-python and sarama cannot send `tokenauth=true`.",
         section=Section.TOKENS,
         source=Source.KAFKA_DT,
     )

@@ -1,4 +1,4 @@
-"""The part of the option table that is about ZooKeeper: where it is, how a node logs in, how old an answer may be.
+"""The options about ZooKeeper: where it is, how a node logs in, how old an answer may be.
 
 Source: org.apache.kafka.server.config.ZkConfigs.
 """
@@ -12,20 +12,20 @@ from kafka_dt.config.options.option import Kind, Secret, Section, Source, option
 
 @dataclass(frozen=True, kw_only=True)
 class ZooKeeperOptions:
-    """The connection to ZooKeeper, and what is kept there for others."""
+    """The connection to ZooKeeper, and the change znodes that a node keeps there for other nodes and brokers."""
 
     zookeeper_connect: str = option(
         "zookeeper.connect",
         Kind.STRING,
         "",
-        "The ZooKeeper ensemble, `host:port,host:port/chroot`.",
+        "The servers of the ZooKeeper ensemble, `host:port,host:port/chroot`.",
         section=Section.ZOOKEEPER,
     )
     zookeeper_session_timeout_ms: int = option(
         "zookeeper.session.timeout.ms",
         Kind.INT,
         18000,
-        "After this long without a sign of life ZooKeeper ends our session.",
+        "How long ZooKeeper waits for a sign of life from the node; then it ends the node's session.",
         section=Section.ZOOKEEPER,
         unit="milliseconds",
         minimum=1,
@@ -34,7 +34,7 @@ class ZooKeeperOptions:
         "zookeeper.connection.timeout.ms",
         Kind.INT,
         18000,
-        "How long the start waits for ZooKeeper.",
+        "How long the node waits for ZooKeeper when it starts.",
         section=Section.ZOOKEEPER,
         unit="milliseconds",
         minimum=1,
@@ -43,21 +43,21 @@ class ZooKeeperOptions:
         "zookeeper.set.acl",
         Kind.BOOLEAN,
         False,
-        "Whether the znodes that we make are ours alone. Needs credentials for ZooKeeper.",
+        "Whether only the node's own login may change the znodes that the node creates. Needs a login at ZooKeeper.",
         section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_client_enable: bool = option(
         "zookeeper.ssl.client.enable",
         Kind.BOOLEAN,
         False,
-        "Whether to talk TLS to ZooKeeper.",
+        "Whether the node connects to ZooKeeper by TLS.",
         section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_truststore_location: str = option(
         "zookeeper.ssl.truststore.location",
         Kind.STRING,
         "",
-        "The certificates that ZooKeeper's must come from (PEM or PKCS12).",
+        "A file with the certificates of the authorities that may sign ZooKeeper's certificate (PEM or PKCS12).",
         section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_truststore_password: Secret | None = option(
@@ -71,7 +71,7 @@ class ZooKeeperOptions:
         "zookeeper.ssl.keystore.location",
         Kind.STRING,
         "",
-        "Our certificate and private key for ZooKeeper (PEM or PKCS12).",
+        "A file with the node's own certificate and private key for ZooKeeper (PEM or PKCS12).",
         section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_keystore_password: Secret | None = option(
@@ -85,7 +85,8 @@ class ZooKeeperOptions:
         "zookeeper.ssl.endpoint.identification.algorithm",
         Kind.STRING,
         "HTTPS",
-        "Whether ZooKeeper's certificate must bear the name that we connect to; an empty value says no.",
+        "Whether ZooKeeper's certificate must hold the host name that the node connects to; an empty value turns the "
+        "check off.",
         section=Section.ZOOKEEPER,
         choices=("HTTPS", "https", ""),
     )
@@ -93,7 +94,7 @@ class ZooKeeperOptions:
         "kafka.dt.zookeeper.digest",
         Kind.PASSWORD,
         None,
-        "`user:password` for ZooKeeper's digest scheme.",
+        "The login at ZooKeeper by its digest scheme, `user:password`.",
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
     )
@@ -101,8 +102,8 @@ class ZooKeeperOptions:
         "kafka.dt.zookeeper.sasl.jaas.config",
         Kind.PASSWORD,
         None,
-        "The login module that a broker has in the section `Client` of its JAAS file, for SASL DIGEST-MD5: "
-        '`org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="...";`. '
+        "The login at ZooKeeper by SASL DIGEST-MD5: the login module that a broker has in the section `Client` of its "
+        'JAAS file, `org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="...";`. '
         "Needed beside brokers that own their znodes by SASL (`zookeeper.set.acl`).",
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
@@ -111,10 +112,10 @@ class ZooKeeperOptions:
         "kafka.dt.zookeeper.max.staleness.ms",
         Kind.LONG,
         30000,
-        "The longest time for which a node may accept a token that was revoked, whatever happens to it: cut off from "
-        "ZooKeeper, on a member that is cut off from the others, or frozen. A worker that has not proved for this "
-        "long that it knows all revocations accepts no login by token. It makes such a proof, a write to ZooKeeper, "
-        "three times in this period.",
+        "The longest time for which a node may accept a revoked token, also when the node is cut off from ZooKeeper, "
+        "is connected to a member that is cut off from the others, or was frozen. A worker that has not proved for "
+        "this long that it knows all revocations refuses every login by token. Each proof is a write to ZooKeeper; a "
+        "worker makes three in this period.",
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
         unit="milliseconds",
@@ -124,8 +125,8 @@ class ZooKeeperOptions:
         "kafka.dt.zookeeper.change.retention.ms",
         Kind.LONG,
         60000,
-        "How long the change nodes that we make stay for brokers and other nodes to read. A broker keeps its own "
-        "for 15 minutes, too long at thousands of changes a second.",
+        "How long the node keeps its change znodes, so that brokers and other nodes can read them. A broker keeps its "
+        "own for 15 minutes, which is too long at thousands of changes a second.",
         section=Section.ZOOKEEPER,
         source=Source.KAFKA_DT,
         unit="milliseconds",

@@ -1,8 +1,8 @@
-"""Who may do what: Kafka's AclAuthorizer over the ACLs in memory, and the rules about tokens of others.
+"""Decide what a principal may do: Kafka's AclAuthorizer over the ACLs in memory, and rules about tokens of others.
 
 Without an authorizer class everyone may do everything, as in Kafka. With it: a super user may do everything. A resource
 that no ACL is about may be used as `allow.everyone.if.no.acl.found` says. Else a matching Deny refuses, then a matching
-Allow permits, by the operation itself, by ALL, or by one that implies it; what nobody allowed is refused.
+Allow permits, by the operation itself, by ALL, or by one that implies it; what no entry allows is refused.
 
 A refusal is logged with principal, address, operation and resource. Questions that only select what is shown are not.
 
@@ -43,7 +43,7 @@ class Caller:
 
 
 class Authorizer:
-    """Answers whether somebody may do something.
+    """Answers whether a principal may do something.
 
     Args:
         acls: the ACLs in memory.
@@ -84,7 +84,7 @@ class Authorizer:
         )
 
     def allows(self, caller: Caller, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-        """Say whether somebody may do something to a resource; a refusal is logged."""
+        """Say whether the caller may do something to a resource; log a refusal."""
         allowed = self.check(caller, operation, resource_type)(name)
         if not allowed:
             _LOG.info(
@@ -99,7 +99,7 @@ class Authorizer:
         return allowed
 
     def allows_cluster(self, caller: Caller, operation: AclOperation) -> bool:
-        """Say whether somebody may do something to the cluster."""
+        """Say whether the caller may do something to the cluster."""
         return self.allows(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def check(self, caller: Caller, operation: AclOperation, resource_type: ResourceType) -> Callable[[str], bool]:
@@ -123,7 +123,7 @@ class Authorizer:
         return decide
 
     def authorized_operations(self, caller: Caller, resource_type: ResourceType, name: str) -> int:
-        """Give all that somebody may do to a resource, as the wire has it: a bit for the code of each operation."""
+        """Give all that the caller may do to a resource, as the wire has it: a bit for the code of each operation."""
         allowed = (
             operation
             for operation in SUPPORTED_OPERATIONS[resource_type]
@@ -155,7 +155,7 @@ class Authorizer:
         return visible
 
     def may_revoke_any(self, caller: Caller) -> bool:
-        """Say whether somebody may expire tokens that it neither owns nor renews."""
+        """Say whether the caller may expire tokens that it neither owns nor renews."""
         return self._super_users_revoke_any and caller.principal in self._super_users
 
 

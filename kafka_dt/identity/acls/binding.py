@@ -188,7 +188,7 @@ class AccessControlEntry:
         return AclOperation.UNKNOWN is self.operation or AclPermissionType.UNKNOWN is self.permission_type
 
     def covers(self, principal: Principal, host: str) -> bool:
-        """Say whether the entry is about somebody at some address."""
+        """Say whether the entry applies to a principal at an address."""
         return self.principal in (principal, EVERYBODY) and self.host in (host, ANY_HOST)
 
 

@@ -1,8 +1,8 @@
 """The rules of ACLs themselves: what a valid one is, how they are created, listed and deleted.
 
-Whether somebody may do so (ALTER or DESCRIBE on the cluster) is checked by the caller. A change reads the entries of a
-pattern as they are in the store and writes them guarded by their version; when somebody else was quicker it begins
-again. To create an ACL that is there, or delete one that is not, is no error and writes nothing.
+The caller checks whether a principal may do so (ALTER or DESCRIBE on the cluster). A change reads the entries of a
+pattern as they are in the store and writes them guarded by their version; when another change was first, it begins
+again. To create an ACL that exists, or delete one that does not, is no error and writes nothing.
 
 Source: KIP-140, KIP-290; kafka.security.authorizer.AclAuthorizer (createAcls, deleteAcls, acls), kafka.server.AclApis.
 """
@@ -134,7 +134,7 @@ class AclManager:
             matched.clear()
             for entry in entries:
                 if entry.unknown:
-                    continue  # nobody can be told what was deleted
+                    continue  # an answer could not say what was deleted
                 binding = AclBinding(pattern, entry)
                 by = filters.first(binding)
                 if by is not None:

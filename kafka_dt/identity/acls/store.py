@@ -4,7 +4,7 @@
     ├── AclError                a request about ACLs is refused
     │   ├── InvalidAcl              it cannot exist, or cannot be kept
     │   └── AclStoreUnavailable     the store cannot be asked; whether a change was made is unknown
-    └── AclConflict             between the store and the manager only: somebody else was first
+    └── AclConflict             between the store and the manager only: another change was first
 
 A store keeps the entries of one pattern together, with a version that guards a change of them.
 
@@ -35,7 +35,7 @@ class InvalidAcl(AclError):
     """An ACL that cannot exist."""
 
     reason: str
-    """A whole sentence for whoever asked."""
+    """A whole sentence for the client."""
 
     def __str__(self) -> str:
         return self.reason
@@ -59,7 +59,7 @@ class AclConflict(Exception):
     pattern: ResourcePattern
 
     def __str__(self) -> str:
-        return f"The ACLs of {self.pattern} were changed by somebody else."
+        return f"Another process changed the ACLs of {self.pattern}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class StoredAcls:
 
 
 class AclStore(Protocol):
-    """Keeps ACLs and reports their changes, whoever makes them."""
+    """Keeps ACLs and reports their changes, also those of other processes."""
 
     def on_change(self, listener: AclListener) -> None:
-        """Set the one listener; it is told of every pattern in the order of the changes."""
+        """Set the one listener; the store reports every pattern to it in the order of the changes."""
 
     async def load(self) -> None:
         """Report everything that is stored, and keep reporting.

@@ -21,7 +21,7 @@ from kafka_dt.tokens import ANONYMOUS, Principal
 
 
 class CertificateUnusable(Exception):
-    """A certificate that makes nobody a principal; its text is one line for the log."""
+    """A certificate that gives no principal; its text is one line for the log."""
 
 
 class CertificatePrincipals:

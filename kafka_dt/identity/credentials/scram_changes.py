@@ -120,7 +120,7 @@ class ScramUserStore(Protocol):
 
 
 AlterResult = ScramUserError | StoreUnavailable | None
-"""What became of a user's part of a request; None is success."""
+"""The result of a user's part of a request; None is success."""
 
 
 class ScramUserManager:
@@ -137,7 +137,7 @@ class ScramUserManager:
         """Carry out the changes of one request.
 
         Returns:
-            What became of each user that the request names.
+            The result for each user that the request names.
         """
         parts = self._parts(deletions, upsertions)
         fit = [user for user, part in parts.items() if part.error is None]
@@ -237,7 +237,7 @@ def _error_of_credential(mechanism: ScramMechanism, upsertion: Upsertion) -> Scr
         return UnacceptableCredential(f"At least {mechanism.min_iterations} iterations are needed")
     if upsertion.iterations > MAX_ITERATIONS:
         return UnacceptableCredential(f"At most {MAX_ITERATIONS} iterations are allowed")
-    # A broker stores the next two, and nobody could ever log in with them.
+    # A broker stores the next two, although no client could ever log in with them.
     if not upsertion.salt:
         return UnacceptableCredential("A credential needs a salt")
     if len(upsertion.salted_password) != mechanism.hash_bytes:

@@ -75,10 +75,10 @@ class Kerberos:
         return await asyncio.get_running_loop().run_in_executor(self._executor, step, message)
 
     def principal(self, initiator: str) -> Principal:
-        """Say whom a Kerberos name stands for.
+        """Give the principal that a Kerberos name stands for.
 
         Raises:
-            NoShortName: for nobody.
+            NoShortName: no rule gives it a name.
         """
         return Principal.user(self._names.short_name(initiator))
 

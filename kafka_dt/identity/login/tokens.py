@@ -97,7 +97,7 @@ class LoginTokens:
         return None if found is None else found.token
 
     def why_not(self, name: str) -> RefusalReason:
-        """Say why nobody can log in with that id now."""
+        """Say why no client can log in with that id now."""
         if not has_token_id_form(name):
             return RefusalReason.UNKNOWN_TOKEN
         try:

@@ -64,7 +64,7 @@ _REGISTRY: Final = _Registry(strict_check_header=False)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of a token."""
+    """The result of judging a token."""
 
     verdict: BearerVerdict
     expiry_timestamp_ms: int | None = None
@@ -129,7 +129,7 @@ class BearerTokens:
         except InvalidClaimError as error:
             return _rejected(f"a claim does not hold: {error.description}")
         except JoseError as error:
-            # An algorithm that nobody knows is text of the peer.
+            # The name of an unknown algorithm is text of the peer.
             return _rejected(printable(f"{error.error}: {error.description}"))
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
             # Text of the peer may be in the error.
@@ -153,7 +153,7 @@ class BearerTokens:
             if claims.get(time) is not None and not _is_instant(claims[time]):
                 raise InvalidClaimError(time, f"'{time}' is no number of seconds since 1970 that Kafka can tell")
         if not self._settings.expected_audience and claims.get("aud") is not None:
-            raise InvalidClaimError("aud", "it is meant for somebody, and no expected audience is set")
+            raise InvalidClaimError("aud", "it names an audience, and no expected audience is set")
         JWTClaimsRegistry(
             now=self._now_ms() // 1000, leeway=self._settings.clock_skew_seconds, **self._claims
         ).validate(claims)

@@ -83,7 +83,9 @@ def _check_handler(handler: tuple[str, str] | None, settings: OAuthBearerSetting
     if name != _UNSIGNED_HANDLER:
         raise ConfigError(key, f"{name} cannot be loaded here; {_SIGNED_HANDLERS[0]} is what is built in")
     if not settings.allow_unsigned:
-        raise ConfigError(key, f"it would accept what anybody writes; if that is wanted set {UNSIGNED_KEY}=true")
+        raise ConfigError(
+            key, f"it accepts unsigned tokens, which any client can make; to allow that, set {UNSIGNED_KEY}=true"
+        )
 
 
 def _check_url(listener: str, settings: OAuthBearerSettings) -> None:

@@ -1,8 +1,8 @@
-"""What the workers of a node tell each other about ended tokens, in memory that all of them map.
+"""Share ended tokens between the workers of a node, in memory that all of them map.
 
 Each worker has a ring of its own on the board, which it alone writes: the token's id and when it ends. A reader
-remembers for each worker how far it has read; there are no locks, so a worker that hangs holds up nobody. A reader that
-falls behind by more than a ring learns that it has (`Overtaken`), as one does that stood still for long.
+remembers for each worker how far it has read. There are no locks, so a worker that hangs holds up no other. A reader
+that falls behind by more than a ring, such as one that stood still for long, learns that it did (`Overtaken`).
 
 Only ids in the form of Kafka's are posted: no login can be by another one.
 

@@ -3,11 +3,11 @@
 Workers hear of each other's changes from ZooKeeper, which takes a moment, or for ever when it hangs. So a worker that
 learns of a revocation posts it on a board that all of them share (`board.py`) before the client has its
 answer. The others look there before they complete a login by token, and several times a second (`look`): they end the
-sessions of the token without asking ZooKeeper. The token itself is *in doubt* for them until they have heard all news
+sessions of the token without asking ZooKeeper. The token itself is *in doubt* for them until they have read all changes
 from the store, which may know more by now, such as a renewal.
 
 If the store cannot be asked then, a token in doubt is refused; others log in. After more revocations than the board
-holds all tokens are in doubt. `keep_up`, for the background, hears the news when there is any doubt.
+holds all tokens are in doubt. `keep_up`, for the background, reads the changes when there is any doubt.
 
 Source: docs/architecture.md#revocation-is-bounded.
 """
@@ -79,7 +79,7 @@ class Revocations:
         return self.look() and self._all_in_doubt is None and token_id not in self._in_doubt
 
     async def hear(self) -> bool:
-        """Hear all news; False if they cannot be had now: a token may be revoked that is taken for live here."""
+        """Read all changes of the store; False if it cannot be asked now: a token that looks live may be revoked."""
         self.look()
         asked = self._looks
         try:

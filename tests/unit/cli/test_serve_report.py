@@ -24,7 +24,7 @@ def test_settings_without_effect_are_named_by_what_it_means(caplog: pytest.LogCa
         ("INFO", "Settings of a broker that have no meaning here: log.dirs"),
         (
             "WARNING",
-            "Not supported; what they would protect is not protected: "
+            "Security settings that kafka-dt does not support and ignores: "
             "listener.name.a.principal.builder.class, zookeeper.ssl.crl.enable",
         ),
         ("WARNING", "Settings that neither a broker nor kafka-dt knows: my.plugin"),

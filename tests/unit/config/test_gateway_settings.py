@@ -137,9 +137,13 @@ def test_a_certificate_makes_somebody_of_a_client_and_of_the_gateway() -> None:
         (
             {f"{UPSTREAM}security.protocol": "SSL", f"{UPSTREAM}identity": "service"},
             f"{UPSTREAM}security.protocol",
-            "makes nobody of the gateway",
+            "SSL gives the gateway no login upstream",
         ),
-        ({f"{UPSTREAM}identity": "none"}, f"{UPSTREAM}sasl.jaas.config", "identity=service if everybody is to be that"),
+        (
+            {f"{UPSTREAM}identity": "none"},
+            f"{UPSTREAM}sasl.jaas.config",
+            "identity=service if every client is to use it",
+        ),
         (
             {f"{UPSTREAM}sasl.jaas.config": f'{SCRAM} username="t" password="hush" tokenauth="true";'},
             f"{UPSTREAM}sasl.jaas.config",
@@ -148,7 +152,7 @@ def test_a_certificate_makes_somebody_of_a_client_and_of_the_gateway() -> None:
         ({f"{UPSTREAM}sasl.jaas.config": "hush"}, f"{UPSTREAM}sasl.jaas.config", "not understood"),
         ({f"{UPSTREAM}identity": "mapped"}, f"{UPSTREAM}identity.file", "is needed for"),
         ({f"{UPSTREAM}identity.file": "/x"}, f"{UPSTREAM}identity.file", "is for .*=mapped, not for owner-token"),
-        ({"listeners": "PLAINTEXT://:9092"}, f"{UPSTREAM}identity", "listener PLAINTEXT need not be anybody"),
+        ({"listeners": "PLAINTEXT://:9092"}, f"{UPSTREAM}identity", "listener PLAINTEXT need no login"),
         (
             {"listeners": "SSL://:9092", "ssl.client.auth": "requested"},
             f"{UPSTREAM}identity",
@@ -203,5 +207,5 @@ def test_a_setting_of_a_gateway_that_is_none_is_an_error(key: str) -> None:
 )
 def test_without_an_authorizer_everybody_could_be_anybody(identity: dict[str, str]) -> None:
     changes = {f"{UPSTREAM}{key}": value for key, value in identity.items()}
-    with pytest.raises(ConfigError, match=r"^authorizer\.class\.name: without it everybody may make tokens"):
+    with pytest.raises(ConfigError, match=r"^authorizer\.class\.name: without it every user may create tokens"):
         made(TOKENS | changes | {"authorizer.class.name": ""})

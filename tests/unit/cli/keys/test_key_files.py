@@ -54,7 +54,7 @@ def test_files_that_somebody_wrote_are_not_taken_for_a_rotation(files: KeyFiles,
 
 def test_a_rotation_that_somebody_else_has_begun_is_not_overwritten(files: KeyFiles) -> None:
     files.prepare(NEW)
-    with pytest.raises(KeysError, match=f"somebody else has begun a rotation, to the key {SecretKey(NEW).id}"):
+    with pytest.raises(KeysError, match=f"another process has begun a rotation, to the key {SecretKey(NEW).id}"):
         files.prepare("newer " * 10)
     assert files.read().texts.previous[0] == NEW
 

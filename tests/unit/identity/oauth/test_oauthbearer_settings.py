@@ -67,7 +67,7 @@ HANDLER_NAME = "OAuthBearerValidatorCallbackHandler"
         ({URL: "http://[x/"}, f"{URL}: 'http://[x/' is not a URL with https, http or file"),
         (
             {HANDLER: UNSECURED},
-            f"{HANDLER}: it would accept what anybody writes; if that is wanted set {UNSIGNED}=true",
+            f"{HANDLER}: it accepts unsigned tokens, which any client can make; to allow that, set {UNSIGNED}=true",
         ),
         (
             {HANDLER: "com.example.Mine"},
