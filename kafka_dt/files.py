@@ -1,4 +1,4 @@
-"""Files that change while we run: to see that one has, and to change one so that nobody reads half of it.
+"""Files that change while a process runs: see that one has changed, and change one so that no reader sees half of it.
 
     seen = stamp(path)
     ...

@@ -60,7 +60,7 @@ async def work(brief: dict[str, Any]) -> None:
             _say(READY)
             await asyncio.wait([stopped, outdated], return_when=asyncio.FIRST_COMPLETED)
             if outdated.done():
-                _say("ZooKeeper was restored, and it starts again with what is there now")
+                _say("ZooKeeper was restored: this worker ends, and its replacement reads the restored data")
     finally:
         await _cancel(starting, stopped, outdated)
         await node.stop()

@@ -1,4 +1,4 @@
-"""Counts the tokens by the key that made them and by the key that seals them: what hangs on each key.
+"""Count the tokens by the key that made them and by the key that seals them.
 
     counted = await census(client, keyring, now_ms=now_ms)
     counted.live_by_key        # the id of a key, or None where a token does not say -> how many tokens live on it
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What there is."""
+    """The number of tokens that each secret key made, and of znodes that each opens."""
 
     live_by_key: Mapping[str | None, int]
     """Tokens that have not expired, by the id of the key that made them; None = they do not say."""

@@ -1,7 +1,7 @@
-"""What a task may decide about a token znode, and what became of it.
+"""Decisions of a task about a token znode, and the result of each.
 
 A task is a function of token ids and the bytes of their znodes. It is called in threads, several at once, so it keeps
-nothing that a decision rests on. What it has to tell besides travels in the `note` of its decisions.
+no state on which a decision depends. The `note` of a decision carries anything else that the task reports.
 
 Source: KIP-395, "Future work" (a tool for all existing delegation tokens).
 """
@@ -52,32 +52,32 @@ Found = tuple[str, bytes]
 
 
 class Task(Protocol):
-    """What is done with each znode."""
+    """Decide what is done with each znode."""
 
     @property
     def announces(self) -> bool:
-        """Whether its changes are told to brokers and nodes by change znodes."""
+        """Whether change znodes tell brokers and nodes of its changes."""
 
     def __call__(self, found: Sequence[Found]) -> list[Decision]:
         """Decide about each znode of a batch."""
 
 
 class ZnodeResult(Enum):
-    """What became of a znode."""
+    """The result for a znode."""
 
     CHANGED = "changed"
     """It was written or deleted (or would have been, in a dry run)."""
     UNCHANGED = "unchanged"
     """It was left as it is."""
     GONE = "gone"
-    """Somebody else deleted it meanwhile."""
+    """Another process deleted it meanwhile."""
     FAILED = "failed"
     """It was left as it is, because something is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one znode, and why."""
+    """The result for one znode, and its reason."""
 
     token_id: str
     outcome: ZnodeResult

@@ -1,4 +1,4 @@
-"""Has a task decide about every znode of a list, and carries the decisions out, guarded by the version that was read.
+"""Have a task decide about every znode of a list, and carry the decisions out, guarded by the version that was read.
 
     await process(client, names, Seal(keyring, token_bytes), report=summary.add, now_ms=now_ms)
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.operations import Operation, Znode
 
 Report = Callable[[Sequence[Result]], None]
-"""Hears what became of the znodes of a batch, in the event loop."""
+"""Takes the results for the znodes of a batch; it is called in the event loop."""
 
 ALWAYS_CHANGED: Final = "it was changed by others each time it was to be written"
 UNREACHABLE: Final = "the connection to ZooKeeper was lost each time it was tried"

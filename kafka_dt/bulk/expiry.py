@@ -1,4 +1,4 @@
-"""Ends tokens by deleting their znodes: those that a filter selects, or those of a secret key.
+"""End tokens by deleting their znodes: those that a filter selects, or those of a secret key.
 
 A deletion is guarded by the version that was read and told to nodes and brokers, so it holds within a second
 everywhere. A token that was renewed meanwhile is decided about again, and ends as well.

@@ -1,4 +1,4 @@
-"""Which tokens are meant: by owner, by renewer, by when they were issued. It needs nothing of the server.
+"""Select tokens by owner, by renewer, by the time of issue. This module imports nothing of the server.
 
 Source: docs/command-line.md#kafka-dt-token-expire-all.
 """
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TokenFilter:
-    """What a token must be like; each condition that is given must hold."""
+    """Conditions of a token; each condition that is given must hold."""
 
     owners: frozenset[str] = frozenset()
-    """One of these owns it (`User:alice`); empty = anybody."""
+    """One of these owns it (`User:alice`); empty = any owner."""
     renewers: frozenset[str] = frozenset()
-    """One of these is a renewer of it; empty = anybody or nobody."""
+    """One of these is a renewer of it; empty = any renewers, or none."""
     issued_before_ms: int | None = None
     """It was issued before this instant, in milliseconds since 1970; None = at any time."""
 

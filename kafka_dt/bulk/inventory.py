@@ -1,9 +1,9 @@
-"""Tells what is known of each token, also of those that no node would serve, and why not.
+"""List what is known of each token, also of those that no node would serve, with the reason.
 
     rows = await inventory(client, names, keys)
 
-A token that is readable is told in any case; what is wrong with it besides (it names a secret key that is not there) is
-the reason beside it. What is not readable has a reason and nothing else. No HMAC is made.
+A readable token is listed in any case; if it has a fault (it names a missing secret key), the reason stands beside it.
+A znode that is not readable has a reason and nothing else. No HMAC is made.
 
 Source: kafka_dt.zookeeper.sealing.token_codec (the checks of a node).
 """
@@ -126,4 +126,4 @@ def _row(result: Result) -> Row:
 
 
 def _no_clock() -> int:
-    raise AssertionError("nothing is announced, so nobody asks for the time")
+    raise AssertionError("nothing is announced, so no caller asks for the time")

@@ -1,11 +1,11 @@
-"""Ends tokens over the Kafka protocol, for those who have no access to ZooKeeper.
+"""End tokens over the Kafka protocol, for users who have no access to ZooKeeper.
 
     tokens = await selected_tokens(config, selected)
     await expire_over_kafka(config, tokens, report=summary.add)
 
-What the caller may see is described, and each token that a filter selects is deleted by its HMAC. A server answers one
-connection's requests one after the other, so several connections share the work. The descriptions with their HMACs
-are held in memory, as the server sends them in one answer.
+The server describes the tokens that the caller may see, and each token that a filter selects is deleted by its HMAC. A
+server answers one connection's requests one after the other, so several connections share the work. The descriptions
+with their HMACs are held in memory, as the server sends them in one answer.
 
 Source: KIP-48 (ExpireDelegationToken); kafka_dt.client.
 """

@@ -1,6 +1,6 @@
-"""Reads token znodes of either form in a thread, a batch at a time, and has a task decide about each.
+"""Read token znodes of either form in a thread, a batch at a time, and have a task decide about each.
 
-The checks are those of a node that serves the token: what fails here is not served either.
+The checks are those of a node that serves tokens: a node does not serve a token that fails here.
 
 PBKDF2 is nearly all of the work, and Python that runs between two derivations takes three times as long as in a loop
 of its own, because nothing of it is in the processor's caches. So what a batch needs is derived first.
@@ -104,7 +104,7 @@ class TokenTask(ABC):
     """
 
     announces: bool
-    """Whether its changes are told to brokers and nodes by change znodes."""
+    """Whether change znodes tell brokers and nodes of its changes."""
 
     def __init__(self, keyring: Keyring | None) -> None:
         keys = keyring.keys if keyring else ()

@@ -1,4 +1,4 @@
-"""How fast a run may change znodes, and what it may use of ZooKeeper where several runs work at the same time.
+"""Limit how fast a run may change znodes, and its share of ZooKeeper where several runs work at the same time.
 
     await process(client, names, task, ..., portion=Portion(runs=4, changes_a_second=1_000))
 
@@ -56,7 +56,7 @@ class WriteTurns:
         """Wait for a turn.
 
         Args:
-            cost_s: how long nobody else has one before it.
+            cost_s: for how long before it no other change has a turn.
         """
         now_s = time.monotonic()
         self.next_s = max(now_s, self.next_s) + cost_s

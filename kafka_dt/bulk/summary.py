@@ -1,6 +1,6 @@
-"""Adds up the results of a run: how many were changed, how many not, and what failed why.
+"""Add up the results of a run: how many znodes were changed, how many not, and the reasons of the failures.
 
-Its size is bounded whatever fails: so many reasons, and of each so many names.
+The size of a summary is bounded, however many znodes fail: a number of reasons, and a number of names for each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Failures:
 
 @dataclass(slots=True)
 class Summary:
-    """What became of the znodes so far."""
+    """The results for the znodes so far."""
 
     counts: Counter[ZnodeResult] = field(default_factory=Counter)
     failures: dict[str, Failures] = field(default_factory=dict)

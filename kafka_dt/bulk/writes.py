@@ -1,13 +1,14 @@
-"""Carries out guarded changes of many token znodes in one request, with or without news of them.
+"""Carry out guarded changes of many token znodes in one request, with or without change znodes.
 
 All changes of a batch go out in one `multi`. It happens wholly or not at all: if one znode has been changed meanwhile,
 each change is made by itself, and only that one fails. A change and its change znode stay together in either case.
 
-Change znodes are removed as the token store removes its own, but not before everybody can have seen them. Nodes follow
-as fast as changes are made. A broker takes them in one after the other, derives credentials for a token that it has to
-read (4 ms), and reads all change znodes that are kept again and again; one that is gone when it comes it never
-hears of. So beside brokers changes are announced no faster than a broker takes them in. Of that, and of the change
-znodes that may be kept, each of several runs has its share; what a run leaves is handed over and kept on.
+A run removes its change znodes as the token store does, but not before every node and broker had time to read them.
+Nodes follow as fast as changes are made. A broker takes changes in one after the other, derives credentials for a token
+that it has to read (4 ms), and reads all change znodes that are kept again and again; it misses a change znode that is
+gone before the broker reads it. So beside brokers changes are announced no faster than a broker takes them in. Each of
+several runs has its share of that rate, and of the change znodes that may be kept. A run hands over the change znodes
+that it leaves.
 
 Source: kafka.common.ZkNodeChangeNotificationListener, kafka.server.DelegationTokenManagerZk.
 """
@@ -56,7 +57,7 @@ class Writes:
 
     Args:
         client: the connection.
-        news: tells others of them; None = nobody has to know, because the tokens stay the same.
+        news: tells others of them; None = no node has to know, because the tokens stay the same.
         changes_a_second: how many are made at most; None = as many as ZooKeeper takes.
     """
 
@@ -123,7 +124,7 @@ class News:
         await self._turns.take(cost_s * self._runs)
 
     def told_with(self, changes: Sequence[ZnodeChange]) -> list[Operation]:
-        """Return each change followed by the news of it."""
+        """Return each change followed by the creation of its change znode."""
         operations: list[Operation] = []
         for change in changes:
             news = Create(TokenChangeZnode.PREFIX, TokenChangeZnode.encode(change.token_id), sequence=True)
@@ -143,20 +144,20 @@ class News:
 async def news_of_changes(
     client: ZooKeeperClient, now_ms: Callable[[], int], portion: Portion = WHOLE
 ) -> AsyncIterator[News]:
-    """Give what tells of changes.
+    """Give a `News`, which adds a change znode to each change.
 
     Args:
         client: the connection.
         now_ms: the wall clock, in milliseconds since 1970.
-        portion: what of ZooKeeper may be used, and who is handed over the change znodes that are left at the end;
-            where nobody is, they are purged by nodes and brokers, later.
+        portion: this run's share of ZooKeeper, and the receiver of the change znodes that are left at the end; without
+            a receiver, nodes and brokers purge them later.
 
     Raises:
         ZooKeeperError: ZooKeeper cannot be asked.
     """
     await client.ensure_path(TokenChangeZnode.PARENT)
     beside_brokers = bool(await live_brokers(client))
-    # What is handed over is kept by somebody else, who has the other half.
+    # Another process keeps what is handed over; it has the other half.
     shares = portion.runs if portion.hand_over is None else 2 * portion.runs
     purger = _purger(client, now_ms, shares, beside_brokers=beside_brokers)
     purger.start()
@@ -170,7 +171,7 @@ async def news_of_changes(
 
 @asynccontextmanager
 async def handed_over_changes(client: ZooKeeperClient, now_ms: Callable[[], int]) -> AsyncIterator[ChangePurger]:
-    """Give who takes charge of the change znodes that runs hand over: add them as they come.
+    """Give a purger for the change znodes that runs hand over: add them as they come.
 
     Args:
         client: the connection.

@@ -1,12 +1,11 @@
-"""Keeps a worker's ring of secret keys as its files are: a rotation needs no restart.
+"""Keep a worker's ring of secret keys as its files are: a rotation needs no restart.
 
     keys = NodeKeys(SecretKeyFiles(settings), keyring, changed)
     await keys.refresh()         # every second
     keys.refresh_soon()          # at once, when a token needs a key that is not in the ring
 
-Files are read, and the ids of new keys computed, in a thread; then the ring is replaced, and whoever has to know is
-told. With a file that cannot be used the keys stay as they are, and each look tries again; the same reason is one line
-in the log.
+A thread reads the files and computes the ids of new keys. Then the ring is replaced, and `changed` is called. If a file
+cannot be used, the keys stay as they are, and each look tries again. The same reason is logged once.
 
 Source: KIP-48, "Delegation Token Master Key Rotation" (which needs new brokers for it).
 """

@@ -42,7 +42,7 @@ class NodeState:
     """Of kafka-dt."""
 
     def __str__(self) -> str:
-        """Return how people are told of it."""
+        """Return its name in messages."""
         return f"{self.host} (worker {self.worker}, pid {self.pid})"
 
 

@@ -1,4 +1,4 @@
-"""No core dumps: a dump of a process that crashes holds its keys, tokens and passwords.
+"""Forbid core dumps: a dump of a process that crashes holds its keys, tokens and passwords.
 
     forbid_core_dumps()     # first of all; child processes inherit it
 

@@ -1,4 +1,4 @@
-"""Ends the workers that outlive their supervisor.
+"""End the workers that outlive their supervisor.
 
 Run as a script with the standard library only: `python -I -S guard.py GRACE_SECONDS`. The supervisor writes the process
 id of each worker to the standard input of this process, one id a line, and holds that pipe as long as it lives. When

@@ -1,11 +1,11 @@
-"""Keeps the guard of a node's workers alive: the process that ends them if the supervisor dies (`guard.py`).
+"""Keep the guard of a node's workers alive: the process that ends them if the supervisor dies (`guard.py`).
 
     async with guarded(grace_s) as guard:
         with guard.guarding(pid):     # a worker, as long as it lives
             ...
 
-A guard that ends is replaced, after a pause, and its successor hears of every worker that lives. Between the two a
-supervisor that is killed could leave a worker behind that hangs.
+A guard that ends is replaced, after a pause, and its successor gets the process id of every live worker. A supervisor
+that is killed between the two could leave behind a worker that hangs.
 """
 
 from __future__ import annotations

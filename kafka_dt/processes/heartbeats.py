@@ -1,4 +1,4 @@
-"""Tells a worker that hangs from one that works: a worker beats from its event loop, and the supervisor counts.
+"""Tell a worker that hangs from one that works: a worker beats from its event loop, and the supervisor counts.
 
     await beat(sys.stdout.fileno(), every_s)   # in the worker, as long as it lives
 

@@ -1,9 +1,9 @@
 """One node is one supervisor and its workers: processes that share the ports.
 
 The supervisor holds the ports from before the first worker until after the last, so that port 0 means one port for all
-of them and nobody can take it in between. A worker that dies is replaced, after a pause that grows while they keep
-dying. A worker that hangs (`heartbeats.py`) is killed, and replaced as well. SIGTERM and SIGINT stop the workers, which
-drain what is under way.
+of them and no other program can take it in between. The supervisor replaces a worker that dies, after a pause that
+grows while workers keep dying. It kills a worker that hangs (`heartbeats.py`), and replaces it as well. SIGTERM and
+SIGINT stop the workers, which drain the requests under way.
 
 A worker is a child process that reads one line of JSON from its standard input, its brief, writes READY to its standard
 output when it serves (or why it cannot), beats there, and stops when its standard input closes: so no secret is on a

@@ -1,6 +1,6 @@
 """Delegation tokens: the values, the rules and the cache, without a socket, a database or a clock of their own.
 
-Read `token.py` first (what a token is), then `manager.py` (what may be done with it, by whom, in which order it is
+Read `token.py` first (what a token is), then `manager.py` (which principal may do what with it, in which order it is
 checked), then `store.py` (the interface of the place that keeps the tokens, and its contract). `changes.py` has the
 rules of a renewal and an expiry; `guarded.py` applies them to a store that only keeps tokens. `cache.py` is what this
 process knows of the store; `lookup.py`, `listing.py` and `purge.py` are the ways in which the manager uses both;

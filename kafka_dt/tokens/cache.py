@@ -1,7 +1,7 @@
 """What this process knows of the tokens: a copy of the store in memory, with the indexes that requests need.
 
-The cache is the store's listener (`apply`), and nothing else fills it. It asks nobody and has no clock; how old it may
-be is the manager's question. Lookups by id and by HMAC are one dictionary access; `concerning` costs what it returns,
+The cache is the store's listener (`apply`), and nothing else fills it. It asks no store and has no clock: the manager
+decides how old it may be. Lookups by id and by HMAC are one dictionary access; `concerning` costs what it returns,
 because owners, requesters and renewers are indexed. The order of iteration is that of arrival and does not change when
 a token does.
 
@@ -187,7 +187,7 @@ class TokenCache:
         elif gone := [hmac for hmac in before.delegation.hmacs if hmac not in hmacs]:
             for hmac in gone:
                 del self._token_ids[hmac]
-            # Somebody may have logged in by one that is good no more: to the sessions this token is another.
+            # A client may have logged in by the old HMAC: to the sessions this token is another.
             self._tell(token.token_id, before.token, None)
             self._tell(token.token_id, None, token)
         else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def forget(_: Token) -> None:
-    """Hear of a token where nothing is written down."""
+    """Ignore a report about a token: nothing is written down."""
 
 
 @dataclass(frozen=True, slots=True)

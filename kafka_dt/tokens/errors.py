@@ -1,4 +1,4 @@
-"""What can go wrong with a token.
+"""The errors of requests about tokens.
 
     Exception
     └── TokenError                  a request about tokens is refused
@@ -14,7 +14,7 @@
         ├── TooManyCreates              the requester has asked for too many tokens in this minute
         └── StoreUnavailable            the store cannot be asked, or its answer is too old
 
-Errors carry fields and word themselves; nobody parses the text. They know no Kafka error codes: the server maps each
+Errors carry fields and word themselves; no caller parses the text. They know no Kafka error codes: the server maps each
 TokenError to its code in one table. No field holds a secret: an HMAC that matches nothing is not repeated.
 
 Source: KIP-48 "Public Interfaces", org.apache.kafka.common.errors

@@ -4,7 +4,7 @@
 and the HMACs with the keys of this node, and applies the rules.
 
 A change is decided on what the cache holds and written guarded by the version it was decided on. If another node was
-first, the token is read again and the rule is applied again, to what is there now. Changes of one token within a
+first, the token is read again and the rule is applied again, to its present state. Changes of one token within a
 process wait for each other, because all but the first would conflict; changes of different tokens do not.
 
 An expiry that has passed is confirmed first: the token is looked up once more in the store, because another node may
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 MAX_ATTEMPTS: Final = 10
-"""How often a change is decided anew because others change the same token; nobody fights that long by accident."""
+"""How often a change is decided anew because others change the same token; chance conflicts end sooner."""
 MAX_IDS: Final = 10
 """How many ids are drawn for a new token before the random generator is given up."""
 
@@ -108,7 +108,7 @@ class GuardedChanges:
         keyring: makes the HMACs; its keys may change.
         limits: the lifetimes of new tokens.
         now_ms: the clock, in milliseconds since 1970 in UTC.
-        random_bytes: returns that many bytes nobody can guess.
+        random_bytes: returns that many bytes that no attacker can guess.
     """
 
     __slots__ = ("_cache", "_keyring", "_limits", "_locks", "_now_ms", "_random_bytes", "_store")
@@ -161,7 +161,7 @@ class GuardedChanges:
         raise StoreUnavailable("every new token id was taken, or the secret key changed each time")
 
     async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
-        """Apply a change, again and again while others are faster."""
+        """Apply a change, again while other processes are faster."""
         async with self._locks.hold(token_id):
             confirmed = False
             for _ in range(MAX_ATTEMPTS):
@@ -192,7 +192,7 @@ class GuardedChanges:
         return held.token
 
     async def _take_back(self, stored: StoredToken) -> None:
-        """Delete a token that nobody has heard of yet."""
+        """Delete a token that no other process has seen yet."""
         with suppress(TokenNotFound, VersionConflict):  # another node was faster
             await self._store.delete(stored.token.token_id, stored.version)
         _LOG.info("Took back delegation token %s: its secret key has left the ring", stored.token.token_id)

@@ -7,7 +7,7 @@
 
 A slice is `SLICE_S`. Work on more than `SHORT_ITEMS` items waits for the one place for such work, and work on more than
 `LONG_ITEMS` for another, first come, first served; so between two pauses other tasks wait for two slices at most, and
-nobody waits for much longer work than its own. Shorter work never waits. A task that is cancelled leaves the queue, or
+no task waits for much longer work than its own. Shorter work never waits. A task that is cancelled leaves the queue, or
 its place, at its next pause.
 
 The time that one batch takes is not bounded here: an item is never interrupted. Who has a place must not wait for

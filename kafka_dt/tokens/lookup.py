@@ -1,8 +1,8 @@
-"""Finding a token that this process has not heard of yet: read-through to the store, bounded against guessing.
+"""Find a token that the cache does not have yet: read-through to the store, bounded against guessing.
 
-A token may log in on every node the moment its create has answered, a second before the news of it has gone round. So
-a miss in the cache is not believed: the store is read. What keeps strangers, who may try any id before they have logged
-in, from turning that into load on the store:
+A token may log in on every node the moment its create has answered, up to a second before every node has read the
+change. So a miss in the cache is not believed: the store is read. Unauthenticated clients may try any id, and must not
+turn that into load on the store. These rules prevent it:
 
 - an id that does not have the form of a token id is not looked up: the store has none that a login could use and the
   cache has not;
@@ -14,9 +14,9 @@ in, from turning that into load on the store:
 
 So guessing costs the store a few hundred small reads a second from each process at the most.
 
-Why a remembered miss cannot hide a new token: ids are 16 random bytes, and nobody knows one before the create that
+Why a remembered miss cannot hide a new token: ids are 16 random bytes, and no client knows one before the create that
 made it has been written. A lookup of it, and a read that such a lookup shares, begins after that. One exception is an
-id that is deleted and made again by hand or by a broker; it is found when the news of it arrives, or after
+id that is deleted and made again by hand or by a broker; it is found when its change arrives, or after
 `MISS_LIFE_MS`. The other is a token that cannot be read until a secret key is known here; with a new ring of keys all
 misses are forgotten.
 
@@ -103,7 +103,7 @@ class ReadThrough:
         if read is None:
             read = self._under_way[token_id] = asyncio.create_task(self._fetch(token_id))
             read.add_done_callback(lambda task: self._done(token_id, task))
-        # Shielded: a client that hangs up does not take the answer from the others that wait for it.
+        # Shielded: a client that disconnects does not take the answer from the others that wait for it.
         await asyncio.shield(read)
         return self._cache.get(token_id)
 

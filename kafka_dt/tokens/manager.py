@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 NEWS_WITHIN_S: Final = 5.0
-"""How long a login waits for the news when what is known is too old: less than clients are patient."""
+"""How long a login waits for a catch-up when the cache is too old: less than clients wait for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class TokenManager:
         """Create a token.
 
         Args:
-            owner: whom a login with the token will be.
+            owner: the principal as which a login with the token acts.
             requester: who asks; whether it may, for another owner, has been checked by the caller.
             renewers: who may renew it besides the owner; order and duplicates are kept.
             max_lifetime_ms: milliseconds; 0 or less = the server's maximum, which also is the limit.
@@ -202,8 +202,8 @@ class TokenManager:
         Args:
             requester: who asks; it sees the tokens that it owns, renews or has asked for.
             owners: whose tokens are asked for, as owner, renewer or requester, compared exactly; None = everybody's.
-            visible: asked for the other tokens, once each; it should remember its answer for an owner, of whom
-                there may be thousands of tokens.
+            visible: asked for the other tokens, once each; it should remember its answer for an owner, who
+                may have thousands of tokens.
             turns: the work pauses between these.
 
         Raises:
@@ -218,7 +218,7 @@ class TokenManager:
             yield batch
 
     async def refresh(self) -> None:
-        """Hear of every change acknowledged anywhere before the call, or see that what is known is fresh enough.
+        """Read every change acknowledged anywhere before the call, or make sure that the cache is fresh enough.
 
         Raises:
             TokensDisabled: no secret key is set.
@@ -251,7 +251,7 @@ class TokenManager:
         """Return a token as `find` does, and read the store if this process does not know it yet.
 
         `lookup.py` says how that is bounded against guessing. After an outage, or when this process has stood still, it
-        first waits for the news, up to `NEWS_WITHIN_S`.
+        first waits for a catch-up, up to `NEWS_WITHIN_S`.
 
         Raises:
             StoreUnavailable: as `find`; or the token is not known here and the store cannot be asked.
@@ -278,7 +278,7 @@ class TokenManager:
         return True
 
     async def catch_up(self) -> None:
-        """Hear of every change acknowledged anywhere before the call.
+        """Read every change acknowledged anywhere before the call.
 
         Raises:
             StoreUnavailable: the store cannot be asked.
@@ -342,7 +342,7 @@ class TokenManager:
         return found.token
 
     async def _refresh(self) -> None:
-        """Hear all news if they can be had, else make sure that what is known is fresh enough."""
+        """Catch up if the store can be asked; otherwise make sure that the cache is fresh enough."""
         try:
             await self._catch_up.join()
         except StoreUnavailable:
@@ -365,6 +365,6 @@ class TokenManager:
             raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
 
     def _too_stale_ms(self) -> int:
-        """Return how old what is known is, if that is too old; else 0."""
+        """Return the staleness of the cache if it is too large; else 0."""
         staleness_ms = self._source.staleness_ms()
         return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0

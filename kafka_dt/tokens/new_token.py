@@ -44,7 +44,7 @@ class NewToken:
                 raise InvalidPrincipalType(renewer, renewer=True)
 
     def require_size(self, limits: CreationLimits) -> None:
-        """Refuse a token of which the principals alone are too much, before anybody encodes it.
+        """Refuse a token whose principals alone are too large, before it is encoded.
 
         Raises:
             TokenTooLarge: no store could take it.

@@ -1,4 +1,4 @@
-"""Who somebody is: a principal, as Kafka writes it (`User:alice`).
+"""A principal, as Kafka writes it (`User:alice`): the type and the name that authorization knows.
 
 A principal lives beside the tokens and not in `identity/`, because the owner, the requester and the renewers of a
 token are principals and imports point from `identity` to `tokens`. Equality is exact: type and name, letter case
@@ -32,7 +32,7 @@ class Principal:
     """A type and a name; either may be any text, also an empty one."""
 
     type: str
-    """`User` for whoever logged in; other types exist only where somebody wrote them."""
+    """`User` for a client that logged in; other types exist only where a request or a znode names them."""
     name: str
     """The name, without quoting."""
 

@@ -1,4 +1,4 @@
-"""Removing expired tokens from the store, in the background, and the two clocks that say what has expired.
+"""Remove expired tokens from the store, in the background; two clocks must agree that a token has expired.
 
 Every process may do this at the same time as any other: one of them gets a token, and a token that was renewed
 meanwhile stays (`TokenChanges.remove`).

@@ -1,8 +1,8 @@
 """One secret key: what it makes of a token id, what it derives, and the name by which it may be spoken of.
 
-Whoever knows the key can make the HMAC of any token, so it is never shown. Its id is shown: it stands beside every
-token that the key made, in the commands' tables and in the log. It is cut from an expensive derivation with a salt of
-its own, so that it tells nothing of the HMACs and is no cheap check for somebody who guesses keys.
+The key is enough to make the HMAC of any token, so it is never shown. The key id is shown: it stands beside every token
+that the key made, in the commands' tables and in the log. The id is cut from an expensive derivation with a salt of its
+own. So it tells nothing about the HMACs, and an attacker who guesses keys cannot check a guess cheaply.
 
 A key is used from any thread; nothing in it changes but the id, which is computed when it is first asked for.
 

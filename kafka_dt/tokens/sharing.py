@@ -1,8 +1,8 @@
-"""How concurrent requests share the store and the event loop instead of fighting for them.
+"""Let concurrent requests share the store and the event loop.
 
 `SharedRun` lets any number of callers wait for one run of the same work; `KeyedLocks` lets changes of one token follow
-each other while those of other tokens go on; `in_turns` walks over many tokens without holding up everybody else.
-They keep nothing when nobody waits. For one event loop, without a clock.
+each other while those of other tokens go on; `in_turns` walks over many tokens without holding up other tasks.
+They keep nothing when no task waits. For one event loop, without a clock.
 
 Source: docs/architecture.md#a-token-works-on-every-node-at-once, docs/design.md#a-change
 """
@@ -53,7 +53,7 @@ class SharedRun:
 
 
 class KeyedLocks:
-    """A lock for each key, there only while somebody holds it or waits for it; first come, first served."""
+    """A lock for each key, there only while a task holds it or waits for it; first come, first served."""
 
     __slots__ = ("_locks",)
 
@@ -65,7 +65,7 @@ class KeyedLocks:
 
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[None]:
-        """Wait until nobody else holds `key`, and hold it for the body."""
+        """Wait until no other task holds `key`, and hold it for the body."""
         lock = self._locks.setdefault(key, _CountedLock())
         lock.users += 1
         try:

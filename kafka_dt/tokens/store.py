@@ -1,4 +1,4 @@
-"""What the domain asks of the place that keeps the tokens: a source of what there is, and changes.
+"""The interface of the place that keeps the tokens: a source of tokens, and changes of them.
 
 `TokenSource` tells which tokens there are and what changes; `TokenChanges` makes, changes and removes them. A store has
 both, for one process and one event loop; they may be one object. The interfaces ask for no versions, no numbered
@@ -28,7 +28,7 @@ The contract, on which a cache and "a revoked token stays out" rest:
     can let a later answer overtake. Where the store numbers its states, the listener may drop one whose `revision` is
     not above that of the state it holds.
 4.  *No lost update, no resurrection.* A change is decided on the state that it replaces, and happens wholly (the token
-    and the news of it for other nodes) or not at all. A token that is gone stays gone.
+    and its change znode for other nodes) or not at all. A token that was deleted stays deleted.
 5.  *Other nodes.* A change that was acknowledged anywhere is reported here within a second while connected, and after
     a time without connection it is found by comparing everything: each change since is reported, and None for every
     id reported before that is gone, but not for one created here in the meantime.

@@ -27,9 +27,9 @@ class Token:
     token_id: str
     """22 characters, base64url without padding of 16 random bytes; older or foreign ones may differ."""
     owner: Principal
-    """Whom a login with this token is."""
+    """The principal as which a login with this token acts."""
     requester: Principal
-    """Who asked for the token; the owner unless somebody was allowed to ask for another (KIP-373)."""
+    """The principal that asked for the token: the owner, or one that may create tokens for other users (KIP-373)."""
     renewers: tuple[Principal, ...]
     """Who may renew and expire it besides the owner, as given: order and duplicates are kept."""
     issue_timestamp_ms: int

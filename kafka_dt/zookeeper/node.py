@@ -1,4 +1,4 @@
-"""Builds the stores of a node in ZooKeeper.
+"""Build the stores of a node in ZooKeeper.
 
     check(settings, workers=2)                   # before anything is opened
     stores = node_stores(settings, WorkerPlace(0, 2, "4711"), derivations, needs, now_ms=now_ms)

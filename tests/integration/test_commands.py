@@ -167,7 +167,7 @@ def test_run_dies_with_its_zookeeper_when_it_is_killed(tmp_path: Path) -> None:
         (["zookeeper.connect=x", "super.users=admin"], "super.users: Expected a principal in the form Type:name"),
         (
             ["zookeeper.connect=x", "zookeeper.set.acl=true"],
-            "zookeeper.set.acl: needs somebody to give the znodes to",
+            "zookeeper.set.acl: needs a login that the znodes can belong to",
         ),
         (["nonsense"], "--override: 'nonsense' is not of the form key=value"),
     ],

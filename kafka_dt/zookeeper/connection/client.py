@@ -12,7 +12,7 @@ and the error (one of them is None), and what it returns or raises is the outcom
 While the connection is down requests fail at once with `ConnectionLost(sent=False)`. One that was under way when the
 connection broke fails with `sent=True`: it may have been carried out, and should its answer come all the same,
 `arrived` is still called. Nothing is ever sent twice. For the creation of a znode with a random name that is harmless
-(nobody learns of it), and a change that is guarded by a version may be tried again (it finds another version).
+(no process learns of it), and a change that is guarded by a version may be tried again (it finds another version).
 
 The connection comes back by itself, with the old session or, if that has expired, with a new one: `session_id` tells
 them apart. Watches do not survive any loss of the connection: kazoo calls them all then (they say nothing more than
@@ -91,7 +91,7 @@ class ZooKeeperClient:
     """A connection to a ZooKeeper ensemble, for one event loop.
 
     Args:
-        settings: where, as whom, and how many requests may be under way at once.
+        settings: the servers, the login, and how many requests may be under way at once.
         guard: admits each connection; None = all are used at once.
 
     Raises:
@@ -296,7 +296,7 @@ class ZooKeeperClient:
             try:
                 await self.create(path, None)
             except NodeExists:
-                return  # somebody else was quicker
+                return  # another process was quicker
 
     async def _connect_in_time(self) -> None:
         try:
@@ -346,7 +346,7 @@ class ZooKeeperClient:
         return self._requests.send(begin, convert, subject, arrived, size, at_once=self._is_ungated)
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
-        """Return the outcome of a request that is not even sent; `arrived` has nothing to hear."""
+        """Return the outcome of a request that was not sent; `arrived` is not called."""
         future: asyncio.Future[Any] = self._loop.create_future()
         fail(future, error)
         return future

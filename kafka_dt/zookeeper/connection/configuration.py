@@ -1,4 +1,4 @@
-"""From the configuration to what the ZooKeeper client needs.
+"""Make the settings of the ZooKeeper client from the configuration.
 
 Source: org.apache.kafka.server.config.ZkConfigs.
 """
@@ -31,7 +31,8 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
     if settings.zookeeper_set_acl and login is None and not has_certificate:
         raise ConfigError(
             "zookeeper.set.acl",
-            f"needs somebody to give the znodes to: {_DIGEST}, {_JAAS}, or TLS with zookeeper.ssl.keystore.location",
+            f"needs a login that the znodes can belong to: set {_DIGEST}, {_JAAS}, "
+            "or TLS with zookeeper.ssl.keystore.location",
         )
     return ZooKeeperSettings(
         connect=settings.zookeeper_connect,

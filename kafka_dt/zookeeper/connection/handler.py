@@ -2,8 +2,8 @@
 
 kazoo calls a handler for everything that depends on how a program waits. This one keeps kazoo's own thread for the
 connection and brings all that comes out of it (answers, watches, changes of state) to the event loop: in the order in
-which it came, many per wake-up of the loop. So whoever reports answers from these callbacks reports them in the order
-in which ZooKeeper gave them, which is what a cache needs.
+which it came, many per wake-up of the loop. So a caller that reports answers from these callbacks reports them in the
+order in which ZooKeeper gave them. A cache needs that order.
 
 It also ends a connection on which an answer is overdue. kazoo sends a ping only when it has had nothing else to send
 for a while, so a server that takes requests and answers none would stay connected as long as there are requests; and a

@@ -1,4 +1,4 @@
-"""What is asked of ZooKeeper and what it answers, as values without kazoo.
+"""The requests to ZooKeeper and its answers, as values without kazoo.
 
 Paths are absolute and relative to the chroot.
 
@@ -58,7 +58,7 @@ Operation = Create | SetData | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """The part of a znode's state that somebody here looks at."""
+    """The part of a znode's state that kafka-dt looks at."""
 
     created_zxid: int
     """The transaction that created it; another one tells of a znode that was removed and made again."""

@@ -1,4 +1,4 @@
-"""Reads many znodes in one request, which kazoo does not offer: ZooKeeper's `multiRead`.
+"""Read many znodes in one request, which kazoo does not offer: ZooKeeper's `multiRead`.
 
 One request for 64 znodes costs a fraction of what 64 requests cost, here and in the server. The znodes are not of one
 moment, and each has its own outcome. Servers have it from 3.6 on; an older one refuses it as unimplemented and closes

@@ -1,9 +1,9 @@
-"""Reads many znodes by few requests, or one by one where ZooKeeper is older than 3.6.
+"""Read many znodes by few requests, or one by one where ZooKeeper is older than 3.6.
 
     reads = Reads(client)
     znodes = await reads.read(paths, lambda path, found: found)
 
-What a server can do is found out by the first read: an older one refuses the request and hangs up.
+The first read finds out what a server can do: an older server refuses the request and closes the connection.
 
 `SharedSync` sends one sync for all reads that are asked for at about the same time:
 
@@ -94,7 +94,7 @@ def _all_arrived(
     found: Sequence[Znode | ZooKeeperError] | None,
     error: ZooKeeperError | None,
 ) -> list[_T]:
-    """Tell of each znode of a request; one that is not welcome does not keep the others untold."""
+    """Report each znode of a request; a listener that raises for one still gets the others."""
     if error is not None or found is None:
         raise error or RequestRefused("an answer without content")
     made: list[_T] = []
@@ -130,7 +130,7 @@ class SharedSync:
             loop = asyncio.get_running_loop()
             self._turn = loop.create_future()
             loop.call_soon(self._send_now, self._turn)
-        # Shielded, both: who is cancelled does not take the others along.
+        # Shielded, both: a caller that is cancelled does not cancel the others.
         return asyncio.shield(await asyncio.shield(self._turn))
 
     def _send_now(self, turn: asyncio.Future[asyncio.Future[None]]) -> None:

@@ -1,4 +1,4 @@
-"""Which requests go alone, because the server may close the connection over their size.
+"""Send large requests alone, because the server may close the connection over their size.
 
 A server does that to a request of more bytes than its `jute.maxbuffer`, without saying so, and all requests under way
 fail with it. So a request that is larger than any that has passed is sent when no other is under way, and others wait

@@ -50,7 +50,7 @@ class ZooKeeperRequest:
         self.size = size
 
     def finish(self, answer: Answer) -> None:
-        """Tell the outcome: first `arrived`, then whoever awaits the future."""
+        """Tell the outcome: first to `arrived`, then to the task that awaits the future."""
         value, error = None, None
         try:
             if answer.exception is not None:
@@ -78,7 +78,7 @@ class ZooKeeperRequests:
         loop: where the outcomes are told.
         inbox: brings answers to the loop.
         connected: whether a request that waits may be sent: the connection is there, and admitted. kazoo would keep it
-            for the next connection otherwise, and nobody waits for it then.
+            for the next connection otherwise, and no caller waits for it then.
         max_in_flight: how many may be under way; more wait for their turn.
         sizes: says which requests go alone.
     """
@@ -211,7 +211,7 @@ class ZooKeeperRequests:
 
 
 def fail(future: asyncio.Future[Any], error: Exception) -> None:
-    """Tell whoever awaits a future that it failed, unless it was told something already."""
+    """Tell the task that awaits a future that it failed, unless the future has a result already."""
     if not future.done():
         future.set_exception(error)
-        future.exception()  # who has lost interest is not reminded by asyncio's log
+        future.exception()  # else asyncio logs an error that no caller waits for any more

@@ -1,4 +1,4 @@
-"""Keeps a kazoo client connected for as long as it is wanted, and tells the event loop how it is doing.
+"""Keep a kazoo client connected for as long as it is wanted, and report its state to the event loop.
 
 kazoo itself finds a lost connection again, and opens a new session when the old one has expired. It gives up after
 a refused login, and its thread ends on an error it did not foresee; then it is started again here after a
@@ -69,7 +69,7 @@ class ZooKeeperSession:
     """One kazoo client and its states.
 
     Args:
-        settings: where and as whom to connect; `connect` without its chroot is taken.
+        settings: the servers and the login; `connect` is used without its chroot.
         inbox: brings states and watches to the loop.
         on_state: called in the loop with each new state.
 
@@ -164,7 +164,7 @@ class ZooKeeperSession:
 
     def _heard(self, state: str) -> None:
         """Take a state from kazoo's thread."""
-        # Only now: kazoo is closed next. A server drops the connection of whoever fails to log in by SASL.
+        # Only now: kazoo is closed next. A server drops the connection of a client whose SASL login fails.
         if self.kazoo.client_state == KeeperState.AUTH_FAILED:
             self._login_refused = self._refused_before = True
         if state != KazooState.CONNECTED:

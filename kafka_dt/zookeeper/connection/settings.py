@@ -1,4 +1,4 @@
-"""What is needed to reach ZooKeeper: plain values, made by whoever reads the configuration.
+"""The settings of a ZooKeeper client: plain values, made from the configuration.
 
 Source: org.apache.kafka.server.config.ZkConfigs.
 """
@@ -37,7 +37,7 @@ class ZooKeeperLogin:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
-    """How to reach ZooKeeper, and as whom."""
+    """How to reach ZooKeeper, and by which login."""
 
     connect: str
     """`zookeeper.connect`: `host:port,host:port` and an optional chroot."""
@@ -48,11 +48,11 @@ class ZooKeeperSettings:
     set_acl: bool = False
     """`zookeeper.set.acl`: whether what we make is ours alone (and readable by all where it is not sensitive)."""
     login: ZooKeeperLogin | None = None
-    """Who we are; a TLS certificate is the other way to be somebody."""
+    """The login; a TLS certificate is the other way to have an identity."""
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     """How to talk TLS, with trust, own certificate and host name check as wanted; None = without TLS."""
     has_certificate: bool = False
-    """Whether `tls` has a certificate of ours, so that `set_acl` has somebody to give the znodes to."""
+    """Whether `tls` has a certificate of ours, so that `set_acl` has an identity to give the znodes to."""
     makes_chroot: bool = True
     """Whether a chroot that is missing is made, as nodes do; for a command it is a slip of the pen."""
     max_in_flight: int = DEFAULT_MAX_IN_FLIGHT

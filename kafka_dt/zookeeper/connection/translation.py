@@ -1,4 +1,4 @@
-"""Turns kazoo's exceptions and results into this package's; nothing of kazoo's passes beyond.
+"""Turn kazoo's exceptions and results into this package's; no other module sees kazoo's.
 
 Source: org.apache.zookeeper.KeeperException.Code, kafka.zk.ZkData.defaultAcls.
 """

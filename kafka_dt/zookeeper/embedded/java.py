@@ -1,4 +1,4 @@
-"""Finds what the embedded ZooKeeper is made of: a Java, and the server's jars.
+"""Find the parts of the embedded ZooKeeper: a Java, and the server's jars.
 
 The jars travel inside the package pyspark, whose files are looked up without importing it (that takes a second).
 The class path holds only what the server touches, found by trying: metrics-core and snappy are needed by its

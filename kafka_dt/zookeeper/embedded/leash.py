@@ -1,4 +1,4 @@
-"""Holds a server process on a leash: it never outlives the process that asked for it.
+"""Keep a server process on a leash: it never outlives the process that asked for it.
 
 Run as a script with the standard library only: `python -I -S leash.py PARENT_PID COMMAND ...`. It prints the pid of the
 command, waits, and exits with the command's status. Three ends are covered:

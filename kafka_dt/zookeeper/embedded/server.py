@@ -98,7 +98,7 @@ class EmbeddedZooKeeper:
         data_dir: where it keeps everything; made when missing. Started again on the same directory, it has its data.
         port: TCP port for clients; 0 = a free one.
         java: the `java` to run; None = the one that `find_java` finds.
-        login: whom it serves, by SASL; None = everybody.
+        login: the SASL login that it demands of clients; None = it serves every client.
         tick_time_ms: ZooKeeper's unit of time; sessions last between 2 and 20 ticks.
         properties: further lines for its configuration, over the ones set here.
         system_properties: Java system properties, for what its configuration cannot say.
@@ -169,7 +169,7 @@ class EmbeddedZooKeeper:
 
         Raises:
             JavaNotFound, JarsNotFound: it cannot be run here.
-            PortTaken, DataDirInUse: somebody else is in the way.
+            PortTaken, DataDirInUse: another program is in the way.
             DataDirOpen: other users of the machine could read the data directory.
             LoginNeeded: it was started with a login before, and has none now.
             StartFailed: it ended, or did not answer in time.

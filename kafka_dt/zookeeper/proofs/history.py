@@ -1,4 +1,4 @@
-"""Notices that ZooKeeper's history went back: that it was restored, and revoked tokens are there again.
+"""Notice that ZooKeeper's history went back: a backup was restored, and revoked tokens are stored again.
 
     guard = HistoryGuard(WitnessMemory(file), name, outdated=restart.set, distrusted=store.distrust, now_ms=now_ms)
     client = ZooKeeperClient(settings, guard)
@@ -216,7 +216,7 @@ class HistoryGuard:
     async def _mark(self, client: ZooKeeperClient, history: History, version: int | None) -> None:
         """Tell the other workers that the history is doubted.
 
-        That needs a quorum: a member that was cut off, and only lags behind, cannot make anybody doubt. If an operator
+        That needs a quorum: a member that was cut off, and only lags behind, cannot make a worker doubt. If an operator
         or another worker is quicker, the next look sees what they have said.
         """
         with suppress(NodeExists):

@@ -1,4 +1,4 @@
-"""What a worker remembers of its own writes to ZooKeeper, in memory and, if it has one, in a file.
+"""Remember a worker's own writes to ZooKeeper, in memory and, if the worker has one, in a file.
 
 memory = WitnessMemory(folder / "witness-0.json")
 memory.witness                 # None: nothing is remembered

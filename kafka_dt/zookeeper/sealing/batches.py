@@ -69,7 +69,7 @@ class Batches:
         """Give the free threads what waits, in equal shares."""
         while self._waiting and self._under_way < self._most:
             share = min(LARGEST, ceil(len(self._waiting) / (self._most - self._under_way)))
-            # What nobody waits for any more is not begun.
+            # Work whose caller has gone is not begun.
             batch = [each for each in (self._waiting.popleft() for _ in range(share)) if not each[1].done()]
             futures = [future for _, future in batch]
             try:
@@ -96,13 +96,13 @@ def _run(batch: Sequence[Callable[[], Any]]) -> list[_Outcome]:
 def _outcome(work: Callable[[], Any]) -> _Outcome:
     try:
         return work(), None
-    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to whoever submitted the work
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the caller that submitted the work
         return None, error
 
 
 def _tell(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[_Outcome]) -> None:
     for future, (value, error) in zip(futures, outcomes, strict=True):
-        if future.done():  # whoever waited has been cancelled
+        if future.done():  # the task that waited has been cancelled
             continue
         if error is None:
             future.set_result(value)

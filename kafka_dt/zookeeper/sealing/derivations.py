@@ -1,15 +1,15 @@
-"""What is derived from the secret keys, shared by the workers of a node: once for each znode instead of once a worker.
+"""Share bytes derived from secret keys among the workers of a node: one derivation a znode, not one a worker.
 
     with node_memory(derivations=MEMORY_BYTES) as memory:     # in the supervisor; the workers inherit it
     derivations = Derivations.shared(memory["derivations"])   # in a worker
     derived = derivations.derive(key, salt)
 
-Every worker opens every sealed znode, and of what that takes four fifths are PBKDF2. So what one worker has derived,
-because it has sealed or opened a znode, the others find in memory that they share. It needs no lock: a slot ends with
-a digest of what stands before it, and who finds one half written derives by itself.
+Every worker opens every sealed znode, and PBKDF2 takes four fifths of that time. So a worker that has sealed or opened
+a znode leaves the derived bytes in shared memory, where the other workers find them. The memory needs no lock: a slot
+ends with a digest of its content, and a worker that finds a slot half written derives by itself.
 
-The memory has no name and is on no disk. What is in it opens single znodes, and tells nothing of the secret keys. It
-holds as much as 100,000 tokens need; then the newest take the places of others.
+The memory has no name and is on no disk. Its content opens single znodes, and tells nothing about the secret keys. It
+holds as much as 100,000 tokens need; then the newest entries take the places of others.
 
 Source: RFC 8018 section 5.2 (the salt is new for each znode, and so is what is derived).
 """
@@ -61,7 +61,7 @@ class Derivations:
         """Return what has been derived from a key with a salt.
 
         Raises:
-            LookupError: nobody has derived it, or it had to make room.
+            LookupError: no worker has derived it, or it had to make room.
         """
         name = _name(key, salt)
         for place in _places(salt):

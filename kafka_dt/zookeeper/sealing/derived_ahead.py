@@ -1,14 +1,14 @@
-"""Salts for sealing with what is derived from them, made while there was nothing else to do.
+"""Make salts, and the bytes derived from them, while the node is idle: sealing takes them from stock.
 
     ahead = DerivedAhead(4096, derive, secrets.token_bytes)
     ahead.fill(key)
     ready = ahead.take(key)         # salt and derived bytes, or None: derive now
 
-What is derived depends on the key and the salt, not on the token. So it can be there before the token is, and a create
+The derived bytes depend on the key and the salt, not on the token. So they can be made before the token, and a create
 seals without waiting for half a millisecond of PBKDF2. A burst of creates has the processor for itself: the stock is
 filled up again when nothing has been taken for a moment.
 
-The stock is of one key: what was made of another is worth nothing once the key has been changed.
+The stock belongs to one key. When the key changes, the stock of the old key cannot be used any more.
 
 Limit: a longer run of creates empties the stock, and goes on as fast as PBKDF2 does.
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 QUIET_S: Final = 0.1
 """How long nothing must have been taken before more is derived."""
 AT_ONCE: Final = 8
-"""How many are derived before it is looked again whether that still disturbs nobody."""
+"""How many are derived before the next look whether that disturbs other work."""
 
 
 class DerivedAhead:
@@ -62,7 +62,7 @@ class DerivedAhead:
         return self._ready.popleft() if self._ready else None
 
     def fill(self, key: SecretKey) -> None:
-        """Begin to fill the stock, as soon as nobody is disturbed by it."""
+        """Begin to fill the stock, as soon as that disturbs no other work."""
         if key is not self._key:
             self.close()
             self._key, self._filling = key, None

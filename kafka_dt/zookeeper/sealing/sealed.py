@@ -1,4 +1,4 @@
-"""Sealed bytes: what a token's znode holds so that only who has the secret key reads it, and nobody else changes it.
+"""Sealed bytes: what a token's znode holds so that only a holder of the secret key reads and changes it.
 
 Encrypt-then-MAC. A sealed znode is base64 (standard alphabet, padded) of
 
@@ -12,7 +12,7 @@ PBKDF2-HMAC-SHA512 (the secret key, the salt, 1,000 iterations) gives 64 bytes: 
 takes 0.45 ms, so callers do this in threads, and `derivations` lets them share it; here nothing is kept. What was
 sealed does not say with which key: the MAC does, and until it fits nothing is decrypted.
 
-Limit: whoever can write to ZooKeeper can put an older sealed state of the same token back.
+Limit: a client that can write to ZooKeeper can put an older sealed state of the same token back.
 
 Source: KIP-395 "Proposed Changes"; RFC 8018 (PBKDF2), RFC 5652 section 6.3 (padding); NIST SP 800-132 (iterations).
 """
@@ -78,7 +78,7 @@ def is_sealed(data: bytes) -> bool:
 
 
 def salt_of(data: bytes) -> bytes | None:
-    """Return the salt of what `is_sealed`, for who derives ahead; None if it cannot be told."""
+    """Return the salt of bytes that are `is_sealed`, for callers that derive ahead; None if it cannot be told."""
     try:
         return binascii.a2b_base64(data[:_SALT_CHARACTERS])[_SALT]
     except binascii.Error:
@@ -89,7 +89,7 @@ def seal(key: SecretKey, plaintext: bytes, salt: bytes, derive: Derive = derive)
     """Encrypt and authenticate.
 
     Args:
-        key: who has it can open the result.
+        key: a holder of this key can open the result.
         plaintext: any bytes.
         salt: 16 random bytes, never used before.
         derive: does what the function of that name does.
@@ -164,5 +164,5 @@ def _decrypted(derived: bytes, salt: bytes, ciphertext: bytes) -> bytes:
     try:
         return unpadder.update(padded) + unpadder.finalize()
     except ValueError:
-        # The MAC fits, so whoever sealed it had the key and another idea of padding.
+        # The MAC fits, so the program that sealed it had the key and another idea of padding.
         raise InvalidZnode("its padding is wrong") from None

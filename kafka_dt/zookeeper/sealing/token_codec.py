@@ -4,15 +4,16 @@
     data = await codec.encode(token)
     decoded = await codec.decode(token_id, data)
 
-What is written is sealed with the current key, or plain where the switch is off. What is read says by its first bytes
-which it is. PBKDF2 runs in threads, so what is sealed needs an await; `decode_plain` does not, for whoever has told
-the two apart with `is_sealed`.
+The codec writes a token sealed with the current key, or plain where sealing is off. The first bytes of a znode say
+which form it has. PBKDF2 runs in threads, so a sealed token needs an await. `decode_plain` needs none; it is for
+callers that have told the two apart with `is_sealed`.
 
-The keyring may change while a thread is at work. What was opened counts by the keys of the moment in which it returns,
-and what could not be opened is tried again if the keys are others by then.
+The keyring may change while a thread is at work. A token that was opened is checked against the keys of the moment in
+which the thread returns. One that could not be opened is tried again if the keys have changed by then.
 
-A token is refused whose id is not the name of its znode: else who can write to ZooKeeper could put the bytes of one
-token in the place of another. So is one that names a secret key which is not in the ring: nobody knows its HMAC.
+The codec refuses a token whose id is not the name of its znode: otherwise a client that can write to ZooKeeper could
+put the bytes of one token in the place of another. It also refuses a token that names a secret key which is not in the
+ring: this node cannot know its HMAC.
 
 Source: KIP-395; kafka_dt.zookeeper.sealing.sealed (the format), kafka_dt.zookeeper.znodes.kafka (the JSON).
 """

@@ -3,8 +3,9 @@
 A change is one `multi`: the znode of the pattern, guarded by its version, and a change znode that tells brokers and
 other nodes of it. All reports to the listener are made as answers arrive, in ZooKeeper's order.
 
-An entry that cannot be read might be a denial. So a pattern whose znode is not readable counts as denied to everybody
-until somebody repairs or deletes it, is listed like that, and is one error in the log each time it is written.
+An entry that cannot be read might be a denial. So a pattern whose znode is not readable counts as denied to every
+principal until an operator repairs or deletes the znode. It is listed as a denial, and is one error in the log each
+time it is written.
 
 Source: kafka.zk.KafkaZkClient (createAclPaths, conditionalSetAclsForResource, createAclChangeNotification),
 kafka.security.authorizer.AclAuthorizer.
@@ -57,7 +58,7 @@ LOAD_WINDOW: Final = 128
 """How many reads of a full load are under way at once; the client has more places, for requests of users."""
 
 UNREADABLE: Final = (AccessControlEntry(EVERYBODY, ANY_HOST, AclOperation.ALL, AclPermissionType.DENY),)
-"""What counts where nobody can tell what was meant."""
+"""What counts where the meaning of an entry is unknown."""
 
 
 class ZooKeeperAclStore:
@@ -186,7 +187,7 @@ class _Tree:
             await self._client.ensure_path(AclZnode.parent(self._pattern_type, resource_type))
 
     async def _refresh(self, changes: Collection[bytes]) -> None:
-        """Read patterns again that were changed by somebody else."""
+        """Read patterns again that other processes changed."""
         await asyncio.gather(*(self._refresh_one(change) for change in changes))
 
     async def _refresh_one(self, change: bytes) -> None:
@@ -213,7 +214,7 @@ class _Tree:
 
     def _list(self, resource_type: ResourceType) -> asyncio.Future[list[ResourcePattern]]:
         def arrived(names: list[str] | None, error: ZooKeeperError | None) -> list[ResourcePattern]:
-            """Compare what is known with what there is, in the moment in which both are of the same time."""
+            """Compare the known entries with those in ZooKeeper, at the moment at which both are of the same time."""
             if names is None:
                 raise error or NoNode(resource_type.text)
             found = {ResourcePattern(resource_type, name, self._pattern_type): None for name in names}
@@ -271,4 +272,4 @@ def _operation(pattern: ResourcePattern, entries: Entries, version: int | None) 
 
 
 def _nobody(pattern: ResourcePattern, entries: Entries) -> None:
-    """Hear changes before anybody has asked for them."""
+    """Take changes before a listener has asked for them."""

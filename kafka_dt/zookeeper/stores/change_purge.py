@@ -1,8 +1,9 @@
-"""Removes change znodes when nobody needs them any more, so that they do not pile up.
+"""Remove change znodes that no node needs any more, so that they do not pile up.
 
-Our own go after a minute, or earlier when there are very many: a broker reads all of them again at each change. Those
-of anybody else go after 15 minutes, as a broker does it, because whoever made them may have crashed. Who was away
-for longer than a change is kept compares everything (see `changes.py`; a broker does so when it starts).
+A node removes its own after a minute, or earlier when there are very many: a broker reads all of them again at each
+change. It removes those of other processes after 15 minutes, as a broker does, because their maker may have crashed. A
+node that was away for longer than a change is kept compares everything (see `changes.py`; a broker does so when it
+starts).
 
 Source: kafka.common.ZkNodeChangeNotificationListener.purgeObsoleteNotifications.
 """
@@ -41,11 +42,11 @@ class PurgeLimits:
     """How many of our own are kept at most; the oldest go first. A broker reads every one of them at each change, one
     after the other: with 10,000 it would fall behind by seconds."""
     leftover_age_ms: int = 15 * 60_000
-    """Age at which anybody's are, by the clocks of ZooKeeper and of this machine."""
+    """Age at which those of other processes are, by the clocks of ZooKeeper and of this machine."""
     interval_ms: int = 1_000
-    """How often is looked at our own."""
+    """How often a node checks its own change znodes, in milliseconds."""
     leftover_interval_ms: int = 5 * 60_000
-    """How often is looked at anybody's."""
+    """How often a node checks the change znodes of other processes, in milliseconds."""
 
 
 class ChangePurger:
@@ -80,14 +81,14 @@ class ChangePurger:
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stop; what is left is purged by others, later."""
+        """Stop; other processes purge the remaining change znodes later."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     def left(self) -> list[str]:
-        """Return the paths of our own that are not purged, for somebody else who takes charge of them."""
+        """Return the paths of our own that are not purged, for another process that takes charge of them."""
         return [path for _, path in self._own]
 
     async def purge_own(self) -> None:
@@ -138,7 +139,7 @@ class ChangePurger:
             return
         try:
             await self._client.multi([Delete(path) for path in paths])
-        except MultiFailed:  # somebody else purges, too: then one by one
+        except MultiFailed:  # another process purges, too: then one by one
             results = await asyncio.gather(*(self._client.delete(path) for path in paths), return_exceptions=True)
             for result in results:
                 if isinstance(result, BaseException) and not isinstance(result, NoNode):

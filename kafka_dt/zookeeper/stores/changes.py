@@ -1,4 +1,4 @@
-"""Follows a parent of sequential change znodes, such as `/delegation_token/token_changes`.
+"""Follow a parent of sequential change znodes, such as `/delegation_token/token_changes`.
 
 A broker lists all children whenever one is added. This follower never lists them: ZooKeeper numbers the children of a
 parent without gaps (also when a multi fails or children are removed), and the parent's state tells how many have been

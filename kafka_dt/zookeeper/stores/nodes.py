@@ -7,8 +7,8 @@
     for state in await live_nodes(client): ...
 
 A znode goes with its session: at once when a worker stops, after the session's timeout when it dies. A worker whose
-session has expired makes its znode again in the next one. Until then nobody sees it, though it may still serve; it
-looks at its key files all the same.
+session has expired makes its znode again in the next one. Until then no other process sees the worker, though it may
+still serve; it still looks at its key files.
 
 The name is the worker's own and new at each start. Under it a znode is found again whose creation had an unknown
 outcome, or that an earlier session of the worker has left behind.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 10
-"""How often a change is tried whose user somebody else changes at the same time."""
+"""How often a change is tried whose user another process changes at the same time."""
 
 
 class ZooKeeperScramUsers:
@@ -47,7 +47,7 @@ class ZooKeeperScramUsers:
     Args:
         client: a started client.
         now_ms: the wall clock, in milliseconds since 1970.
-        limits: when the change znodes that nobody has removed are.
+        limits: when change znodes that no other process has removed are purged.
     """
 
     def __init__(

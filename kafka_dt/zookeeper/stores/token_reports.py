@@ -1,17 +1,17 @@
-"""From the answers of ZooKeeper about tokens to what the listener of a store hears: in the same order, opened or not.
+"""Report ZooKeeper's answers about tokens to the listener of a store: in the same order, opened or not.
 
 A plain znode is decoded as its answer arrives. A sealed one is opened by threads, which takes a while, and whatever
-arrives for the same token meanwhile is newer: it supersedes the opening, whose result nobody hears then. So there is
-one opening a token at most, an old state never follows a newer one, and what has been deleted stays deleted. Who waits
-for an opening that is superseded gets what came instead.
+arrives for the same token meanwhile is newer: it supersedes the opening, whose result is dropped then. So there is
+one opening a token at most, an old state never follows a newer one, and what has been deleted stays deleted. A task
+that waits for an opening that is superseded gets the newer state.
 
 What was last reported of each token is remembered (its mzxid, not the token), so that a look at everything opens only
 what has changed.
 
-What cannot be read is kept apart: it is not served, it is known by its reason, it is one line in the log for each time
-it was written, and nobody here deletes it. Another ring of keys may open it: `untried` says what to read again, and
-whoever reads it for another reason tries it as well. When a key leaves the ring, the tokens that it made are kept apart
-in the same way.
+A token that cannot be read is kept apart with the reason: it is not served, it is one line in the log for each time it
+was written, and no node deletes it. Another ring of keys may open it: `untried` says which tokens to read again, and a
+read for another reason tries them as well. When a key leaves the ring, the tokens that it made are kept apart in the
+same way.
 
 All methods belong to the event loop's thread; they do no I/O.
 
@@ -185,7 +185,7 @@ class TokenReports:
         return stored
 
     def _open(self, token_id: str, znode: Znode) -> Opening:
-        """Begin to open a znode, in the place of what may be under way; who waits for that waits for this."""
+        """Begin to open a znode, in place of an opening under way; the tasks that wait for that one get this one."""
         loop = asyncio.get_running_loop()
         superseded = self._pending.get(token_id)
         if superseded is not None:
@@ -234,7 +234,7 @@ class TokenReports:
             _LOG.warning("Delegation tokens that are not served, because their keys have left the ring: %d", len(lost))
 
     def _report(self, token_id: str, stored: StoredToken | None) -> None:
-        """Tell the listener, and whoever waits for an opening: it is over, or superseded by this."""
+        """Tell the listener, and the tasks that wait for an opening: it is over, or superseded by this."""
         self.listener(token_id, stored)
         pending = self._pending.pop(token_id, None)
         if pending is not None:
@@ -251,11 +251,11 @@ class TokenReports:
 
 
 def _nobody(token_id: str, stored: StoredToken | None) -> None:
-    """Hear changes before anybody has asked for them."""
+    """Take changes before a listener has asked for them."""
 
 
 def _nothing() -> None:
-    """Do nothing about a key that is missing before anybody has asked for it."""
+    """Do nothing about a missing key before a listener has asked for it."""
 
 
 _Read = StoredToken | Opening | None

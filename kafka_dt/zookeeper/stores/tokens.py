@@ -122,7 +122,7 @@ class ZooKeeperTokenStore:
         self._reports.listener = listener
 
     def on_unknown_key(self, hook: Callable[[], None]) -> None:
-        """Set who is called when a token needs a key that is not in the ring; many may in a row."""
+        """Set the function to call when a token needs a key that is not in the ring, maybe many times in a row."""
         self._reports.on_unknown_key = hook
 
     async def load(self) -> None:
@@ -257,7 +257,7 @@ class ZooKeeperTokenStore:
         return unavailable
 
     async def _refresh(self, changes: Collection[bytes]) -> None:
-        """Read tokens again that were changed by somebody else."""
+        """Read tokens again that other processes changed."""
         token_ids = (TokenChangeZnode.decode(change) for change in changes)
         await self._read_all(filter(is_node_name, token_ids), if_changed=True)
 
@@ -286,7 +286,7 @@ class ZooKeeperTokenStore:
         await run_lanes(lane, READING_LANES, raises=ZooKeeperError)
 
     def _list_arrived(self, token_ids: list[str] | None, error: ZooKeeperError | None) -> list[str]:
-        """Compare what is known with what there is, in the moment in which both are of the same time."""
+        """Compare the known entries with those in ZooKeeper, at the moment at which both are of the same time."""
         if error is not None or token_ids is None:
             raise error or NoNode(TokenZnode.PARENT)
         self._reports.listed(token_ids)
@@ -303,7 +303,7 @@ class ZooKeeperTokenStore:
 
 
 async def _reported(read: _Read) -> StoredToken | None:
-    """Wait until what was read has been reported; who gives up does not stop the opening."""
+    """Wait until the token that was read has been reported; a caller that gives up does not stop the opening."""
     return await asyncio.shield(read) if isinstance(read, asyncio.Future) else read
 
 

@@ -1,4 +1,4 @@
-"""JSON in znodes, read with the eyes of a broker.
+"""Read JSON in znodes as a broker reads it.
 
 A broker reads with Jackson: several encodings of Unicode are recognised, what follows the first value is ignored, the
 last of equal keys counts. But types are exact: `"5"` and `5.0` are no numbers, `1` is no text, and a number that does

@@ -43,7 +43,7 @@ def is_sensitive(path: str) -> bool:
 
 
 def is_node_name(text: str, max_length: int = MAX_NAME_LENGTH) -> bool:
-    """Tell whether a text, which may come from anybody, can be the name of one znode."""
+    """Tell whether a text, which may come from any client, can be the name of one znode."""
     return 0 < len(text) <= max_length and text not in {".", ".."} and not _NOT_IN_A_NAME.search(text)
 
 
