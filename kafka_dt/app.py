@@ -138,7 +138,7 @@ def _check(settings: Settings, made: Sequence[Listener], workers: int) -> None:
 
 
 def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:
-    """Say what a client on this machine would connect to."""
+    """Return the address to which a client on this machine would connect."""
     port = listener.advertised.port or ports[listener.name]
     return Endpoint(listener.name, listener.advertised.host or "localhost", port)
 

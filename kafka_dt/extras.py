@@ -1,4 +1,4 @@
-"""How a user gets the extras of this package, for errors that miss one.
+"""Say how a user installs an extra of this package, for errors about a missing one.
 
     f"GSSAPI needs the extra kerberos ({installed_by('kerberos')})"
 

@@ -58,7 +58,7 @@ _RECONNECTED_POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class BulkLimits:
-    """How much at once, and how long."""
+    """The bounds of a run: how much at once, and how long."""
 
     batch: int = 64
     """Znodes that are read, decided and written together."""
@@ -219,7 +219,7 @@ class _Batch:
         return [name for name in names if name not in self.results]
 
     def give_up(self, names: Iterable[str]) -> None:
-        """Have what is still not done failed."""
+        """Settle the znodes that are still not done as failed."""
         for name in names:
             self._settle(name, ZnodeResult.FAILED, UNREACHABLE if name in self._lost else ALWAYS_CHANGED)
 
@@ -238,7 +238,7 @@ class _Batch:
         return found
 
     def _settled_or_operation(self, read: _Read, decision: Decision) -> Operation | None:
-        """Settle what is not to be written; return what is to be done with the others."""
+        """Settle the znodes that are not to be written; return the decisions for the others."""
         match decision:
             case Leave(note=note):
                 outcome = ZnodeResult.CHANGED if read.token_id in self._unsure else ZnodeResult.UNCHANGED
@@ -267,7 +267,7 @@ class _Batch:
             self._refused(read.token_id, error)
 
     def _refused(self, name: str, error: ZooKeeperError) -> None:
-        """Settle what was refused, unless it is worth another attempt."""
+        """Settle a znode whose read or write was refused, unless that is worth another attempt."""
         match error:
             case ConnectionLost():
                 self._lost.add(name)

@@ -54,14 +54,14 @@ class Expire(TokenTask):
         return Leave()
 
     def refuse(self, error: InvalidZnode) -> Decision:
-        """Decide about what is not readable."""
+        """Decide about a znode that is not readable."""
         if self._unreadable:
             return Remove(NOT_READABLE)
         return super().refuse(error) if self._selected and self._selected.selects_all else Leave(NOT_READABLE)
 
 
 class ExpireOfKey(TokenTask):
-    """Ends the tokens that a key made, and those that do not say which key made them, if they are meant as well.
+    """Ends the tokens that a key made and, if asked to, those that do not say which key made them.
 
     Args:
         keyring: of the cluster; it still holds the key.

@@ -51,7 +51,7 @@ class Row:
 
 
 class Inventory:
-    """Notes what is known of each token, and changes nothing.
+    """Notes the facts of each token, and changes nothing.
 
     Args:
         keys: open what is sealed; without any, only plain tokens are read, and whose key made them is not checked.

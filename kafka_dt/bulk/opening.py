@@ -53,7 +53,7 @@ class DerivedForBatch:
         self._derived = {salt: derive(key, salt) for salt in salts}
 
     def __call__(self, key: SecretKey, salt: bytes) -> bytes:
-        """Return what is derived for one znode."""
+        """Return the bytes derived for one znode."""
         found = self._derived.get(salt) if key is self._key else None
         return derive(key, salt) if found is None else found
 
@@ -70,7 +70,7 @@ class TokenOpener:
         self._likely = self._keys[0] if self._keys else None
 
     def ahead(self, found: Sequence[Found]) -> Derive:
-        """Derive what the sealed znodes of a batch will most likely need."""
+        """Derive the bytes that the sealed znodes of a batch will most likely need."""
         if self._likely is None:
             return derive
         salts = [salt_of(data) for _, data in found if is_sealed(data)]
@@ -97,7 +97,7 @@ class TokenOpener:
 
 
 class TokenTask(ABC):
-    """A task that decides about readable tokens; what is not readable fails.
+    """A task that decides about readable tokens; a znode that is not readable fails.
 
     Args:
         keyring: its keys are those of the cluster; a later change of it is not followed. None = there is no key.
@@ -121,7 +121,7 @@ class TokenTask(ABC):
         """Decide about one token."""
 
     def refuse(self, error: InvalidZnode) -> Decision:
-        """Decide about what is not readable."""
+        """Decide about a znode that is not readable."""
         return Fail(error.reason)
 
     def _decision(self, token_id: str, data: bytes, ahead: Derive) -> Decision:

@@ -19,7 +19,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one run may use of a ZooKeeper."""
+    """One run's share of a ZooKeeper."""
 
     runs: int = 1
     """How many runs work at the same time, this one among them; each may use as much as the others."""
@@ -30,7 +30,7 @@ class Portion:
 
     @property
     def own_changes_a_second(self) -> float | None:
-        """What this run may do; None = as much as it can."""
+        """The changes a second of this run; None = as many as it can."""
         return None if self.changes_a_second is None else self.changes_a_second / self.runs
 
     def batch(self, wanted: int) -> int:
@@ -44,7 +44,7 @@ WHOLE: Final = Portion()
 
 
 class WriteTurns:
-    """Lets one after the other go, each after the time that it costs."""
+    """Gives turns to changes, one after the other, each after the time that it costs."""
 
     __slots__ = ("next_s",)
 

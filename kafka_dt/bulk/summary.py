@@ -56,7 +56,7 @@ class Summary:
                 self._add_failures(result.reason, 1, [result.token_id])
 
     def merge(self, other: Summary) -> None:
-        """Count what another one has counted."""
+        """Add the counts of another summary."""
         self.counts.update(other.counts)
         for reason, failed in other.failures.items():
             self._add_failures(reason, failed.count, failed.token_ids)

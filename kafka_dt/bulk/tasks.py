@@ -38,7 +38,7 @@ class SealingTask(TokenTask):
         self._random_bytes = random_bytes
 
     def __call__(self, found: Sequence[Found]) -> list[Decision]:
-        """Decide about each znode of a batch, and seal what is to be written."""
+        """Decide about each znode of a batch, and seal the data to write."""
         decisions = super().__call__(found)
         salts = [self._random_bytes(SALT_BYTES) for each in decisions if isinstance(each, Write)]
         ahead, fresh = DerivedForBatch(self._current, salts), iter(salts)
@@ -49,7 +49,7 @@ class SealingTask(TokenTask):
 
 
 class Seal(SealingTask):
-    """Seals what is plain, and seals again what is sealed with an older key."""
+    """Seals plain znodes, and seals again those that are sealed with an older key."""
 
     def decide(self, opened: OpenedToken) -> Decision:
         """Decide about one token."""
@@ -57,7 +57,7 @@ class Seal(SealingTask):
 
 
 class Reseal(SealingTask):
-    """Seals again, with the current key, what is sealed with an older one; plain znodes stay plain.
+    """Seals again, with the current key, znodes that are sealed with an older one; plain znodes stay plain.
 
     Args:
         keyring: of the cluster; it still holds the older keys.
@@ -98,7 +98,7 @@ class Verify(TokenTask):
 
 
 def odd_times(token: Token) -> str:
-    """Say what is odd about the times of a token; empty if a broker would make them like that."""
+    """Return the fault in the times of a token; empty if a broker could have made them."""
     if token.issue_timestamp_ms < 0:
         return "it was issued before 1970"
     if token.max_timestamp_ms < token.issue_timestamp_ms:

@@ -45,7 +45,7 @@ rates and limits such a one misses nothing of up to 12,000 tokens."""
 
 @dataclass(frozen=True, slots=True)
 class ZnodeChange:
-    """What is done to the znode of a token."""
+    """A change of the znode of a token."""
 
     token_id: str
     operation: Operation
@@ -70,7 +70,7 @@ class Writes:
         self._turns = WriteTurns()
 
     async def carry_out(self, changes: Sequence[ZnodeChange]) -> list[ZooKeeperError | None]:
-        """Make changes; returns for each what was wrong with it, None if it was made."""
+        """Make changes; returns for each its fault, None if it was made."""
         if self._rate is not None:
             await self._turns.take(len(changes) / self._rate)
         if self._news is not None:
@@ -92,7 +92,7 @@ class Writes:
         return None
 
     def _cause(self, error: ZooKeeperError | None) -> ZooKeeperError | None:
-        """Return what was wrong with the one change of a request."""
+        """Return the fault of the one change of a request."""
         if not isinstance(error, MultiFailed):
             return error
         if error.index and isinstance(error.cause, NoNode):

@@ -24,7 +24,7 @@ _PLAIN_USER_PREFIX: Final = "user_"
 
 
 class ControlFlag(StrEnum):
-    """What Java does after a module; Kafka always behaves as with `required`."""
+    """The control flag of a module, for Java; Kafka always behaves as with `required`."""
 
     REQUIRED = "required"
     REQUISITE = "requisite"

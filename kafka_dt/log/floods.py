@@ -105,7 +105,7 @@ class Floods:
         self._windows: dict[tuple[str, int, int], _Window] = {}
 
     def passes(self, record: logging.LogRecord, now: float) -> bool:
-        """Say whether a line is logged; what is only for debugging always is.
+        """Tell whether a line is logged; a debug line always is.
 
         Args:
             record: the line.
@@ -117,7 +117,7 @@ class Floods:
         return window.passes(record)
 
     def closed(self, now: float | None) -> list[Held]:
-        """Close the windows that are over, and give what they held back.
+        """Close the windows that are over, and give the lines that they held back.
 
         Args:
             now: a clock in seconds; None closes every window.

@@ -126,7 +126,7 @@ class GuardedHandler(logging.StreamHandler[TextIO]):
             self._set_timer(now)
 
     def close(self) -> None:
-        """Tell what was held back, and end."""
+        """Log the lines that were held back, and end."""
         self.acquire()
         try:
             self._tell(self._floods.closed(None))

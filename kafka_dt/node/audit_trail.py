@@ -81,7 +81,7 @@ class AuditTrail:
         self._log.start()
 
     async def close(self) -> None:
-        """Write what was recorded, and end; nothing may be recorded any more."""
+        """Write the recorded events, and end; after that no event may be recorded."""
         await self._log.close()
 
 

@@ -131,7 +131,7 @@ class WorkerPorts:
             await self._gateway.refresh_certificates()
 
     async def drain(self) -> None:
-        """Answer what is under way and close every connection; then leave the cluster behind the gateway."""
+        """Answer the requests under way and close every connection; then leave the cluster behind the gateway."""
         if self._gateway is not None:
             self._gateway.close_ports()
         await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))

@@ -85,7 +85,7 @@ class Membership:
             self._begin_reread()
 
     async def close(self) -> None:
-        """Read nothing again any more; what was announced goes with the connection to the cluster."""
+        """Stop reading files and tokens; the announcement ends with the connection to the cluster."""
         if self._reread is not None:
             self._reread.cancel()
             await asyncio.gather(self._reread, return_exceptions=True)
@@ -103,7 +103,7 @@ class Membership:
         self._begin_reread()
 
     def _begin_reread(self) -> None:
-        """Try the keys of now with what could not be read, if that is due and not under way."""
+        """Try the present keys on unreadable tokens, if that is due and not under way."""
         if self._tokens and self._tokens.untried and (self._reread is None or self._reread.done()):
             self._reread = asyncio.get_running_loop().create_task(self._read_again(self._tokens))
 

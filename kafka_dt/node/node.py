@@ -164,7 +164,7 @@ class Node:
         self._begin_background_work()
 
     async def stop(self) -> None:
-        """Answer what is under way, close every connection and leave the stores."""
+        """Answer the requests under way, close every connection and leave the stores."""
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -234,7 +234,7 @@ async def _repeated(work: Callable[[], Coroutine[Any, Any, None]], seconds: floa
 
 
 def _audit(settings: Settings, number: int, now_ms: Callable[[], int]) -> AuditTrail | None:
-    """Make the audit trail of a worker; None where nothing is written down."""
+    """Make the audit trail of a worker; None where no audit events are written."""
     found = audit_settings(settings)
     return None if found is None else AuditTrail(found, number, now_ms=now_ms, random_hex=secrets.token_hex)
 

@@ -92,4 +92,4 @@ class ClusterState(Protocol):
         """Do what the store needs regularly, such as looking whether its history went back; every second."""
 
     async def close(self) -> None:
-        """Disconnect; what was announced goes with the connection."""
+        """Disconnect; the announcement ends with the connection."""

@@ -211,7 +211,7 @@ _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 class ReloadingContext:
-    """The context of a listener, or of a client that lives for long.
+    """The context of a listener, or of a long-lived client.
 
     settings: as `make` takes them.
     make: `server_context` or `client_context`.

@@ -125,7 +125,7 @@ class TokenCache:
         return self._concerned.count_owned(principal)
 
     def on_change(self, listener: TokenListener) -> None:
-        """Call `listener` after every change of what is known, at once and in order; it must not raise.
+        """Call `listener` after every change of the cache, at once and in order; it must not raise.
 
         `kafka_dt.tokens.token.ends_sooner` says which changes are revocations.
         """

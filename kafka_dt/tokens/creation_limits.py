@@ -39,7 +39,7 @@ REMEMBERED_COUNTS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CreationLimits:
-    """The settings of this name; `UNLIMITED` each unless given."""
+    """The settings of the same names; each is `UNLIMITED` unless given."""
 
     tokens_per_owner: int = UNLIMITED
     creates_per_minute: int = UNLIMITED

@@ -116,7 +116,7 @@ class TokenExpired(TokenError):
 
 @dataclass(eq=False)
 class TokenTooLarge(TokenError):
-    """A token would be larger than the store can ever take; to try again is of no use."""
+    """A token would be larger than the store can ever take; another try fails as well."""
 
     size: int
     """How many bytes it takes, at least."""

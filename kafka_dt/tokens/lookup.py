@@ -108,7 +108,7 @@ class ReadThrough:
         return self._cache.get(token_id)
 
     def forget_misses(self) -> None:
-        """Ask again for what was not there: with another ring of keys it may be."""
+        """Forget the misses: with another ring of keys the store may have those tokens."""
         self._misses.clear()
 
     async def _fetch(self, token_id: str) -> None:

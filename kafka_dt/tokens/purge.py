@@ -132,7 +132,7 @@ async def compare_clocks(store_time_ms: Callable[[], Awaitable[int]], now_ms: Ca
 
 
 def _consequence(clocks: Clocks) -> str:
-    """Say what does not work as it should while the clocks differ."""
+    """Return the consequence of the difference between the clocks."""
     logins = (
         "This node refuses tokens before they expire"
         if clocks.ahead_ms > 0

@@ -55,7 +55,7 @@ class ConnectionLost(ZooKeeperError):
 
 
 class AccessDenied(ZooKeeperError):
-    """ZooKeeper refuses us: the znode's ACL, or the login."""
+    """ZooKeeper refuses a request of this process: because of the znode's ACL, or the login."""
 
 
 class NoNode(ZooKeeperError):
@@ -182,7 +182,7 @@ class InvalidZnode(ZooKeeperError):
 
 
 class UnknownKey(InvalidZnode):
-    """What a token's znode says cannot be used, because no key of the ring fits; a key that comes later may.
+    """The content of a token's znode cannot be used, because no key of the ring fits; a later key may fit.
 
     Attributes:
         key_id: of the key that is needed; None if the znode does not say.
@@ -247,7 +247,7 @@ class DataDirOpen(EmbeddedZooKeeperError):
 
 
 class LoginNeeded(EmbeddedZooKeeperError):
-    """The data directory is one of a ZooKeeper that wants a login, and none is given."""
+    """The data directory belongs to a ZooKeeper that needs a login, and none is given."""
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(

@@ -26,7 +26,7 @@ REFUSED_FOR_S: Final = 60.0
 
 
 class RequestSizes:
-    """What is known of the sizes that the server takes.
+    """The sizes that the server is known to take.
 
     Args:
         limit: the most bytes that are ever sent.

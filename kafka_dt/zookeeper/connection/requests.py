@@ -131,7 +131,7 @@ class ZooKeeperRequests:
         return request.future
 
     def lost(self) -> None:
-        """Fail what was under way on a connection that is lost, and what waits.
+        """Fail the requests that were under way on a lost connection, and those that wait.
 
         What waits behind a request that broke the connection by its size is innocent: it goes on soon.
         """
@@ -143,17 +143,17 @@ class ZooKeeperRequests:
             self._fail_under_way()
 
     def go_on(self) -> None:
-        """Send what waits, on a new connection."""
+        """Send the requests that wait, on a new connection."""
         self._end_patience()
         self._begin_waiting()
 
     def fail_all(self) -> None:
-        """Fail everything, also what kazoo may have forgotten: it never answers what was queued as a loss happened."""
+        """Fail every request, also those that kazoo forgot: it never answers one that was queued during a loss."""
         self._fail_under_way()
         self._fail_waiting()
 
     def _fail_waiting(self) -> None:
-        """Fail what waits; what is under way may already be on the next connection, which is not admitted yet."""
+        """Fail the requests that wait; those under way may already be on the next connection, not yet admitted."""
         self._end_patience()
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:

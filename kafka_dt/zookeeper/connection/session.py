@@ -48,7 +48,7 @@ READ_TIMEOUT_SHARE = 2 / 3
 
 
 class ConnectionState(Enum):
-    """How the connection is doing."""
+    """The state of the connection."""
 
     CONNECTED = "connected"
     """Requests are served. Watches from before this moment are gone."""
@@ -112,7 +112,7 @@ class ZooKeeperSession:
 
     @property
     def trouble(self) -> str:
-        """Why there has been no connection, as far as it can be told: a refused login explains whatever came later."""
+        """Why there has been no connection, as far as is known: a refused login explains every later failure."""
         if self._refused_before:
             return "it refuses the login: check name and password"
         return str(self.handler.last_error or "no answer")

@@ -17,7 +17,7 @@ DEFAULT_MAX_IN_FLIGHT = 256
 
 
 class LoginScheme(Enum):
-    """How we prove to ZooKeeper who we are; the value is the scheme in the ACLs that follow from it."""
+    """How kafka-dt logs in to ZooKeeper; the value is the scheme in the ACLs that follow from it."""
 
     DIGEST = "digest"
     """ZooKeeper's `addauth digest`: any name and password is taken, the ACLs decide what it opens."""

@@ -33,7 +33,7 @@ SEND_TIMEOUT_S = 10.0
 
 
 class Waitable(Protocol):
-    """Whatever kazoo waits for."""
+    """An object that kazoo waits for."""
 
     def fileno(self) -> int:
         """Return the file descriptor."""
@@ -49,7 +49,7 @@ class Waitable(Protocol):
 
 
 class BufferedSocket:
-    """The part of a socket's face that kazoo uses, with a buffer for reading.
+    """The part of a socket's interface that kazoo uses, with a buffer for reading.
 
     Args:
         sock: a connected socket, plain or TLS.
@@ -86,7 +86,7 @@ class BufferedSocket:
         return len(data)
 
     def before_wait(self) -> None:
-        """Write what was taken.
+        """Write the bytes that were taken.
 
         Raises:
             OSError: the connection is broken, or the other side takes nothing for some seconds.
@@ -189,7 +189,7 @@ class WakeUp:
         return self._descriptor
 
     def close(self) -> None:
-        """Close it; both ends are this one object, so the second call does nothing."""
+        """Close the pipe; both ends are this one object, so the second call does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

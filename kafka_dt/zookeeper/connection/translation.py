@@ -77,7 +77,7 @@ def multi_error(operations: Sequence[Operation], results: Sequence[object]) -> M
 
 
 def multi_results(results: Sequence[Any]) -> list[str | Stat | None]:
-    """Return what each operation of a multi gave: the path created, the new state, or None for others."""
+    """Return the result of each operation of a multi: the path created, the new state, or None for others."""
     return [result if isinstance(result, str) else None if result is True else stat_of(result) for result in results]
 
 

@@ -196,7 +196,7 @@ class EmbeddedZooKeeper:
             raise
 
     def stop(self) -> None:
-        """Stop the server and wait for its end; what it has acknowledged is on disk."""
+        """Stop the server and wait for its end; every write that it acknowledged is on disk."""
         process, self._process, self.server_pid = self._process, None, None
         if process is None:
             return
@@ -206,7 +206,7 @@ class EmbeddedZooKeeper:
             process.stdout.close()
 
     def kill(self) -> None:
-        """End the server with SIGKILL, as a crash would: for tests of what follows."""
+        """End the server with SIGKILL, as a crash would: for tests of the recovery."""
         if self.server_pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.server_pid, signal.SIGKILL)

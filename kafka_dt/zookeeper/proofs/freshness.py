@@ -61,7 +61,7 @@ class Freshness:
             self._proved = begun
 
     def forget(self) -> None:
-        """Take note that nothing is proved any more, and that no proof counts that has been begun already."""
+        """Drop all proofs; a proof that has already begun does not count either."""
         self._forgotten = self.now()
         self._proved = None
 

@@ -167,7 +167,7 @@ class HistoryGuard:
                 await _remove_old_witnesses(client, witness.written_ms - KEPT_MS)
 
     async def close(self, client: ZooKeeperClient) -> None:
-        """Remove the witness of a worker that will remember nothing."""
+        """Remove the witness of a worker that keeps no file."""
         witness = self._memory.witness
         if witness is not None and self._memory.file is None and client.connected:
             with suppress(ZooKeeperError):
@@ -192,7 +192,7 @@ class HistoryGuard:
         return _Verdict.DOUBTED
 
     async def _holds(self, client: ZooKeeperClient, witness: Witness) -> bool:
-        """Whether all that this worker has written is there; where that cannot be told, it counts as such.
+        """Tell whether every write of this worker is there; if that is unknown, return true.
 
         Raises:
             AnotherCluster: the file that remembers it is of another cluster.
@@ -287,7 +287,7 @@ async def _cluster_id(client: ZooKeeperClient) -> str | None:
 
 
 async def _stored(client: ZooKeeperClient) -> tuple[History, int | None]:
-    """Read what is said about the history, and the version of the znode; None if there is none."""
+    """Read the state of the history, and the version of its znode; None if there is none."""
     znode = await _znode(client)
     return (History(), None) if znode is None else (HistoryZnode.decode(znode.data), znode.stat.version)
 
@@ -300,7 +300,7 @@ async def _znode(client: ZooKeeperClient) -> Znode | None:
 
 
 async def _replace(client: ZooKeeperClient, history: History, version: int | None) -> bool:
-    """Write what is said about the history; returns whether it was still that of `version`, None = there was none."""
+    """Write the state of the history; returns whether the znode still had `version`, None = it did not exist."""
     data = HistoryZnode.encode(history)
     operation = Create(HistoryZnode.PATH, data) if version is None else SetData(HistoryZnode.PATH, data, version)
     try:

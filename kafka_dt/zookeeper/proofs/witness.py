@@ -71,7 +71,7 @@ class WitnessMemory:
         self.witness = _read(file) if file is not None and file.exists() else None
 
     def forget(self) -> None:
-        """Forget what was written; the file keeps it until the next `keep`."""
+        """Forget the witness; the file keeps it until the next `keep`."""
         self.witness = None
 
     async def keep(self, witness: Witness) -> None:

@@ -66,7 +66,7 @@ class Batches:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """Give the free threads what waits, in equal shares."""
+        """Give the waiting work to the free threads, in equal shares."""
         while self._waiting and self._under_way < self._most:
             share = min(LARGEST, ceil(len(self._waiting) / (self._most - self._under_way)))
             # Work whose caller has gone is not begun.

@@ -58,7 +58,7 @@ class Derivations:
         return cls(mmap.mmap(descriptor, 0))
 
     def find(self, key: SecretKey, salt: bytes) -> bytes:
-        """Return what has been derived from a key with a salt.
+        """Return the stored bytes derived from a key with a salt.
 
         Raises:
             LookupError: no worker has derived it, or it had to make room.
@@ -71,7 +71,7 @@ class Derivations:
         raise LookupError
 
     def derive(self, key: SecretKey, salt: bytes) -> bytes:
-        """Return what is derived from a key with a salt, as it was found or made."""
+        """Return the bytes derived from a key with a salt, found or made."""
         try:
             return self.find(key, salt)
         except LookupError:
@@ -90,7 +90,7 @@ def _name(key: SecretKey, salt: bytes) -> bytes:
 
 
 def _places(salt: bytes) -> Sequence[slice]:
-    """Return the slots where what belongs to a salt may stand."""
+    """Return the slots that may hold the bytes of a salt."""
     first = int.from_bytes(salt[:8])
     starts = ((first + number) % SLOTS * _SLOT_BYTES for number in range(_PLACES))
     return [slice(start, start + _SLOT_BYTES) for start in starts]

@@ -56,7 +56,7 @@ class DerivedAhead:
         self._filling: asyncio.Task[None] | None = None
 
     def take(self, key: SecretKey) -> tuple[bytes, bytes] | None:
-        """Return a salt and what is derived from it, if there is one for this key, and see that there will be more."""
+        """Return a salt and the bytes derived from it, if there is one for this key, and begin to make more."""
         self._taken_s = asyncio.get_running_loop().time()
         self.fill(key)
         return self._ready.popleft() if self._ready else None

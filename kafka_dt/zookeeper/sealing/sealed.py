@@ -58,7 +58,7 @@ _PADDING: Final = PKCS7(8 * _BLOCK_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What was sealed, and with which key."""
+    """The plaintext, and the key that sealed it."""
 
     plaintext: bytes = field(repr=False)
     key: SecretKey

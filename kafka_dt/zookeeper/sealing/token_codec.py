@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What the bytes of a znode say."""
+    """The token of a znode, and the key that opened it."""
 
     token: Token
     sealed_by: SecretKey | None
@@ -106,7 +106,7 @@ class TokenCodec:
             self._ahead.fill(self.keyring.current)
 
     def close(self) -> None:
-        """Derive nothing more ahead."""
+        """Stop deriving ahead."""
         self._ahead.close()
 
     async def decode(self, token_id: str, data: bytes) -> Decoded:
@@ -136,7 +136,7 @@ class TokenCodec:
                 return opened
 
     def decode_shared(self, token_id: str, data: bytes) -> Token | None:
-        """Read a sealed token at once if another worker has derived what opens it, else None; raises as `decode`."""
+        """Read a sealed token at once if another worker has derived its keys, else None; raises as `decode`."""
         if self._derivations is None:
             return None
         try:

@@ -159,20 +159,20 @@ class ChangeFollower:
                     await self._woken.wait()
 
     def _due_in_s(self) -> float | None:
-        """Return when to look at the clocks again; None if nothing is to be proved."""
+        """Return in how many seconds to look at the clocks again; None if no proof is needed."""
         if self._freshness is None or not self._client.connected:
             return None
         return min(CLOCK_CHECK_S, self._freshness.due_in_s())
 
     def _due(self) -> Freshness | None:
-        """Return what is to be proved now; None if nothing is."""
+        """Return the freshness to prove now; None if no proof is due."""
         if self._freshness is None or not self._client.connected:
             return None
         is_asked = self._proofs_asked > self._proofs_answered
         return self._freshness if is_asked or self._freshness.is_due() else None
 
     async def _look(self) -> None:
-        """Report what is new until nothing is, with a watch left where the next change will be.
+        """Report new changes until there are none, and leave a watch where the next change will be.
 
         The watch is set before the changes are counted: one that is made and purged between the two would never be
         seen the other way round.
@@ -183,7 +183,7 @@ class ChangeFollower:
             up_to_date = await (self._is_up_to_date() if due is None else self._prove(due))
 
     async def _prove(self, freshness: Freshness) -> bool:
-        """Report what was new when this began, and take note that nothing older is missing.
+        """Report the changes that were new when this began, and note that no older one is missing.
 
         Under a flood of changes something new may always be there: what was before the barrier has been reported.
         """
@@ -223,7 +223,7 @@ class ChangeFollower:
         self._own = {number for number in self._own if (number - following) % NUMBERS < NUMBERS // 2}
 
     async def _read(self, numbers: range) -> bool:
-        """Read changes and what they are about; False if one of them is not there any more."""
+        """Read changes and their subjects; False if one of them is gone."""
         for begin in range(0, len(numbers), BATCH):
             foreign = [n for n in numbers[begin : begin + BATCH] if n % NUMBERS not in self._own]
             announced = await self._reads.read([self._path(n) for n in foreign], _announced)
@@ -250,7 +250,7 @@ async def _was_agreed(barrier: Awaitable[object]) -> bool:
 
 
 def _announced(_: str, found: Znode | ZooKeeperError) -> bytes | None:
-    """Return what a change is about; None if it is not there any more."""
+    """Return the subject of a change; None if its znode is gone."""
     if isinstance(found, NoNode):
         return None
     if isinstance(found, ZooKeeperError):

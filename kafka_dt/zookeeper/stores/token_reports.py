@@ -60,14 +60,14 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Reported(_Seen):
-    """What is remembered of a token that is served."""
+    """The memory of a token that is served."""
 
     key_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Unreadable(_Seen):
-    """What is remembered of a token that cannot be served."""
+    """The memory of a token that cannot be served."""
 
     reason: str
 
@@ -112,7 +112,7 @@ class TokenReports:
         return self._untried
 
     def close(self) -> None:
-        """Give up what is being opened."""
+        """Give up all openings."""
         for pending in self._pending.values():
             pending.task.cancel()
             pending.outcome.cancel()
@@ -144,7 +144,7 @@ class TokenReports:
                 self.tell(token_id, None)
 
     def read(self, token_id: str, znode: Znode, *, if_changed: bool = False) -> _Read:
-        """Report what a znode says, now or when it has been opened.
+        """Report the content of a znode, now or when it has been opened.
 
         Args:
             token_id: its name.
@@ -196,7 +196,7 @@ class TokenReports:
         return outcome
 
     async def _opened(self, token_id: str, znode: Znode) -> None:
-        """Report what is in a sealed znode; it is cancelled, and reports nothing, when something newer comes."""
+        """Report the content of a sealed znode; a newer state cancels this, and then it reports nothing."""
         try:
             decoded = await self._codec.decode(token_id, znode.data)
         except InvalidZnode as error:

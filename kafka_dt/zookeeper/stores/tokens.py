@@ -114,7 +114,7 @@ class ZooKeeperTokenStore:
         return self._freshness.staleness_ms()
 
     def distrust(self) -> None:
-        """Have what was reported count as too old until a catch-up has proved it again."""
+        """Have the reported tokens count as too old until a catch-up has proved them again."""
         self._freshness.forget()
 
     def on_change(self, listener: ChangeListener) -> None:
@@ -204,7 +204,7 @@ class ZooKeeperTokenStore:
         return self._reports.untried
 
     async def reread_unreadable(self) -> None:
-        """Try again what could not be read."""
+        """Try the unreadable tokens again."""
         try:
             await self._read_all(list(self.untried))
         except ZooKeeperError as error:

@@ -116,12 +116,12 @@ class HistoryZnode:
 
     @classmethod
     def encode(cls, history: History) -> bytes:
-        """Write what is said."""
+        """Write the state of the history."""
         return documents.write({"version": cls.VERSION, "doubted": history.doubted, "accepted": list(history.accepted)})
 
     @classmethod
     def decode(cls, data: bytes) -> History:
-        """Read what is said; InvalidZnode if that cannot be told."""
+        """Read the state of the history; raises InvalidZnode if it is not readable."""
         document = documents.read(data)
         version = documents.integer(document, "version")
         if version != cls.VERSION or not isinstance(doubted := document.get("doubted"), bool):
