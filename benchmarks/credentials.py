@@ -1,4 +1,4 @@
-"""What a client needs to log in with tokens, worked out before anything is measured.
+"""Derive what clients need to log in with tokens, before a measurement begins.
 
 A server names a salt for each token; what follows from salt and secret takes a client 4,096 rounds of HMAC, ten times
 the CPU of all the rest of a login. Real clients do it as well, but on machines of their own. So the generator first

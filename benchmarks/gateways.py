@@ -3,12 +3,12 @@
     with stage(bench) as ways:
         for round_number, way in bench.rounds("produce", ways.all): ...
 
-The broker is Kafka 4.3 without ZooKeeper with the options of Kafka's start script. On every way the client comes
-to a SASL_PLAINTEXT listener and logs in with PLAIN. What is between logs in at the broker with SCRAM-SHA-512 as itself
-(`service`, and kafka-proxy), or with a token of the client's principal (`owner-token`).
+The broker is Kafka 4.3 without ZooKeeper, with the options of Kafka's start script. On every way the client connects to
+a SASL_PLAINTEXT listener and logs in with PLAIN. The program in between logs in at the broker with SCRAM-SHA-512 as
+itself (`service`, and kafka-proxy), or with a token of the client's principal (`owner-token`).
 
 kafka-proxy is measured where `KAFKA_PROXY` in the environment names its program; the program of its plugin for PLAIN,
-`auth-user`, is to be in the same folder. Otherwise its figures are missing, which the tables say.
+`auth-user`, must be in the same folder. Otherwise the tables say that its figures are missing.
 
 Source: kafka-server-start.sh; kafka-proxy's README.
 """
@@ -64,11 +64,11 @@ class Way:
     """host:port that clients are given."""
     broker: ChildProcess
     between: ChildProcess | None = None
-    """What is between; None: nothing is."""
+    """The program between client and broker; None on the direct way."""
 
     @property
     def running(self) -> bool:
-        """Whether it can be gone."""
+        """Whether the process that clients connect to runs."""
         return (self.between or self.broker).running
 
     def all_cpu_seconds(self) -> float:

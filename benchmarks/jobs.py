@@ -1,4 +1,4 @@
-"""A job that begins, works and ends: how long it takes, and what it uses meanwhile.
+"""Run a job to its end, and measure its time, CPU and memory.
 
     cost = run_job([sys.executable, "-m", "kafka_dt.cli", ...], folder / "ingest.log")
 
@@ -25,7 +25,7 @@ _LOG_END: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """What a job took."""
+    """The cost of a job."""
 
     seconds: float
     cpu_seconds: float
@@ -55,7 +55,7 @@ def run_job(command: Sequence[str], log: Path, environment: Mapping[str, str] | 
         tree = ProcessTree(process.pid)
         ended = False
         while not ended:
-            # Before it is waited for: of what has ended there is nothing to see.
+            # Before the wait: /proc shows nothing about a process that has ended.
             memory, cpu = tree.memory(), max(cpu, tree.cpu_seconds())
             pss, rss = max(pss, memory.pss_mib), max(rss, memory.rss_mib)
             ended = _ends_within(process, _LOOK_S)

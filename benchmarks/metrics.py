@@ -1,4 +1,4 @@
-"""What is measured: the names of values, how they are called and written, and which way is better."""
+"""The measured values: their names, labels and units, and whether more or less is better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes cost: CPU time and memory, read from /proc.
+"""The CPU time and memory of processes, read from /proc.
 
     tree = ProcessTree(pid)
     before = tree.cpu_seconds()

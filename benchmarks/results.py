@@ -90,7 +90,7 @@ class Results:
     scenarios: dict[str, ScenarioResults] = field(default_factory=dict)
 
     def merge(self, newer: Results) -> None:
-        """Take what `newer` has in place of what was there under the same names."""
+        """Replace the scenarios that `newer` also has by those of `newer`."""
         self.scenarios.update(newer.scenarios)
 
     def save(self, path: Path) -> None:
@@ -127,5 +127,5 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> list[Measurement]:
 
 
 def _short(value: float) -> float:
-    """Six digits say more than was measured."""
+    """Round to six digits, which is finer than any measurement."""
     return float(f"{value:.6g}")

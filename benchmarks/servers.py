@@ -86,7 +86,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What servers are made of."""
+    """The programs and files that servers share."""
 
     java: Java
     classpath: Classpath

@@ -1,10 +1,10 @@
 """Known vulnerabilities of the packages that the lock files name: `python -m checks.dependencies`, part of `make lint`.
 
 pip-audit asks PyPI for the advisories of each locked version. A vulnerability is an error; one that does not concern
-kafka-dt stands in `ignored-vulnerabilities.toml` with the reason. Where PyPI's advisories cannot be had (no network, a
-mirror without them) one line says so, and the check passes: a build must not depend on a service.
+kafka-dt stands in `ignored-vulnerabilities.toml` with the reason. If PyPI's advisories are not available (no network,
+a mirror without them), one line says so and the check passes: a build must not depend on a service.
 
-Exit status: 0 nothing known, or not checked; 1 vulnerabilities, or an entry of the list that is no longer needed.
+Exit status: 0 no known vulnerability, or not checked; 1 vulnerabilities, or an entry that is no longer needed.
 
 Source: PyPI, "JSON API", `vulnerabilities`; pip-audit.
 """
@@ -50,7 +50,7 @@ class Vulnerability:
 
 
 class AdvisoriesMissing(Exception):
-    """PyPI's advisories cannot be had here."""
+    """PyPI's advisories are not available here."""
 
 
 def main(say: Callable[[str], object], locks: Sequence[Path], ignored: Path) -> int:

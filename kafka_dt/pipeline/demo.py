@@ -2,10 +2,10 @@
 
     shown = run_demo(spark, scenario, folder, telling)
     shown.page                  # to open in a browser
-    shown.verdicts              # what was planted, and whether the report has found it
+    shown.verdicts              # the planted incidents, and how many of them the report found
 
-In the folder are `events/` (with the truth about them), `table/` and `report/`. What an earlier demo has left there is
-removed first; a folder with anything else in it is refused.
+In the folder are `events/` (with the truth about them), `table/` and `report/`. The demo first removes the files of an
+earlier demo. It refuses a folder that has other files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs import Finding, Signs
 
 _MARK: Final = "kafka-dt-demo"
-"""A file that says whose folder it is."""
+"""A file that marks the folder as a demo's."""
 _EVENTS, _TABLE, _REPORT = "events", "table", "report"
 
 
@@ -70,7 +70,7 @@ class Stage(StrEnum):
 
 
 class FolderNotOurs(PipelineError):
-    """There is something in the folder that no demo has made."""
+    """The folder has files that no demo has made."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"{folder} is not empty, and no demo has made it; name another folder with --to")
@@ -91,7 +91,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a demo has made."""
+    """The results of a demo."""
 
     folder: Path
     page: Path
@@ -140,7 +140,7 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
 
 
 def judge(incidents: Sequence[Incident], findings: Sequence[Finding], signs: Signs = SIGNS) -> tuple[Verdict, ...]:
-    """Compare what was planted with what was found, kind by kind: those of the signs, and all that was planted."""
+    """Compare the planted incidents with the findings, kind by kind: the kinds of the signs, and all planted kinds."""
     kinds = dict.fromkeys((*(sign.kind for sign in signs), *(each.kind.value for each in incidents)))
     planted = {(each.kind, each.subject) for each in incidents}
     found = {(each.kind, each.subject) for each in findings}

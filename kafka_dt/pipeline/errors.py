@@ -5,10 +5,10 @@ PipelineError
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
   TableInUse            another ingest writes to the table
-  TableNotShared        what executors write to the table is not there for the driver
+  TableNotShared        the driver does not find the files that executors write to the table
   TableBroken           the table's own records cannot be understood
   IngestFailed          a batch could not be done; `reason` is Spark's, in one line
-  BulkJobFailed         work on every token could not go on; `reason` says why, in one line
+  BulkJobFailed         work on every token failed; `reason` says why, in one line
   DuplicatedTasks       Spark is set to do work twice, which no rate allows for
 
 Errors carry their fields and word themselves.
@@ -30,7 +30,7 @@ class SparkNotStarted(PipelineError):
 
 
 class NoSource(PipelineError):
-    """There is nothing to read events from."""
+    """The ingest cannot read events from the source."""
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"{source} cannot be ingested from: {reason}")
@@ -66,7 +66,7 @@ class TableNotShared(PipelineError):
 
 
 class TableBroken(PipelineError):
-    """What the table says of itself cannot be read."""
+    """The records that the table keeps about itself cannot be read."""
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file} cannot be used: {reason}; put it back from a backup")
@@ -75,7 +75,7 @@ class TableBroken(PipelineError):
 
 
 class IngestFailed(PipelineError):
-    """A batch could not be done; what was done before it stays, and the next run goes on there."""
+    """A batch failed. Earlier batches stay in the table, and the next run continues after them."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the ingest failed: {reason}; run it again to go on where it stopped")
@@ -83,7 +83,7 @@ class IngestFailed(PipelineError):
 
 
 class BulkJobFailed(PipelineError):
-    """Work on every token could not go on; what was done before stays done, and the next run goes on there."""
+    """Work on every token failed. Changes that were made stay, and the next run does the rest."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{reason}; run it again to go on")

@@ -5,14 +5,14 @@
 
 Spark keeps the tokens that it gets by Kerberos beside its queries: in Hadoop's credentials of the user it runs as, on
 the driver and on each executor. Its Kafka source and sink look there whenever they take a consumer or a producer, and
-make another one when the token has changed. Here a token from elsewhere goes the same way, as the same
-message of the driver to the executors. So a running query changes its token, and the token stands in no option, no
-configuration, no plan and no event log.
+make another one when the token has changed. This module hands over a token of another origin by the
+same message from the driver to the executors. So a running query changes its token, and the token is in no option,
+configuration, plan or event log.
 
-An executor asks for the tokens of the application when it begins to start and is sent new ones once it has registered;
-those that were given in between it misses. `token_file.py` looks for executors that have come, and gives again.
+An executor asks for the application's tokens when it starts, and receives new ones after it has registered. It misses
+tokens that were given in between. So `token_file.py` looks for new executors and gives the token again.
 
-What the token is good for, Spark reads from `spark.kafka.clusters.<cluster>.*`, which has to be set before the
+Spark reads from `spark.kafka.clusters.<cluster>.*` for which cluster the token is; set these keys before the
 application starts (docs/spark.md).
 
 Limits: classic Spark, where the driver's JVM is at hand, no Spark Connect. The message is not part of Spark's public
@@ -79,7 +79,7 @@ class ClusterNotSetUp(HandoverError):
 
 
 class ApplicationEnded(HandoverError):
-    """There is no application any more."""
+    """The application has ended."""
 
     def __init__(self) -> None:
         super().__init__("the Spark application has been stopped")
@@ -122,7 +122,7 @@ class Driver:
             kind, service = hadoop.io.Text(_KIND), hadoop.io.Text(self._service)
             token_id, secret = token.username.encode(), token.password.encode()
             credentials.addToken(service, hadoop.security.token.Token(token_id, secret, kind, service))
-            # Only told, the driver would take it in its own time; a query may be started at once.
+            # By the message alone the driver would take the token later, and a query may start at once.
             hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(credentials)
             if self._backend is not None:
                 update = getattr(spark.scheduler.cluster, _UPDATE)

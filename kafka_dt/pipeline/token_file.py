@@ -1,4 +1,4 @@
-"""A Spark application that is handed its token in a file, and the next one in the same file while it runs.
+"""Hand a Spark application its token from a file, and the next token from the same file while it runs.
 
     with following(spark, "/run/secrets/kafka/token.properties", cluster="here"):
         query.awaitTermination()
@@ -8,11 +8,11 @@ It is read at the beginning, when it has to hold a token, and whenever it has ch
 driver and the executors (`handed_tokens.py`), whose Kafka source and sink go on with it. A file that cannot be used is
 logged once, and Spark keeps the token it has. A renewal changes nothing in a token, so nothing in the file.
 
-The token is handed over again when executors have come, since one that was about to start then has missed it. It takes
-an executor longer to get ready for tasks than it takes until this is seen.
+The token is handed over again when new executors have registered, because an executor that was starting has missed it.
+An executor needs longer to get ready for tasks than this module needs to see it.
 
-Limits: the file is replaced as a whole (rename, a Kubernetes secret) and some time before the old token ends, so that
-what is under way with that one can end.
+Limits: replace the file as a whole (rename, a Kubernetes secret), and some time before the old token expires, so that
+work under way with the old token can end.
 
 Source: KIP-48, "Token renewal"; org.apache.spark.kafka010.KafkaTokenUtil.
 """

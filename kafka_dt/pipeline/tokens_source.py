@@ -9,12 +9,12 @@
     )
 
 The options are the settings of a node about ZooKeeper, and those of its secret keys (`secret.key` and
-`secret.keys.previous` for short). Secrets are given as `file:` or `env:`; one that is given itself is refused before
-there is a plan that could show it. Without a secret key plain tokens are read, and of sealed ones it is told that they
-are sealed. A row never has an HMAC. What is not readable is a row as well, with the reason.
+`secret.keys.previous` for short). Give secrets as `file:` or `env:`; a secret in plain text is refused before
+Spark makes a plan that could show it. Without a secret key, the rows of sealed tokens say only that they are sealed. A
+row never has an HMAC. A token that is not readable has a row with the reason.
 
 The driver lists the names, each partition is some of them (`tokens.per.partition`) and read in one session of its own
-with many reads under way. Each query lists and reads anew; a token that goes meanwhile is left out.
+with many reads under way. Each query lists and reads anew; a token that is deleted meanwhile has no row.
 
 Kafka's instants are milliseconds that fit 64 bits; Spark and Python know the years 1 to 9999. What lies outside is
 shown as the first or the last day of those: a token that lives "for ever" has such a max time. What cannot be UTF-8 in
@@ -130,7 +130,7 @@ class TokensDataSource(DataSource):
         return TOKENS_SCHEMA
 
     def reader(self, schema: StructType) -> TokensReader:
-        """Give what reads.
+        """Return the reader.
 
         Raises:
             ConfigError: other columns are asked for.
@@ -187,7 +187,7 @@ class TokensReader(DataSourceReader):
         """Read the tokens of a partition, on an executor.
 
         Raises:
-            ConfigError: a secret cannot be had there.
+            ConfigError: the executor cannot read a secret.
             ZooKeeperError: they cannot be read.
         """
         if not isinstance(partition, TokenNames):

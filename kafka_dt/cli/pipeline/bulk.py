@@ -1,16 +1,17 @@
 """`kafka-dt pipeline seal|unseal|rotate|verify|expire`: work on every token, distributed over Spark's executors.
 
 They do what `kafka-dt keys seal|unseal|verify` and `token expire-all` do, with the settings of a node, for so many
-tokens that one machine takes too long. `rotate` is what is left to do at scale after `kafka-dt keys rotate`: what older
-keys have sealed is sealed with the current one, and what is plain stays plain. `keys retire` finds its work done then.
+tokens that one machine takes too long. `rotate` does the long work after `kafka-dt keys rotate`: it seals with the
+current key the tokens that an older key has sealed, and leaves plain tokens plain. `keys retire` then has few tokens
+left to seal.
 
-Executors look the secret keys up for themselves, so they have to be `file:` or `env:` in the configuration. The changes
-of a second are bounded (`--rate`), for all executors together.
+Each executor reads the secret keys itself, so they have to be `file:` or `env:` in the configuration. `--rate` limits
+the changes of a second, for all executors together.
 
-What cannot go well is told before Spark starts, or before the first token is changed. Nodes have to accept the key that
-executors seal with; commands of this machine that change keys refuse until it is done.
+The commands check what they need before Spark starts, or before they change the first token. Nodes have to accept the
+key that executors seal with. Until the work is done, commands on this machine that change keys refuse to run.
 
-Limits: what a key of tokens means for their HMACs is not changed by sealing; see docs/how-to/change-keys.md.
+Limits: sealing does not change which key made a token's HMAC; see docs/how-to/change-keys.md.
 
 Source: KIP-395, "Future work"; kafka_dt.pipeline.bulk.jobs.
 """
@@ -73,7 +74,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Only count what would b
 
 
 def _job_options(*, writes: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add what every command is told, as the argument `given`, and where it writes `--dry-run`."""
+    """Add the options of every command as the argument `given`, and `--dry-run` to a command that writes."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
@@ -142,7 +143,7 @@ def expire(*, given: Given, selected: TokenFilter, dry_run: bool, confirmed: boo
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What every command is told."""
+    """The options that every command has."""
 
     config: Path | None
     overrides: tuple[str, ...]
@@ -161,7 +162,7 @@ class Work:
         given: what the command was told.
         kind: what is done.
         selected: which tokens end.
-        dry_run: whether it is only found out what would be done.
+        dry_run: whether the command only counts what it would change.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class Work:
                     at_once = await asyncio.to_thread(slots, spark)
                 return at_once, await asyncio.to_thread(executors_ring, spark, access, at_once)
             except asyncio.CancelledError:
-                cancel_jobs(spark.sparkContext)  # or their threads would be waited for
+                cancel_jobs(spark.sparkContext)  # or the process would wait for their threads
                 raise
 
     async def _look_around(self, client: ZooKeeperClient, current: str) -> None:

@@ -1,6 +1,6 @@
 """`kafka-dt pipeline`: audit events to a table, reports from it, and work on every token with Spark.
 
-The commands need an extra. Where it is not installed, `--help` still tells everything.
+The commands need an extra. `--help` works without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMANDS: Final = {
 }
 """Command -> module:attribute of its click command."""
 _EXTRA: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
-"""What the extra `spark` brings."""
+"""The packages of the extra `spark`."""
 
 
 class _PipelineGroup(LazyGroup):
@@ -37,7 +37,7 @@ class _PipelineGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except ImportError as error:
-            # Spark's own error about pyarrow has no name, and is told by where it comes from.
+            # Spark's own error about pyarrow has no name; its module identifies it.
             missing = (error.name or type(error).__module__).partition(".")[0]
             if missing not in _EXTRA:
                 raise

@@ -6,8 +6,8 @@ Progress goes to stderr, the result to stdout:
 - json: for programs, stable: `batches`, `lines`, `events` (new in the table), `quarantined`, `duplicates`,
   `compactedFiles`, `interrupted`, `seconds`.
 
-The first Ctrl-C (or SIGTERM) ends it after the batch under way, the next one at once; the status is 130 then. What was
-done stays, and the next run goes on there.
+The first Ctrl-C (or SIGTERM) ends it after the batch under way, the next one at once; the status is 130 then. The table
+keeps the batches that are done, and the next run continues after them.
 
 Source: Spark, "Structured Streaming Programming Guide".
 """

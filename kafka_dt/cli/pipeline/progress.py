@@ -1,4 +1,4 @@
-"""Progress of work that goes in steps, told on stderr: a bar on a terminal, a line now and then elsewhere.
+"""Show the progress of work in steps on stderr: a bar on a terminal, a line now and then elsewhere.
 
 steps = Steps()
 with steps.step("Making events") as step:

@@ -1,7 +1,7 @@
 """`kafka-dt pipeline report`: what the audit events say about tokens, as a page, JSON and Parquet.
 
 On stdout: where everything is and the numbers that matter; with `--output json` the same for programs, with the
-findings (the document on disk has the rest). While it works, stderr is told on what.
+findings (the document on disk has the rest). While the command works, it names the present step on stderr.
 
 Exit status: 0, whatever was found; 1 when the report could not be made; 2 for wrong usage.
 

@@ -1,13 +1,13 @@
-"""How the driver and the executors of a job reach a ZooKeeper, and open what is sealed there.
+"""Connect the driver and the executors of a job to a ZooKeeper, and give executors the secret keys.
 
     access = ClusterAccess.of_options({"zookeeper.connect": "zk1:2181", "delegation.token.secret.key": "file:/..."})
     async with access.connected() as client: ...       # on the driver and on executors
     keyring = access.keyring()                         # on executors
 
 The keys and meanings are those of a node's `server.properties`. A secret is a reference, `file:/path` or `env:NAME`,
-which each process follows for itself: what travels through Spark (plans, tasks, event logs, its web page) never holds
-one, and a secret that is given itself is refused. The driver needs what ZooKeeper asks for; the secret keys of
-tokens are needed on executors only.
+which each process reads for itself: what travels through Spark (plans, tasks, event logs, its web page) never holds
+a secret, and a secret in plain text is refused. The driver needs the secrets of the login at ZooKeeper; only executors
+need the secret keys of tokens.
 
 Source: docs/configuration.md; kafka_dt.config.
 """
@@ -38,7 +38,7 @@ _CONNECT: Final = "zookeeper.connect"
 
 
 class PlainSecret(ConfigError):
-    """A secret was given itself, where it would be seen."""
+    """A secret was given in plain text, where Spark would show it."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class ClusterAccess:
 
     @classmethod
     def of_options(cls, given: Mapping[str, str]) -> ClusterAccess:
-        """Take options of which none may mean nothing.
+        """Read options, and refuse an option that has no meaning here.
 
         Raises:
             ConfigError: naming the option that cannot be used.
@@ -74,7 +74,7 @@ class ClusterAccess:
 
     @classmethod
     def of_properties(cls, properties: Mapping[str, str]) -> ClusterAccess:
-        """Take what is needed out of the `server.properties` of a node.
+        """Read the settings that a job needs from the `server.properties` of a node.
 
         Raises:
             ConfigError: naming the setting that cannot be used.
@@ -92,7 +92,7 @@ class ClusterAccess:
 
     @property
     def zookeeper(self) -> str:
-        """Where ZooKeeper is."""
+        """The addresses of ZooKeeper."""
         return self.properties[_CONNECT]
 
     @property

@@ -36,7 +36,7 @@ _ENDED: Final = "its JVM has ended"
 
 
 def slots(spark: SparkSession) -> int:
-    """Return how many tasks run at a time on the executors that are there now; waits for the first of them.
+    """Return how many tasks run at a time on the present executors; wait for the first executor.
 
     Raises:
         BulkJobFailed: Spark cannot tell.
@@ -73,7 +73,7 @@ def executors_ring(spark: SparkSession, access: ClusterAccess, tasks: int) -> tu
 
 
 def cancel_jobs(context: SparkContext, group: str | None = None) -> None:
-    """Cancel jobs that run; where the JVM has ended they have, too.
+    """Cancel running jobs; if the JVM has ended, the jobs have ended with it.
 
     Args:
         context: of the session.
@@ -91,7 +91,7 @@ def translated(what: str) -> Iterator[None]:
     """Turn what Spark raises during a block into the pipeline's error.
 
     Args:
-        what: could not be done, as a clause.
+        what: the work that failed, as a clause.
 
     Raises:
         BulkJobFailed: with Spark's reason.

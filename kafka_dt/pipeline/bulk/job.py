@@ -22,7 +22,7 @@ CHANGES_A_SECOND: Final = 5_000
 
 
 class JobKind(StrEnum):
-    """What is done with every token."""
+    """The work on every token."""
 
     SEAL = "seal"
     """Seal it with the current key."""
@@ -33,7 +33,7 @@ class JobKind(StrEnum):
     VERIFY = "verify"
     """Check it."""
     EXPIRE = "expire"
-    """Delete it, if it is meant."""
+    """Delete it, if the filter selects it."""
 
     @property
     def announces(self) -> bool:
@@ -42,26 +42,26 @@ class JobKind(StrEnum):
 
     @property
     def seals(self) -> bool:
-        """Whether it writes what only the current key opens."""
+        """Whether the job writes tokens that only the current key opens."""
         return self in {JobKind.SEAL, JobKind.ROTATE}
 
 
 @dataclass(frozen=True, slots=True)
 class BulkJob:
-    """What is done with the tokens of a cluster; it travels."""
+    """The work on the tokens of a cluster; the driver sends it to the executors."""
 
     kind: JobKind
     access: ClusterAccess
     selected: TokenFilter = field(default_factory=TokenFilter)
     """Which tokens end."""
     dry_run: bool = False
-    """Whether it is only found out what would be done."""
+    """Whether the job only counts what it would change."""
     at_once: int = 1
     """How many partitions are worked on at the same time."""
     changes_a_second: float | None = None
     """Of all partitions together; None = as many as ZooKeeper takes."""
     key_ids: tuple[str, ...] | None = None
-    """The ring that every executor must have; None = whatever it finds."""
+    """The key ids that every executor must have; None = any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class PartitionResult:
     by_owner: Counter[str] = field(default_factory=Counter)
     """How many tokens of each owner ended."""
     not_readable: int = 0
-    """Tokens that were left because it is not known whether they are meant."""
+    """Tokens that were left because they cannot be read, so the filter cannot judge them."""
     changes: tuple[str, ...] = ()
     """Change znodes that the driver has to purge."""
     left: bytes = b""
     """The names of the tokens that were not done, packed; empty if all were."""
     error: str = ""
-    """Why they were not."""
+    """Why these tokens were not done; empty if all were."""

@@ -13,16 +13,17 @@ partitions are under way than a rate is shared out to, however many executors co
 partition, and a run can be stopped between them. The driver holds the names (see
 `token_names.py`) and one summary.
 
-Each change is guarded by the version that was read, so a partition that is tried again, or a run that begins again
-after it was killed, finds done what is done. A partition that fails on ZooKeeper is tried again with what is left of
-it; one whose executor dies is tried again by Spark, as a whole, and what it had changed counts as unchanged or gone
-then.
+Each change names the version that was read, so a retried partition, or a run that starts again after it was killed,
+repeats no change. If a partition fails on ZooKeeper, the driver tries it again with the tokens that are left. If an
+executor dies, Spark tries its whole partition again; tokens that the first try changed then count as unchanged or
+gone.
 
-A partition is large enough that starting a task and a session is little beside its work, and small enough that progress
-is seen and a stop comes soon. A slow rate is shared out to few lanes for that: more of them could not do more.
+A partition is large enough that its work takes much longer than the start of a task and a session. It is small enough
+that progress shows often and a stop takes effect soon. A slow rate is therefore shared by few lanes: more lanes could
+not do more.
 
-Change znodes that partitions leave are handed over to the driver, which purges them when everybody has had time to read
-them; seal, rotate and verify announce no changes, so they leave none.
+Partitions hand their change znodes over to the driver, which purges them when all nodes and brokers have had time to
+read them. Seal, rotate and verify announce no changes, so they leave none.
 
 Source: kafka_dt.bulk.engine; Spark, "Job Scheduling".
 """

@@ -1,4 +1,4 @@
-"""Work on every token in one call, and what has come of it.
+"""Work on every token in one call, and return the outcome.
 
     outcome = run_bulk(spark, JobKind.VERIFY, {"zookeeper.connect": ..., "delegation.token.secret.key": "file:/..."})
     outcome.summary.counts
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class BulkOutcome:
-    """What has come of a run."""
+    """The outcome of a run."""
 
     total: int = 0
     """How many tokens there were."""
@@ -39,7 +39,7 @@ class BulkOutcome:
     by_owner: Counter[str] = field(default_factory=Counter)
     """How many tokens of each owner ended."""
     not_readable: int = 0
-    """Tokens that were left because it is not known whether they are meant."""
+    """Tokens that were left because they cannot be read, so the filter cannot judge them."""
     seconds: float = 0.0
 
     def add(self, result: PartitionResult) -> None:
@@ -72,7 +72,7 @@ def run_bulk(
         changes_a_second: of all partitions together; None = as many as ZooKeeper takes.
         at_once: how many partitions are worked on at the same time; None = as many as there are cores.
         tokens_a_partition: how many tokens are worked on together; None = as suits the rate.
-        progress: hears how far it is, after each partition.
+        progress: is called with the progress after each partition.
 
     Raises:
         BulkJobFailed: a partition failed again and again.

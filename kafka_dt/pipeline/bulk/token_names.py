@@ -53,7 +53,7 @@ async def listed_names(client: ZooKeeperClient) -> list[str]:
 
 
 async def catch_up(client: ZooKeeperClient) -> None:
-    """Have the server of this connection catch up: what another process has listed there must be known to it, too.
+    """Have the server of this connection catch up, so that it knows the tokens that another process has listed.
 
     Raises:
         ZooKeeperError: it cannot be asked.

@@ -1,7 +1,7 @@
 """Events as a node would make them, except their ids, which only the node knows.
 
 A `Draft` is an event that has still to be put in order with the others of its worker; `Desk` makes drafts of logins
-and changes, for one owner's day. What the fields of each kind of event are is decided here and nowhere else, after
+and changes, for one owner's day. Only this module decides the fields of each kind of event, after
 `kafka_dt/server/audited/connection.py` and `kafka_dt/server/audited/requests.py`.
 
 A draft of a login shares all but three fields with the others of its process: there are millions of them.
@@ -67,7 +67,7 @@ class Desk:
 
     Args:
         scenario: what all of it is part of.
-        names: of this desk, so that it has its own chance, and no two name connections alike.
+        names: of this desk, so that it has random numbers of its own and no two desks name connections alike.
     """
 
     def __init__(self, scenario: Scenario, *names: object) -> None:
@@ -147,7 +147,7 @@ def token_login(owner: Owner, life: TokenLife, session: TokenSession) -> Fields:
 def refused(login: Mapping[str, Any], reason: RefusalReason) -> Fields:
     """Give the fields of the same login, refused."""
     told = {**login, "outcome": Outcome.REFUSED, "reason": reason}
-    # What was not proved; and the owner of a token that is gone is not known.
+    # The client proved nothing, and the node does not know the owner of a token that is gone.
     unknown = ("owner", "requester", "principal") if reason is RefusalReason.UNKNOWN_TOKEN else ()
     for name in ("by_token", "session_token_id", *unknown):
         told.pop(name, None)

@@ -103,7 +103,7 @@ def _victim(scenario: Scenario, shares: Shares, work: Work, chance: random.Rando
     mine = [each for each in shares.owners if each.work is work]
     owner = chance.choice(mine)
     day = chance.randrange(_first_day(scenario), scenario.days)
-    # A token that has ended before the first event is one of which nothing is known.
+    # A token that ended before the first event has no history in the events.
     lives = [each for each in shares.lives(owner, day) if each.end_ms > scenario.start_ms]
     others = chance.choice([each.home[0] for each in shares.owners if each.home[0] not in owner.home])
     return Victim(owner, chance.choice(lives), others) if lives else None

@@ -4,8 +4,8 @@
 and describe them now and then, so that they are no strangers to the cluster only because they never renew. A scanner of
 the security team sends nonsense to every port once a week.
 
-Ids that were pasted badly, passwords that were changed elsewhere, a mechanism that the listener does not have, a token
-of last week in a container that was started again: they all are refused, some of them hundreds of times.
+Logins fail because an id was pasted badly, a password was changed elsewhere, a listener does not have the mechanism, or
+a restarted container has last week's token. Some clients fail hundreds of times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WRONG_MECHANISM: Final = 0.006
 _WRONG_NAME: Final = 0.006
 _OLD_TOKEN: Final = 0.01
 _PART: Final = 0.15
-"""Of the events of a day, what a process that fails and fails may come to."""
+"""The largest share of a day's events that one process with repeated failures may have."""
 _JAVA: Final = Software("apache-kafka-java", "3.9.0")
 _KAFKA_UI: Final = Account("User:kafka-ui", "SCRAM-SHA-512", clients.ADMINISTRATION.host(1), _JAVA, "kafka-ui-admin")
 _TERRAFORM: Final = Account("User:terraform", "SCRAM-SHA-512", clients.ADMINISTRATION.host(2), _JAVA, "terraform")

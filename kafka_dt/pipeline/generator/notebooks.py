@@ -73,7 +73,7 @@ def _life(scenario: Scenario, owner: Owner, day: int, chance: random.Random) -> 
 def _kernels(owner: Owner, begin_ms: int, chance: random.Random) -> Iterator[TokenSession]:
     """Draw the kernels of a day."""
     hub, office, vpn = owner.home
-    # Everybody has a usual way of working, and exceptions.
+    # Each owner has a usual way of working, and exceptions.
     usual = (hub, office, vpn)[owner.number % 3]
     place = (usual if chance.random() < 0.8 else chance.choice((hub, office))).any_host(chance)  # noqa: PLR2004
     at_ms = begin_ms + chance.randrange(MINUTE_MS, 30 * MINUTE_MS)

@@ -1,10 +1,10 @@
-"""An owner's day: what its tokens' lives come to in events.
+"""Make the events of an owner's day from the lives of its tokens.
 
-Creations, renewals and ends are where the lives say. The number of logins is what is left of the owner's part of the
-scenario's events (`Share`): each process gets some when it begins, for a client opens a connection to every node it
-talks to, and the rest goes by the time that processes run. Half of those are re-authentications of the connection that
-a process keeps, the others are new connections. When a node restarts, its clients come back elsewhere
-within seconds, and some are told first that nothing can be checked just now.
+The lives say when tokens are created, renewed and ended. The rest of the owner's part of the scenario's events
+(`Share`) is logins: each process has some when it begins, because a client opens a connection to every node that it
+talks to, and the rest is shared among processes by the time that they run. Half of that rest re-authenticates the
+connection that a process keeps; the other half opens new connections. When a node restarts, its clients come back
+elsewhere within seconds, and a node tells some of them first that it cannot check a login at present.
 """
 
 from __future__ import annotations

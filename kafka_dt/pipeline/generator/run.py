@@ -1,4 +1,4 @@
-"""Makes a scenario: the truth first, then its parts, on Spark's executors or in this process.
+"""Make a scenario: the truth first, then its parts, on Spark's executors or in this process.
 
     generated = generate(scenario, folder, spark=spark, told=lambda done, of: ...)
 
@@ -56,7 +56,7 @@ FILE_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What was made."""
+    """The files and numbers of a generated scenario."""
 
     folder: Path
     written: Written
@@ -81,7 +81,7 @@ def generate(
         scenario: which one.
         folder: made when missing.
         spark: whose executors do it; None = this process, one part after the other.
-        told: hears how many parts are done, and of how many.
+        told: is called with the number of parts that are done, and the number of all parts.
 
     Raises:
         FolderInUse: there are events already, of something else.

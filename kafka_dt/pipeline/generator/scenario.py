@@ -2,7 +2,7 @@
 
     Scenario.of_size(1_000_000, start=datetime(2026, 10, 1, tzinfo=UTC))
 
-Everything that is made follows from these values alone. `chance` gives each small part (an owner, a day, a token) a
+These values alone determine every event. `chance` gives each small part (an owner, a day, a token) a
 generator of random numbers of its own, named after it, so that any part can be made without the others, on any machine,
 and comes out the same.
 
@@ -44,7 +44,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ScenarioError(PipelineError):
-    """A scenario that cannot be played: its numbers do not go together."""
+    """The numbers of a scenario contradict each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What was planted, so that findings can be compared with it: `truth.json` beside the events.
+"""The planted incidents, to compare findings with them: `truth.json` beside the events.
 
     truth = Truth.load(folder / TRUTH_FILE)
     found = {finding.token_id for finding in findings if finding.kind == IncidentKind.STOLEN_TOKEN}
@@ -35,7 +35,7 @@ class TruthError(PipelineError):
 
 
 class IncidentKind(StrEnum):
-    """What may be planted: the kinds of the signs of theft, and all that the generator knows of these."""
+    """The kinds of incidents: the kinds of the signs of theft that the generator knows."""
 
     STOLEN_TOKEN = "stolen_token"  # noqa: S105 - the name of an incident
     """Another client uses the token, too."""
@@ -48,7 +48,7 @@ class IncidentKind(StrEnum):
 
 
 class Strength(StrEnum):
-    """How much of an incident there is to see."""
+    """How much an incident stands out."""
 
     BLATANT = "blatant"
     """From the internet, with another client, many times."""

@@ -7,8 +7,8 @@ Exactly once, whenever the process ends: Spark runs a batch again, with the same
 checkpoint that the batch is done. A batch that ended before its change was prepared has left staged files only. One
 whose change was prepared is rolled forward at the next start, and is found in the journal when it is run again.
 
-The same holds should the machine stop: before a change is prepared, its files are on the disk, and so is what Spark has
-noted of the lines of the batch. Without that, the journal might know a batch that Spark would then make of other lines.
+The same holds if the machine stops: before a change is prepared, its files are on the disk, and so are Spark's notes
+about the lines of the batch. Otherwise the journal could know a batch that Spark then makes of other lines.
 
 Nearly every batch is read once and written once: an observation tells whether lines have to go to quarantine, and the
 ids of the staged events, a few bytes each, whether the table has one of them already. Only if so the events are
@@ -65,7 +65,7 @@ class BatchWriter:
         source: the name of the checkpoint.
         rules: what is done with events.
         now_ms: the clock, in milliseconds since 1970.
-        heard: is told what each batch did.
+        heard: is called with the counts of each batch.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class BatchWriter:
         self._idle = threading.Event()
         self._idle.set()
         self.failure: BaseException | None = None
-        """What a batch has failed with."""
+        """The error of a batch that failed."""
 
     def close(self) -> None:
         """Begin no further batch."""

@@ -42,12 +42,12 @@ class Ingest:
     """One ingest.
 
     Args:
-        spark: what does it.
-        table: where to.
-        source: where from.
+        spark: runs the stream.
+        table: receives the events.
+        source: gives the lines.
         rules: what is done with events.
         now_ms: the clock, in milliseconds since 1970.
-        heard: is told what was done so far, after each batch and now and then in between.
+        heard: is called with the counts so far, after each batch and now and then in between.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Ingest:
         self._stopping = False
         self._hurried = False
         self.counts = Counts()
-        """What was done so far."""
+        """The counts so far."""
 
     def stop(self, *, at_once: bool = False) -> None:
         """End it; may be called by a signal handler.
@@ -87,7 +87,7 @@ class Ingest:
             interval_ms: how long to wait between batches; None = read all that the source has now, then return.
 
         Returns:
-            What was done.
+            The counts of this run.
 
         Raises:
             NoSource: there is nothing to read.

@@ -1,4 +1,4 @@
-"""What the ingest is told, and what it tells.
+"""The rules of an ingest, and its counts.
 
 Durations and instants are in milliseconds.
 """
@@ -14,10 +14,10 @@ DAY_MS: Final = 24 * HOUR_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is done with events."""
+    """The limits that the ingest keeps."""
 
     late_after_ms: int | None = 7 * DAY_MS
-    """How far behind the newest event of the table an event may be; None = as far as it likes."""
+    """How far behind the newest event of the table an event may be; None = any distance."""
     future_after_ms: int = HOUR_MS
     """How far ahead of the clock of this machine an event may be."""
     compact_at: int = 16
@@ -28,7 +28,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What was done."""
+    """The counts of an ingest."""
 
     batches: int = 0
     lines: int = 0

@@ -8,8 +8,8 @@ A topic is read with Kafka's own client properties, such as those that `kafka-dt
 prints: a delegation token is a login like others. They become options of the source, which Spark shows in no plan, log
 or event log; the file is read again when it changes, so that a token can be replaced while the ingest runs.
 
-Limits: the topic's name alone is what its checkpoint is known by; two topics of one name, of two clusters, want two
-tables. Files are known by their paths: what is written into a file after it was read is not.
+Limits: the ingest knows a topic's checkpoint by the topic's name alone, so two clusters' topics of the same name need
+two tables. It knows files by their paths, so it misses lines that are added to a file after it was read.
 
 Source: Spark, "Structured Streaming + Kafka Integration Guide"; Structured Streaming, "Input sources".
 """
@@ -97,7 +97,7 @@ class FileSource:
             .option("pathGlobFilter", "*.jsonl")
             .option("recursiveFileLookup", "true")
             .option("maxBytesPerTrigger", self.batch_bytes)
-            # What is late is for the table to say; by default files are forgotten that are a week older than others.
+            # The table decides which events are late; by default Spark ignores files that are a week older than others.
             .option("maxFileAge", "36500d")
             .load(storage.root)
         )
@@ -127,7 +127,7 @@ class TopicSource:
         bootstrap_servers: `host:port,...`; None = as the properties say.
         command_config: a file of Kafka's client properties; None = no login.
         batch_records: at most how many records are one batch.
-        skips_lost: whether records that were deleted before they were read are passed over; else that is an error.
+        skips_lost: whether to pass over records that were deleted before they were read; otherwise they are an error.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""All analyses of a table, in order; what they make is written as it is made, and what follows reads it from there.
+"""All analyses of a table, in order: each writes its result, and the next ones read it.
 
     contents = Analysis(events, ReportSettings(), Store(spark, "/reports/parquet"), progress).contents(now)
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.store import Store
 
     Progress = Callable[[str], None]
-    """Hears what is worked on now."""
+    """Is called with the name of the present step."""
 
 FINDINGS: Final = 500
 """How many findings are brought to the driver."""
@@ -97,7 +97,7 @@ class Analysis:
         self._events = until(events, self._at)
 
     def contents(self, now: datetime, *, quarantined: int = 0, table: str = "") -> Contents:
-        """Do all of them, and bring to the driver what the page says.
+        """Run all analyses, and bring the contents of the page to the driver.
 
         Args:
             now: when the report is made.
@@ -105,7 +105,7 @@ class Analysis:
             table: where the events are.
 
         Raises:
-            NotInTable: nothing is about the start of the blast radius.
+            NotInTable: no event names the start of the blast radius.
         """
         settings, timeline = self._settings, self._timeline
         self._store.begin()

@@ -21,11 +21,11 @@ edge is there once, however often it was used.
 A thing is `exposed` if there is a way on which each step gives a secret: a thief at the start could have it. The others
 are where exposed secrets were used, and what else was there. Look at them: if the thief is there, too, they are next.
 With each step the way is written down (`path`), so that every row says why it is there. The number of steps is bounded,
-because in most clusters everything is connected with everything in the end. Four are enough from a machine to the
+because in most clusters many steps connect every thing with every other. Four are enough from a machine to the
 machines on which tokens of its owners are used, and to what these hold.
 
-Limits: what is not in the table has not been used while it was made. ACLs are not looked at: what a principal may read
-is another question.
+Limits: the table knows only logins of its own time. The blast radius ignores ACLs: it does not say what a principal may
+read.
 
 Source: KIP-48, "Describing Tokens", "Security Considerations"; docs/how-to/pipeline-report.md
 """

@@ -1,4 +1,4 @@
-"""What a report says: small values on the driver, of which the page is made, and the JSON document for machines.
+"""The contents of a report: small values on the driver, for the page and for the JSON document.
 
 Long lists are cut: `Listing.total` says how many there are, the Parquet output has all of them.
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs import Finding, Severity, Signs
 
 TOP: Final = 7
-"""How many names have a series of their own: as many colours can be told apart."""
+"""How many names have a series of their own: readers can tell so many colours apart."""
 OTHER: Final = "other"
 """The series of all others."""
 VERSION: Final = 1

@@ -1,9 +1,9 @@
-"""What a report can fail for, beside what `kafka_dt.pipeline.errors` has.
+"""The errors of a report, beside those of `kafka_dt.pipeline.errors`.
 
 PipelineError
   NoEvents              the table has no event up to the instant of the report
   NotInTable            nothing in the table is about the start of a blast radius
-  OutputTaken           something else is where the Parquet output would go
+  OutputTaken           the place of the Parquet output has other files
   OutputNotShared       executors on other machines cannot write where it would go
   ReportFailed          Spark could not do it; `reason` is its own, in one line
 """
@@ -39,7 +39,7 @@ class NotInTable(PipelineError):
 
 
 class OutputTaken(PipelineError):
-    """What would be replaced is no earlier report."""
+    """The report would replace files that are not an earlier report."""
 
     def __init__(self, root: str, names: Sequence[str]) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class OutputTaken(PipelineError):
 
 
 class OutputNotShared(PipelineError):
-    """What executors write on disks of their own would be missing, and the report would say that there is nothing."""
+    """Executors would write to disks of their own, so the report would miss their output and be empty."""
 
     def __init__(self, to: str) -> None:
         super().__init__(

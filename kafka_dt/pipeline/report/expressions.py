@@ -6,7 +6,7 @@
 Everything is a function of Spark SQL, nothing runs in Python. The session's time zone has to be UTC, as
 `kafka_dt.pipeline.session` sets it: instants are shown as text.
 
-Where a client is, and what it is, is told without what changes from one start to the next. A pod that starts again has
+The place and the kind of a client leave out what changes from one start to the next. A pod that starts again has
 another address in the same network, and another random part of its name. So addresses are compared by their subnet (/24
 of IPv4, /64 of IPv6), and client ids by their shape: `etl-7f9c4b-x2k9q` and `etl-5d8c7d-b7w4n` are both `etl-#`.
 Addresses come as getpeername gives them, IPv6 compressed and in small letters. Other text is a place of its own.

@@ -17,7 +17,7 @@
 | `last_attempt` | the last login with its id, successful or not |
 | `renewals`, `last_renewal` | successful |
 
-Ids of which nothing ever succeeded are not tokens and have no row. The aggregates are of fixed width, so that Spark
+An id without any successful event is not a token and has no row. The aggregates are of fixed width, so that Spark
 keeps them in a hash table however many events there are; names are joined afterwards.
 
 `logins_by_place` makes one row for each token, address and client that belong together:
@@ -97,7 +97,7 @@ def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
 
 
 def alive_at(at: datetime) -> Column:
-    """Whether a token lives at an instant; of whose end nothing is known lives while it is used, a day at the most."""
+    """Whether a token lives at an instant; if its end is unknown, it lives until a day after its last use."""
     instant = F.lit(at)
     return (F.col("created_at") <= instant) & (known_end() > instant)
 
@@ -111,7 +111,7 @@ def _counted(events: DataFrame) -> DataFrame:
     time, expiry = F.col("time"), F.col("expiry_time")
     by_request = ok(EventType.TOKEN_EXPIRED)
     login = login_by_token()
-    # A request that ends a token at once may leave out when: then.
+    # A request that ends a token at once may leave out the time of the end, which is the time of the request.
     told_end = F.when(by_request, F.coalesce(expiry, time)).when(
         ok(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED), expiry
     )

@@ -1,4 +1,4 @@
-"""Where an analysis leaves what it made: the Parquet output, from which all that follows is read again.
+"""Keep the results of analyses in the Parquet output, from which later analyses read them.
 
     store = Store(spark, "/reports/parquet")
     store.begin()
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     """`Store.work`."""
 
 _MARK: Final = "_made_by_kafka_dt"
-"""Says that the folders beside it are a report's, and may be replaced."""
+"""Marks the folders beside it as a report's, which may be replaced."""
 _WORK: Final = "_work"
-"""What is needed for a while only; readers of Parquet pass over names that begin with `_`."""
+"""The folder of temporary results; readers of Parquet ignore names that begin with `_`."""
 
 
 class Output(StrEnum):
-    """What a report leaves for machines, a folder each."""
+    """The Parquet outputs of a report, a folder for each."""
 
     ACTIVITY = "activity"
     USAGE = "usage"
@@ -86,7 +86,7 @@ class Store:
         return self._written(f"{_WORK}/{name}", frame)
 
     def clear_work(self) -> None:
-        """Delete what is no output."""
+        """Delete the temporary results."""
         self._storage.delete(_WORK)
 
     def _written(self, name: str, frame: DataFrame) -> DataFrame:
