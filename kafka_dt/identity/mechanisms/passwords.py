@@ -64,5 +64,6 @@ class PasswordExchange(Exchange):
             return outcome
         self.name = outcome.name
         password = self._users.get(outcome.name)
-        self.subject = Subject(password, None if password is None else Principal.user(outcome.name))
+        principal = Principal.user(outcome.name)  # made for unknown names as well, so that both take as long
+        self.subject = Subject(password, None if password is None else principal)
         return self._machine.resume(password)

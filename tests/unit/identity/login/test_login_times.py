@@ -22,7 +22,7 @@ from kafka_dt.config import OfferedMechanism, SecurityProtocol
 from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol import ApiKey
-from kafka_dt_protocol.sasl import Challenge, ScramMechanism
+from kafka_dt_protocol.sasl import PLAIN, Challenge, ScramMechanism, plain_message
 from tests.support.fake_transport import Shell, listener
 from tests.support.timing import Took, in_turns, told_apart
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, KnownTokens, World, scram, token
@@ -127,6 +127,19 @@ async def test_the_challenge_takes_the_same_work_whether_or_not_the_name_is_know
         paths.append([each for each in path if each != "divmod"])  # one for each digit of a salt
     assert paths[1] == paths[2]
     assert "_salt" in paths[0]
+
+
+def test_a_wrong_password_is_the_same_path_for_a_user_and_for_nobody(world: World) -> None:
+    paths = []
+    for name in ("alice", "alice", "nobod"):  # the first fills caches
+        login = world.login()
+        login.begin(PLAIN)
+        message = plain_message(name, "wrong")
+        with traced() as path:
+            login.evaluate(message)
+        paths.append(path)
+    assert paths[1] == paths[2]
+    assert "compare_digest" in paths[0]
 
 
 class SlowTokens(KnownTokens):
