@@ -185,7 +185,7 @@ class Delivery:
         self._report(now=True)
 
     def _deliver(self, count: int) -> None:
-        """Deliver what was queued, as long as it takes; only when closing it is given up."""
+        """Deliver the queued lines, however long it takes; give up only when closing."""
         while count and (batch := self._take(count)):
             count -= len(batch)
             while (written := self._write(batch)) < len(batch):
@@ -219,7 +219,7 @@ class Delivery:
         self._report()
         if self._reported == self.lost:
             return due
-        return REPORT_SECONDS if due is None else min(due, REPORT_SECONDS)  # somebody has to hear of the loss
+        return REPORT_SECONDS if due is None else min(due, REPORT_SECONDS)  # so that a loss is reported
 
     def _do(self, work: Callable[[], float | None]) -> float | None:
         """Let the sink do something beside writing; returns when it is due again."""
@@ -261,14 +261,14 @@ class Delivery:
 
     def _fail_unforeseen(self, error: Exception) -> None:
         if not self._failing:
-            _LOG.error("%s fails for a reason of our own", self._sink.name, exc_info=error)
+            _LOG.error("%s fails because of an unexpected error", self._sink.name, exc_info=error)
         self._fail(type(error).__name__)
 
     def _report(self, *, now: bool = False) -> None:
-        """Log how many events were lost, if there are more, now and then."""
+        """Log how many events were lost, now and then, if the number has grown."""
         lost = self.lost
         if lost == self._reported or not (now or self._monotonic() - self._reported_at >= REPORT_SECONDS):
             return
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.lost_by_kind().items())
-        _LOG.warning("Audit events that %s did not get and will not: %d so far (%s)", self._sink.name, lost, kinds)
+        _LOG.warning("Audit events for %s are lost: %d so far (%s)", self._sink.name, lost, kinds)
         self._reported, self._reported_at = lost, self._monotonic()

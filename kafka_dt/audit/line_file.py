@@ -69,11 +69,11 @@ class LineFile:
             self.unsynced_since = now
 
     def cut(self) -> None:
-        """Take back what is there of a batch that could not be written whole."""
+        """Remove the part that was written of an incomplete batch."""
         os.ftruncate(self._descriptor, self.size)
 
     def sync(self) -> None:
-        """See that what was written survives should the machine stop now."""
+        """Sync the file, so that its lines survive a crash of the machine."""
         os.fdatasync(self._descriptor)
         self.unsynced_since = None
 

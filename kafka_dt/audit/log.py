@@ -57,7 +57,7 @@ class QueuedLog:
 
     @property
     def lost(self) -> int:
-        """How many events some sink did not get and will not."""
+        """How many events at least one sink has lost."""
         return sum(delivery.lost for delivery in self._deliveries)
 
     def start(self) -> None:

@@ -122,7 +122,7 @@ class EventTopic:
         return self._producer
 
     async def _stop(self) -> None:
-        """Leave the producer; how it ends is of no interest, but nothing of it may stay."""
+        """Stop the producer, and leave no task of it behind; its result does not matter."""
         producer, self._producer = self._producer, None
         if producer is None:
             return
@@ -132,7 +132,7 @@ class EventTopic:
                 async with asyncio.timeout(STOP_SECONDS):
                     await stop()
                     break
-        left = asyncio.all_tasks() - {asyncio.current_task()}  # there is nobody else on this loop
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # this loop has no other user
         for task in left:
             task.cancel()
         if left:
@@ -140,7 +140,7 @@ class EventTopic:
 
 
 def _leave_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Hear of what a producer that failed has left behind: futures that nobody waits for any more."""
+    """Log the futures that a failed producer has left, for which no task waits."""
     _LOG.debug("%s", context.get("message"), exc_info=context.get("exception"))
 
 

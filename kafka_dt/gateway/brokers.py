@@ -102,7 +102,7 @@ class UpstreamBrokers:
         self._complained = False
 
     def on_change(self, listener: OnChange) -> None:
-        """Have something called with the brokers that there are, and whenever some come or go.
+        """Call a listener with the current brokers, and again whenever brokers come or go.
 
         It is called on the spot, in the middle of an answer, so it must be quick.
         """
@@ -144,7 +144,7 @@ class UpstreamBrokers:
     def any(self) -> list[Address]:
         """Give the addresses of all brokers; of the bootstrap servers, if none is known.
 
-        They are in random order, but for those that could not be reached, which come last.
+        They are in random order, except that brokers that could not be reached come last.
         """
         known = list(self._brokers.values()) or [_Broker(address) for address in self._config.bootstrap_servers]
         return [each.address for each in sorted(known, key=lambda broker: (broker.unreachable, self._jitter()))]
@@ -197,7 +197,7 @@ class UpstreamBrokers:
                 self._complain(error)
                 pause = REFUSED_SECONDS if isinstance(error, LoginFailed) else pause
             except Exception:  # noqa: BLE001 - whatever it is, brokers must be followed
-                _LOG.exception("The brokers of the upstream cluster could not be asked for; it is tried again")
+                _LOG.exception("The gateway could not ask the upstream cluster for its brokers; it tries again")
             await asyncio.sleep(pause)
 
     async def _look(self) -> None:
@@ -206,7 +206,7 @@ class UpstreamBrokers:
         self._replace(await self._ask())
         if self._complained:
             self._complained = False
-            _LOG.info("The upstream cluster tells its brokers again: %s", ", ".join(map(str, sorted(self._brokers))))
+            _LOG.info("The upstream cluster names its brokers again: %s", ", ".join(map(str, sorted(self._brokers))))
         now = self._monotonic()
         for broker_id, broker in self._brokers.items():
             if broker.asking is None and broker.ask_at <= now:
@@ -215,7 +215,7 @@ class UpstreamBrokers:
     def _complain(self, error: TokenClientError) -> None:
         if not self._complained:
             self._complained = True
-            _LOG.warning("The upstream cluster cannot be asked for its brokers, it is tried again: %s", error)
+            _LOG.warning("The upstream cluster cannot be asked for its brokers; the gateway tries again: %s", error)
 
     async def _ask(self) -> Mapping[int, Address]:
         """Ask for the brokers of the cluster."""
@@ -272,9 +272,9 @@ class UpstreamBrokers:
             broker.ask_at = self._monotonic() + VERSIONS_RETRY_SECONDS
             if not broker.unreachable:
                 broker.unreachable = True
-                _LOG.warning("Upstream broker %d cannot be reached, it is tried again: %s", broker_id, error)
+                _LOG.warning("Upstream broker %d cannot be reached; the gateway tries again: %s", broker_id, error)
         except Exception:  # noqa: BLE001 - whatever it is, the broker must be asked again
-            _LOG.exception("Upstream broker %d could not be asked for its versions; it is tried again", broker_id)
+            _LOG.exception("The gateway could not ask upstream broker %d for its versions; it tries again", broker_id)
         finally:
             broker.asking = None
 

@@ -113,8 +113,8 @@ class Connector:
             listener: hears of what happens on the connection.
 
         Raises:
-            NoIdentity: the principal is nobody there.
-            LoginFailed: it is somebody, and was refused.
+            NoIdentity: the principal has no upstream identity.
+            LoginFailed: the cluster refused the login.
             ConnectionFailed: no broker can be reached; NoServerReached tells how each failed.
             UnsupportedByServer: the broker has no login by SASL that we know.
         """
@@ -127,7 +127,11 @@ class Connector:
             if login is None:
                 raise
             name = printable(str(principal))
-            _LOG.info("The login of %s is refused upstream, another is looked for: %s", name, refusal.reason)
+            _LOG.info(
+                "The upstream cluster refused the login of %s; the gateway looks for another login: %s",
+                name,
+                refusal.reason,
+            )
             await self._identities.refused(principal, login)
             other = await self._identities.login(principal)
             if other is None or other.credentials == login.credentials:
@@ -140,8 +144,8 @@ class Connector:
         A refusal would end the connection, so what the broker may not know yet waits until it does.
 
         Raises:
-            NoIdentity: the principal is nobody there any more.
-            LoginFailed: it was refused; the next `connect` looks for another login.
+            NoIdentity: the principal has no upstream identity any more.
+            LoginFailed: the broker refused the login; the next `connect` looks for another one.
             ConnectionFailed: the connection is lost, or the cluster cannot be asked.
         """
         login = await self._identities.login(principal)
@@ -216,9 +220,9 @@ class Connector:
             refused.raise_if_recent(self._now_ms())
 
     def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
-        """Note a refusal, and forget those that do not hold any more."""
+        """Remember a refusal, and forget those that have ended."""
         if isinstance(refusal, MechanismNotEnabled):
-            return  # nobody has guessed
+            return  # the credentials were not checked
         now_ms = self._now_ms()
         self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
         self._refused[credentials, refusal.server] = RefusedLogin(refusal, now_ms)

@@ -1,4 +1,4 @@
-"""The intake of a gateway: its connection serves what a client says about logins and tokens, the rest goes upstream.
+"""The intake of a gateway: the gateway serves the requests about logins and tokens, and forwards all others.
 
 `Forwarding` stands between a client's `ClientConnection` and the bytes that the client sends. A client logs in as at
 any node; the first request that is not ours opens a connection upstream (`upstream_side.py`) under the identity of the
@@ -59,7 +59,7 @@ class GatewayServices:
 
 
 class _Side(Enum):
-    """Who answers a request."""
+    """The side that answers a request: the gateway or the cluster."""
 
     HERE = auto()
     UPSTREAM = auto()
@@ -179,7 +179,7 @@ class Forwarding:
         self.upstream.leave(at_once=True)
 
     def revoked(self) -> None:
-        """Leave the upstream at once, in any state: the token is no more."""
+        """Leave the upstream at once, in any state: the token was revoked or has expired."""
         self.upstream.leave(at_once=True)
         self._abort_in(REVOKED_S)
 
@@ -200,7 +200,7 @@ class Forwarding:
     # From the client
 
     def _route(self) -> None:
-        """Take requests and pass them on until one has to wait; what nobody foresaw ends this client alone."""
+        """Take requests and pass them on until one has to wait; an unexpected error ends only this client."""
         if self._routing or self._route_scheduled:
             return
         self._routing = True
@@ -262,12 +262,12 @@ class Forwarding:
         return _Turn.WAIT if self._side is None else _Turn.PASS_ON
 
     def _side_of(self, request: RequestStart) -> _Side | None:
-        """Say who answers a request now; None while others come first, or there is no way upstream so far."""
+        """Say which side answers a request now; None while others come first, or there is no way upstream so far."""
         rule = self._at_gateway.get(request.api_key)
         if rule is AtGateway.SERVED or (rule is AtGateway.SERVED_BY_TOKEN and self._connection.logins.by_token):
             return None if self._answers.outstanding else _Side.HERE
         if rule is AtGateway.NEVER:
-            self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers and not forwarded"))
+            self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers only and not forwarded"))
         elif self._machine.session_ended(self._services.now_ms()):
             self._connection.end(ConnectionClosed("the session has ended"))
         elif self.upstream.link is None:
@@ -309,15 +309,15 @@ class Forwarding:
             return
         own_answer = self.upstream.own_answer
         if own_answer is None or own_answer.done():
-            # Who waits for answers is idle only while none come. A login of ours, which happens again and again on a
-            # connection that nobody uses, is no sign of life.
+            # A client that waits for answers is idle only while none come. The gateway's own logins, which repeat on an
+            # unused connection too, do not count as use.
             connection.last_received = self._loop.time()
         pieces: list[bytes] = []
         try:
             self._take_answers(data, pieces)
         except RemoteProtocolError as error:
             connection.write(pieces)
-            connection.end(ConnectionClosed(f"the upstream broker sent what nobody asked for: {error}"))
+            connection.end(ConnectionClosed(f"the upstream broker sent an invalid answer: {error}"))
         except Exception as error:  # noqa: BLE001 - as in `_route`
             self._connection.fail(error)
         else:
@@ -342,7 +342,7 @@ class Forwarding:
         self._route()
 
     def upstream_lost(self, reason: str) -> None:
-        """End with it: its answers are lost, and the client knows what to do about a broker that has gone."""
+        """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
         if not self._connection.closing:
             self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 

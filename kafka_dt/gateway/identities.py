@@ -1,9 +1,9 @@
-"""Who a client of the gateway is to the cluster behind it.
+"""The upstream identity of a client: the login that the gateway uses for it in the cluster.
 
     identities.login(principal)              # what to log in with there; None for no login at all
     identities.refused(principal, login)     # the cluster did not take it: the next call looks for another
 
-`owner_tokens.py` and `mapped.py` have an identity for each principal; `OneForAll` has the same for everybody.
+`owner_tokens.py` and `mapped.py` have an identity for each principal; `OneForAll` has the same for every client.
 `connecting.py` makes connections with them.
 
 Source: KIP-48, KIP-373 (tokens for other owners).
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 REFUSED_MS: Final = 5_000
-"""So long after the cluster has refused a login the same one is not tried again: clients come back without a pause."""
+"""How long the gateway does not repeat a login that the cluster refused: clients come back without a pause."""
 
 
 class NoIdentity(Exception):
-    """The principal is nobody there; the text says why, is one line of the log, and holds no secret."""
+    """The principal has no upstream identity; the text says why, is one line of the log, and holds no secret."""
 
     def __init__(self, principal: Principal, reason: str) -> None:
         super().__init__(f"{printable(str(principal))} has no identity upstream: {reason}")
@@ -44,7 +44,7 @@ class UpstreamLogin:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLogin:
-    """A login that the cluster has refused, so that it need not be asked again at once: it may lock out who guesses."""
+    """A refused login, not repeated at once: the cluster may lock out users with many failures."""
 
     refusal: LoginFailed
     at_ms: int
@@ -69,16 +69,16 @@ class Identities(Protocol):
     """Finds what a client logs in with upstream."""
 
     async def login(self, principal: Principal) -> UpstreamLogin | None:
-        """Return what a principal logs in with; None where nobody logs in.
+        """Return the login of a principal; None if the gateway does not log in upstream.
 
         Raises:
-            NoIdentity: it is nobody there.
+            NoIdentity: the principal has no upstream identity.
             ConnectionFailed: the cluster had to be asked, and cannot be reached.
         """
         ...
 
     async def refused(self, principal: Principal, login: UpstreamLogin) -> None:
-        """Take note that the cluster refused a login, so that it is not given out again if there is another."""
+        """Note that the cluster refused a login, so that the next call returns another, if there is one."""
         ...
 
     async def close(self) -> None:
@@ -87,12 +87,12 @@ class Identities(Protocol):
 
 
 class OneForAll:
-    """The same identity for everybody, also for whoever is not logged in: the gateway's own, or none."""
+    """The same identity for every client, even one that is not logged in: the gateway's own, or none."""
 
     def __init__(self, credentials: Credentials | None) -> None:
         self._login = UpstreamLogin(credentials) if credentials is not None else None
 
-    async def login(self, principal: Principal) -> UpstreamLogin | None:  # noqa: ARG002 - whoever it is
+    async def login(self, principal: Principal) -> UpstreamLogin | None:  # noqa: ARG002 - the same for all
         """Return it."""
         return self._login
 

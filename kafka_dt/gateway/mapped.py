@@ -1,4 +1,4 @@
-"""Clients go upstream as the users that a file says, read again when it changes.
+"""Log clients in upstream as the users that a file names; read the file again when it changes.
 
     "User:alice" {
       org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="...";
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 LOOK_S: Final = 1.0
-"""How often the file is looked at, while somebody needs it."""
+"""How often the gateway checks the file, while clients need it."""
 
 
 class MappedIdentities:
@@ -90,8 +90,8 @@ class MappedIdentities:
             raise NoIdentity(principal, f'there is no section "{printable(str(principal))}" in {self._path}')
         return login
 
-    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:  # noqa: ARG002 - whoever it is
-        """Look at the file at once: perhaps the password has changed in both places."""
+    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:  # noqa: ARG002 - the file has all of them
+        """Check the file at once: perhaps the password has changed in both places."""
         await self._look()
 
     async def close(self) -> None:
@@ -109,11 +109,11 @@ class MappedIdentities:
             if seen != self._seen or self._problem:
                 self._logins = await asyncio.to_thread(read, self._path, self._mechanism)
                 self._seen, self._problem = seen, ""
-                _LOG.info("The upstream identities have been read again: %d", len(self._logins))
+                _LOG.info("The gateway has read its upstream identities again: %d", len(self._logins))
         except ConfigError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
-                _LOG.error("The upstream identities stay as they are, the changed file cannot be used: %s", error)
+                _LOG.error("The gateway keeps its upstream identities, the changed file cannot be used: %s", error)
         finally:
             self._looked = self._monotonic()
             self._look_under_way = None
@@ -134,7 +134,7 @@ def read(path: Path, mechanism: ScramMechanism) -> Mapping[Principal, UpstreamLo
     except JaasError as error:
         raise ConfigError(IDENTITY_FILE, f"{path}: {error}") from None
     if not sections:
-        raise ConfigError(IDENTITY_FILE, f"{path} names nobody")
+        raise ConfigError(IDENTITY_FILE, f"{path} names no principal")
     logins: dict[Principal, UpstreamLogin] = {}
     for number, (section, modules) in enumerate(sections.items(), start=1):
         place = f"{path}, section {number}"

@@ -1,13 +1,13 @@
-"""Clients go upstream as themselves: by a delegation token of the upstream cluster, which the gateway gets for each.
+"""Log clients in upstream as their own principals, by delegation tokens that the upstream cluster creates for them.
 
 The gateway, a user there with CREATE_TOKENS on its clients' names, asks for a token that the principal owns and that
 the gateway may renew (KIP-373). Before it makes one it looks for one: other processes of the gateway, and this one
 before its restart, have made some, and tokens should not pile up. A token is used until a quarter of its longest
-lifetime is left, renewed when three quarters of the time to its expiry are over, and not renewed any more when
-nobody has needed it: then it runs out. Expiring it instead would end it for the other processes, too.
+lifetime is left, and renewed when three quarters of the time to its expiry are over. A token that no client has needed
+is not renewed and expires. To expire it by a request would end it for the other processes, too.
 
-Renewals begin when a token is asked for, which is often enough: whoever holds a connection has to log in again before
-the token ends (KIP-368). A renewal changes neither id nor secret, so nobody waits for it.
+Renewals begin when a client needs a token, which is often enough: a client with an open connection has to log in again
+before the token expires (KIP-368). A renewal changes neither id nor secret, so no client waits for it.
 
 A principal for which the cluster makes no token has no identity there, and the cluster is not asked again for some
 seconds. `token_requests.py` sends the requests, and holds them back after the cluster has refused the gateway's own
@@ -92,7 +92,7 @@ class OwnerTokens:
 
     Args:
         tokens: asks the cluster, as the gateway's own user.
-        gateway: that user, as a principal there: whoever may renew the tokens.
+        gateway: that user, as a principal there; it may renew the tokens.
         mechanism: how tokens log in.
         now_ms: milliseconds since 1970; it should agree with the cluster's clocks within minutes.
     """
@@ -132,7 +132,7 @@ class OwnerTokens:
         return cls(requests, f"{USER_TYPE}:{user}", settings.identity_mechanism)
 
     async def login(self, principal: Principal) -> UpstreamLogin:
-        """Return the token of a principal; it is renewed behind the caller's back where that is due.
+        """Return the token of a principal; a renewal that is due runs in the background.
 
         Raises:
             NoIdentity: the cluster makes no token for it, or would take its token for another principal's.
@@ -141,7 +141,7 @@ class OwnerTokens:
         if self._closed:
             raise ConnectionFailed("the gateway ends")
         if principal == ANONYMOUS:
-            raise NoIdentity(principal, "whoever is not logged in cannot have a token")
+            raise NoIdentity(principal, "a client that is not logged in cannot have a token")
         if principal.type != USER_TYPE:
             raise NoIdentity(principal, f"brokers take the owner of a token for a {USER_TYPE}, whatever its type is")
         self._sweep()
@@ -169,7 +169,7 @@ class OwnerTokens:
             self._refused[owner] = token_id, now_ms
 
     async def close(self) -> None:
-        """Ask nothing any more; the tokens stay for the next start, and run out if there is none."""
+        """Send no more requests; the tokens stay for the next start, and expire if there is none."""
         self._closed = True
         tasks = list(self._under_way.values())
         for task in tasks:
@@ -190,7 +190,7 @@ class OwnerTokens:
             raise NoIdentity(principal, str(refusal)) from refusal
 
     def _looking_after(self, owner: str) -> asyncio.Task[_Held]:
-        """Have done for all callers at once what one of them needs, also if that one does not wait for it."""
+        """Start the work that a caller needs, once for all callers, even if that caller does not wait for it."""
         task = self._under_way.get(owner)
         if task is None:
             task = asyncio.create_task(self._look_after(owner), name=f"upstream token of {owner}")
@@ -201,7 +201,7 @@ class OwnerTokens:
     def _done(self, owner: str, task: asyncio.Task[_Held]) -> None:
         del self._under_way[owner]
         if not task.cancelled():
-            task.exception()  # whoever waits has it; nobody has to
+            task.exception()  # mark it as retrieved: perhaps no client waits
 
     async def _look_after(self, owner: str) -> _Held:
         """Hold a token that can be used for a good while, and that was not refused in the meantime."""
@@ -259,17 +259,27 @@ class OwnerTokens:
             expiry_timestamp_ms = await self._tokens.renew(token.hmac)
         except RequestRefused as refusal:
             owner = printable(token.owner)
-            _LOG.warning("The upstream token %s of %s is not renewed: %s", token.token_id, owner, refusal)
+            _LOG.warning(
+                "The upstream cluster refused to renew token %s of %s; the gateway creates another: %s",
+                token.token_id,
+                owner,
+                refusal,
+            )
             return await self._made(token.owner)
         except ConnectionFailed as failure:
             return self._as_it_is(held, failure)
         return self._hold(replace(token, expiry_timestamp_ms=expiry_timestamp_ms), asked_ms)
 
     def _as_it_is(self, held: _Held, failure: TokenClientError) -> _Held:
-        """Use a token that lives although it is time for something that has failed."""
+        """Keep using a valid token whose renewal or replacement has failed."""
         token = held.token
         owner = printable(token.owner)
-        _LOG.warning("The upstream token %s of %s stays as it is: %s", token.token_id, owner, failure)
+        _LOG.warning(
+            "The gateway could not renew or replace upstream token %s of %s and tries again: %s",
+            token.token_id,
+            owner,
+            failure,
+        )
         return replace(held, due_ms=self._now_ms() + RETRY_MS)
 
     def _hold(self, token: DelegationToken, since_ms: int) -> _Held:
@@ -280,7 +290,7 @@ class OwnerTokens:
             due_ms=min(
                 since_ms + (token.expiry_timestamp_ms - since_ms) * 3 // 4, token.expiry_timestamp_ms - LAST_MOMENT_MS
             ),
-            # Whoever made it may have done so this moment.
+            # Its creator may have created it this moment.
             known_by_ms=min(token.issue_timestamp_ms, now_ms) + KNOWN_WITHIN_MS,
             used_ms=now_ms,
         )
@@ -289,7 +299,7 @@ class OwnerTokens:
         return held
 
     def _sweep(self) -> None:
-        """Forget, now and then, the tokens that nobody has asked for in a while."""
+        """Forget, now and then, the tokens that no client has needed for a while."""
         now_ms = self._now_ms()
         if now_ms - self._swept_ms < SWEEP_MS:
             return

@@ -6,13 +6,14 @@
     ports.close()
 
 A broker's port is listened on before `brokers_changed` returns, and so before the answer that tells of the broker is
-sent. The other workers follow when they hear of it: until then the one that knows takes all connections.
+sent. The other workers follow when they learn of it; until then the worker that knows takes all connections.
 
-A broker that has gone keeps its port for a while: most come back, and a client that tries meanwhile is let in and
-hung up on, as by a broker that stops. Connections outlive the closing of their port.
+A broker that has gone keeps its port for a while, because most brokers come back. The gateway accepts a client that
+connects meanwhile and closes the connection, as a broker that stops does. Connections outlive the closing of their
+port.
 
-A port that cannot be had is one line in the log, and is tried again until it can. The broker's address stays as it
-is, so its clients cannot connect, or meet whoever has the port; the brokers beside it are served.
+A port that cannot be opened is one line in the log, and the gateway tries again until it can. The broker's address
+stays the same, so its clients cannot connect, or reach the program that has the port; other brokers are served.
 
 Source: docs/design.md#the-gateway.
 """
@@ -35,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 GONE_SECONDS: Final = 600.0
 """How long the port of a broker stays open after the broker has gone."""
 RETRY_SECONDS: Final = 5.0
-"""How soon a port that could not be had is tried again."""
+"""How soon the gateway tries again to open a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ class BrokerPorts:
         key = (each.listener.name, broker_id)
         if key not in self._retrying:
             _LOG.error(
-                "Port %d cannot be had for upstream broker %d on listener %s, so clients cannot reach it there; it is "
-                "tried again: %s",
+                "Port %d cannot be opened for upstream broker %d on listener %s, so clients cannot reach it there; the "
+                "gateway tries again: %s",
                 port,
                 broker_id,
                 each.listener.name,

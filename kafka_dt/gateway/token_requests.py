@@ -246,7 +246,7 @@ class TokenRequests:
         return next((attempt for attempt in running if attempt.answer.done()), None)
 
     async def _see_off(self, attempt: _Attempt[_T], too_late: TooLate[_T] | None) -> None:
-        """Wait for an answer that another one has overtaken, and undo what it tells of."""
+        """Wait for an answer that came too late, and undo its change."""
         with suppress(TokenClientError):
             answer = await attempt.answer
             if too_late is not None:
@@ -258,7 +258,7 @@ class TokenRequests:
         except TokenClientError as failure:
             _LOG.warning("The second upstream token %s stays until it expires: %s", token.token_id, failure)
         else:
-            _LOG.info("Expired the second upstream token %s, which %s made late", token.token_id, address)
+            _LOG.info("Expired the second upstream token %s, which %s created late", token.token_id, address)
 
     # Brokers and connections
 
@@ -274,7 +274,7 @@ class TokenRequests:
     def _avoid(self, address: Address, reason: str) -> None:
         now = self._monotonic()
         if self._avoided.get(address, now) <= now:
-            _LOG.warning("Upstream broker %s is asked for tokens after all others for a while: %s", address, reason)
+            _LOG.warning("The gateway asks upstream broker %s last for tokens, for a while: %s", address, reason)
         self._avoided = {other: until for other, until in self._avoided.items() if until > now}
         self._avoided[address] = now + AVOIDED_S
 

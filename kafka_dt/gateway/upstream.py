@@ -38,7 +38,7 @@ HUNG_UP: Final = "it closed the connection"
 
 
 class UpstreamListener(Protocol):
-    """Whom an upstream connection tells of itself; nothing is told after `upstream_lost`, nor after close or abort."""
+    """Takes the events of an upstream connection; none follows `upstream_lost`, close or abort."""
 
     def upstream_data(self, data: bytes) -> None:
         """Take bytes that have come."""
@@ -206,7 +206,7 @@ class Upstream(asyncio.Protocol):
 
 
 class _Channel:
-    """Carries the requests of a login over a connection that is somebody else's."""
+    """Carries the requests of a login over a connection that another object owns."""
 
     def __init__(self, requests: Requests, exchange: Exchange, timeout_ms: int) -> None:
         self.server: Final = requests.server

@@ -70,7 +70,7 @@ class UpstreamSettings:
             return
         try:
             if await asyncio.to_thread(self.certificates.refresh):
-                _LOG.info("The certificates for upstream have been read again")
+                _LOG.info("The gateway has read its upstream certificates again")
         except TlsError as error:
             reason = f"{UPSTREAM_PREFIX}{error.key}: {error.reason}"
-            _LOG.error("The certificates for upstream stay as they are, the new ones cannot be used: %s", reason)
+            _LOG.error("The gateway keeps its upstream certificates, the new ones cannot be used: %s", reason)

@@ -136,9 +136,9 @@ class UpstreamSide:
             case None:
                 self._route()
             case asyncio.CancelledError():
-                connection.end(ConnectionClosed("no way to the upstream cluster: the login was called off"))
+                connection.end(ConnectionClosed("no connection to the upstream cluster: the login was cancelled"))
             case NoIdentity() | TokenClientError() | OSError():
-                connection.end(ConnectionClosed(f"no way to the upstream cluster: {error}"))
+                connection.end(ConnectionClosed(f"no connection to the upstream cluster: {error}"))
             case _:
                 connection.fail(error)
 

@@ -36,6 +36,6 @@ class Repeated:
         try:
             self._work()
         except Exception:  # noqa: BLE001 - the next call must come whatever this one did
-            _LOG.exception("Work of a listener failed; it is tried again in %.1f s", self._seconds)
+            _LOG.exception("Background work of a listener failed; the node tries again in %.1f s", self._seconds)
         if self._timer is not None:
             self.start()

@@ -9,8 +9,8 @@
         UnknownApi
         UnsupportedVersion
 
-The text of a RemoteProtocolError is one line for the log. It repeats nothing of what the peer sent but
-numbers, so that neither secrets nor line ends of strangers reach a log.
+The text of a RemoteProtocolError is one line for the log. Of the peer's bytes it repeats only numbers, so
+that neither secrets nor line ends reach a log.
 
 Source: org.apache.kafka.common.network.NetworkReceive, org.apache.kafka.common.requests.RequestHeader and
 org.apache.kafka.common.requests.RequestContext, which close a connection in these cases.

@@ -136,8 +136,8 @@ def test_a_setting_that_cannot_be_used_ends_the_start_before_a_port_opens(
 @pytest.mark.parametrize(
     ("how", "request_timeout_ms", "told"),
     [
-        ("refuses", 1000, "events that topic kafka-dt-audit did not get and will not"),
-        ("hangs", 1000, "events that topic kafka-dt-audit did not get and will not"),
+        ("refuses", 1000, "events for topic kafka-dt-audit are lost"),
+        ("hangs", 1000, "events for topic kafka-dt-audit are lost"),
         ("hangs", 30_000, "topic kafka-dt-audit did not take the last audit events in time"),
     ],
 )

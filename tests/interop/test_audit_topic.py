@@ -197,7 +197,7 @@ async def test_events_of_the_time_when_the_broker_was_away_come_when_it_is_back(
         eventually(lambda: "are written to topic" in node.log(), WITHIN_S)
     written = by_id(files.events())
     assert await events_of(broker.plaintext, topic, len(written)) == written
-    assert "did not get and will not" not in node.log()
+    assert "are lost" not in node.log()
     node.check_log()
 
 
@@ -229,7 +229,7 @@ async def test_what_does_not_fit_while_the_broker_is_away_is_lost_and_counted(
         await records(broker.plaintext, topic, 20)
         broker.kill()
         log_in(node, LOGINS)
-        eventually(lambda: "did not get and will not" in node.log(), WITHIN_S)
+        eventually(lambda: "are lost" in node.log(), WITHIN_S)
         broker.start()
         eventually(lambda: node.log().count("are written to topic") == WORKERS, WITHIN_S)
     kept = 20 + LOGINS - sum(_last_of_each_worker(node.log()))
@@ -239,12 +239,12 @@ async def test_what_does_not_fit_while_the_broker_is_away_is_lost_and_counted(
 
 
 def _last_of_each_worker(log: str) -> list[int]:
-    """The last count of events that the topic did not get, of each worker that told one."""
+    """The last count of lost events of the topic, of each worker that told one."""
     last: dict[str, int] = {}
     for line in log.splitlines():
-        if "that topic " in line and "will not: " in line:
+        if "for topic " in line and "are lost: " in line:
             worker = line.partition("[")[2].partition("]")[0]
-            last[worker] = int(line.partition("will not: ")[2].split()[0])
+            last[worker] = int(line.partition("are lost: ")[2].split()[0])
     return list(last.values())
 
 

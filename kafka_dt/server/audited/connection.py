@@ -1,18 +1,18 @@
-"""What audit events say of one connection: who is at the other end, and how its logins ended.
+"""What audit events say of one connection: its client, and how its logins ended.
 
     audit = ConnectionAudit(recorder, "SASL_SSL", machine, peername)
     audit.concluded(outcome)        # a login has ended, one way or the other
     audit.heard()                   # something was received
     audit.origin()                  # where its requests come from
     audit.closing()                 # the connection is being closed
-    audit.lost(foregone)            # it is no more
+    audit.lost(foregone)            # the connection is closed
 
 There is one for each connection, and none where nothing is written down. A login that just stops, because the client
 goes away, is no event, unless it was clear by then that it is refused.
 
 Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions), and
-who logs in by certificate has not said anything by then. So a login of somebody who has not said it waits for that: at
-most `SOFTWARE_SECONDS`, and not beyond a request that is an event.
+a client that logs in by certificate has sent nothing by then. So the event of a login waits until the client has named
+its software: at most `SOFTWARE_SECONDS`, and not beyond a request that is an event.
 
 Source: docs/audit.md.
 """
@@ -70,12 +70,12 @@ class ConnectionAudit:
         self._timer: asyncio.TimerHandle | None = None
 
     def certified(self, principal: Principal) -> None:
-        """Write down that a certificate made the client somebody."""
+        """Write down that the client logged in by certificate."""
         self._mechanism = CERTIFICATE
         self._wait_for_software(principal, Facts())
 
     def certificate_refused(self) -> None:
-        """Write down that nobody can be made of a certificate."""
+        """Write down that no principal can be made of a certificate."""
         self._refuse(CERTIFICATE, RefusalReason.NOT_ALLOWED)
 
     def concluded(self, outcome: LoginOutcome) -> None:
@@ -88,7 +88,7 @@ class ConnectionAudit:
                 self._refused(outcome)
 
     def broken_off(self) -> None:
-        """Write down that a login failed for a reason of our own."""
+        """Write down that a login failed because of an unexpected error."""
         self._refuse(self._machine.asked_mechanism, RefusalReason.UNAVAILABLE)
 
     def heard(self) -> None:
@@ -97,10 +97,10 @@ class ConnectionAudit:
             self._settle()
 
     def lost(self, foregone: LoginRefused | None) -> None:
-        """Write down what waits; nothing more will be heard.
+        """Write down the login that waits; nothing more arrives.
 
         Args:
-            foregone: how the login under way would have ended; None without one, or if nobody knows.
+            foregone: how the login under way would have ended; None without one, or if that is unknown.
         """
         self._settle()
         if foregone is not None and self._machine.login_fault is None:

@@ -1,4 +1,4 @@
-"""Audit events of requests: stands in front of the handlers, and writes down what became of each request.
+"""Audit events of requests: wrap the handlers, and write down the result of each request.
 
     audit = AuditedRequests(recorder, AuditedTokens(cache.get, cache.by_hmac))
     handler = dispatcher(family, other_family, audit=audit)
@@ -44,7 +44,7 @@ SHOWN: Final = 8
 """How many of the refused entries of a request an event shows."""
 
 Told = Iterator[tuple[ErrorCode, Facts]]
-"""What became of a request or a part of one: the error, `none` for success, and the facts."""
+"""The result of a request or a part of one: the error, `none` for success, and the facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class RequestAudit:
 
     kind: EventType
     told: Callable[[AuditedTokens, AnsweredRequest], Told]
-    """Gives what became of a request, part by part, from what the client was told."""
+    """Gives the result of a request, part by part, from the answer to the client."""
 
 
 class AuditedRequests:
@@ -107,8 +107,8 @@ class AuditedRequests:
         token, limit = found[0] if found else None, limits[0] if limits else None
         try:
             await self._record_all(audit, AnsweredRequest(context, body, answer, token, limit))
-        except Exception:  # noqa: BLE001 - what was done is done, and the client has to hear of it
-            _LOG.exception("What became of a request of API %d could not be written down", context.header.api_key)
+        except Exception:  # noqa: BLE001 - the request is done, and the client needs its answer
+            _LOG.exception("The audit events of a request of API %d could not be written down", context.header.api_key)
         return answer
 
     async def _record_all(self, audit: RequestAudit, request: AnsweredRequest) -> None:

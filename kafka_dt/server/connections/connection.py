@@ -2,8 +2,8 @@
 
 The shell is plain: read, feed, do what each event says, write. The intake (`intake.py`) decides what is fed: a
 node's own has everything served, a gateway's forwards some requests. Requests of one connection are served one at a
-time, in order. While one is under way, or the client does not read its answers, little more is read than what is there
-already.
+time, in order. While one is under way, or the client does not read its answers, the connection reads little more than
+it has read already.
 
 `logins.py` serves the events of a login, `requests.py` all other requests. An unforeseen error is logged whole and
 touches no other connection.
@@ -65,7 +65,7 @@ class ClientConnection(asyncio.Protocol):
     client_host: str = ""
     """The client's address, as ACLs have it."""
     closing: bool
-    """Whether it is closed but for what the client has not read yet."""
+    """Whether it is closed, except that the client has not read all answers yet."""
     finishing: bool
     """Whether it closes as soon as what is under way has been answered."""
     retiring: bool
@@ -149,7 +149,7 @@ class ClientConnection(asyncio.Protocol):
     # Its end
 
     def revoke(self) -> None:
-        """Close the connection: its token is no more."""
+        """Close the connection: its token was revoked or has expired."""
         self._intake.revoked()
         if not self.closing:
             self.logins.revoked()
@@ -246,12 +246,12 @@ class ClientConnection(asyncio.Protocol):
 
     def fail(self, error: BaseException) -> None:
         """Close at once because of an error that is not the client's, and log it whole."""
-        text = "The connection of %s is closed for a reason of our own"
+        text = "The connection of %s is closed because of an unexpected error"
         _LOG.error(text, self.peer, exc_info=error, extra=of_peer(self.client_host))
         self.abort()
 
     def _give_up(self, reason: str) -> None:
-        """Close at once, for what the connection holds is needed for others."""
+        """Close at once, because other connections need the memory."""
         self.machine.discard()
         if not self.closing:
             self.end(ConnectionClosed(reason))
@@ -296,7 +296,7 @@ class ClientConnection(asyncio.Protocol):
             self.fail(error)
 
     def serve_rest(self) -> None:
-        """Serve what there is, and close then: the client sends no more."""
+        """Serve the bytes that have arrived, and then close: the client sends no more."""
         if not self.closing:
             self.machine.receive_eof()
             self.serve()

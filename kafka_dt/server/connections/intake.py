@@ -71,7 +71,7 @@ class Intake(Protocol):
         """Break off what was forwarded: the client's token has ended."""
 
     def lost(self) -> None:
-        """Forget everything: the connection is no more."""
+        """Forget everything: the connection is closed."""
 
 
 class Serving(Protocol):
@@ -88,7 +88,7 @@ class Serving(Protocol):
     last_received: float
     """When something was received last, by the loop's clock in seconds; an intake sets it when answers come."""
     closing: bool
-    """Whether the connection is closed but for what the client has not read yet."""
+    """Whether the connection is closed, except that the client has not read all answers yet."""
     finishing: bool
     """Whether the connection closes as soon as what is under way has been answered."""
     retiring: bool
@@ -109,7 +109,7 @@ class Serving(Protocol):
         """Serve what these bytes complete, as far as possible now; `Intake.served` tells when all of it is done."""
 
     def serve_rest(self) -> None:
-        """Serve what there is, and close then: the client sends no more."""
+        """Serve the bytes that have arrived, and then close: the client sends no more."""
 
     def settle(self) -> None:
         """Count anew what is held; call it when bytes were taken that were not to be served."""

@@ -41,7 +41,7 @@ LONGEST_NAME: Final = 200
 
 
 class ConnectionLogins:
-    """Who the client of a connection is.
+    """The principal of a connection's client, and how it logs in.
 
     Args:
         connection: the client's.
@@ -63,7 +63,7 @@ class ConnectionLogins:
 
     @property
     def principal(self) -> Principal:
-        """Who the client is, as far as it has shown."""
+        """The client's principal, as far as it has logged in."""
         identity = self._login.identity
         return identity.principal if identity else self._certified
 
@@ -108,7 +108,7 @@ class ConnectionLogins:
         self._token_id = None
 
     def lost(self) -> None:
-        """Forget the login under way and the session: the connection is no more."""
+        """Forget the login under way and the session: the connection is closed."""
         if self.audit is not None:
             self.audit.lost(self._login.foregone)
         self._forget_preparation()
@@ -122,7 +122,7 @@ class ConnectionLogins:
             known = await outcome
         except Exception:  # noqa: BLE001 - an unforeseen error must not take other connections along
             extra = of_peer(connection.client_host)
-            _LOG.exception("A login of %s failed for a reason of our own", connection.peer, extra=extra)
+            _LOG.exception("A login of %s failed because of an unexpected error", connection.peer, extra=extra)
             if self.audit is not None:
                 self.audit.broken_off()
             self._break_off("an error of the server")

@@ -6,7 +6,7 @@
     reading.account(size, ...)                   # after each piece that came and was looked at
     reading.client_reads_not(unsent)             # while the client does not take what is written
     reading.client_reads()
-    reading.end()                                # the connection is no more
+    reading.end()                                # the connection is closed
 
 A socket is read while neither the connection has to wait nor the memory of the worker is used up (`request_memory.py`).
 """

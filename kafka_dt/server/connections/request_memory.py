@@ -153,7 +153,7 @@ class RequestMemory:
         self._judge(holder, held, may_wait=logged_in)
 
     def release(self, holder: Holder) -> None:
-        """Forget a connection: it holds no request, or is no more."""
+        """Forget a connection: it holds no request, or is closed."""
         held = self._drop(holder)
         if held is not None:
             if held.paused:
@@ -170,7 +170,7 @@ class RequestMemory:
         self._evict(self._unread, "unread answers")
 
     def read(self, holder: Holder) -> None:
-        """Forget what waited for a client: it has been read, or the connection is no more."""
+        """Forget the unread answers of a client: it has read them, or the connection is closed."""
         self._unread.pop(holder)
 
     def sweep(self) -> None:

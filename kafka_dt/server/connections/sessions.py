@@ -1,9 +1,9 @@
-"""Which connections hang on which token, and what a change of the token does to them.
+"""End the sessions of a token when the token is revoked or its expiry is moved earlier.
 
 A token that is deleted, or expired by a request, ends the sessions that logged in with it; one whose expiry was moved
 earlier ends them then, unless it is renewed in between. A token that just reaches its expiry does not: as at a broker
-an idle connection stays, and its next request closes it, unless it logs in again. A gateway asks for more
-(`end_on_expiry`): what hangs on its sessions is a connection of somebody else's, too.
+an idle connection stays, and its next request closes it, unless it logs in again. A gateway closes it at the expiry
+(`end_on_expiry`), because an upstream connection belongs to each of its sessions.
 
 Source: docs/architecture.md#revocation-is-bounded.
 """
@@ -21,7 +21,7 @@ class Session(Protocol):
     """A connection that logged in with a token."""
 
     def revoke(self) -> None:
-        """Close the connection: its token is no more."""
+        """Close the connection: its token was revoked or has expired."""
 
     def end_session_at(self, when_ms: int) -> None:
         """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
@@ -61,7 +61,7 @@ class Sessions:
                 self._stop_timer(token_id)
 
     def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
-        """Do to the sessions what a change of their token says; the cache calls this."""
+        """Apply a change of a token to its sessions; the cache calls this."""
         if token_id not in self._by_token:
             return
         if after is None or after.is_expired(self._now_ms()):

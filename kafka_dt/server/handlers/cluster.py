@@ -4,8 +4,8 @@ Clients ask these before anything else. This node is every client's only broker 
 which the client came. A topic that is asked for does not exist; consumer groups and transactions are not here, and
 FindCoordinator says so with an error that clients do not retry.
 
-Whoever may not DESCRIBE a topic, group or transactional id is told so, as by a broker. What the caller may do to the
-cluster and to topics is told when it is asked for (KIP-430).
+A caller that may not DESCRIBE a topic, group or transactional id gets the error that a broker returns. The answer lists
+what the caller may do to the cluster and to topics if the request asks for it (KIP-430).
 
 Source: KIP-4, KIP-430, KIP-700, KIP-919 (endpoint type); kafka.server.KafkaApis (handleTopicMetadataRequest,
 getCoordinator), kafka.server.AuthHelper.computeDescribeClusterResponse.

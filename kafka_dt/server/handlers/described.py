@@ -1,6 +1,6 @@
 """The entries of tokens in the answers to DescribeDelegationToken, encoded once and used again.
 
-To make and encode the entry of a token takes ten times as long as to find it, and whoever watches tokens asks for the
+To make and encode the entry of a token takes ten times as long as to find it, and a monitoring client asks for the
 same ones again and again. An entry is good for as long as the cache of tokens gives the same object. It is kept from
 its first use until its token changes; answers that are not read yet share its bytes.
 

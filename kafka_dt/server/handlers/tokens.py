@@ -163,7 +163,7 @@ class TokenHandlers:
 
 
 def _require_allowed(context: RequestContext) -> None:
-    """Refuse where a token could be read by strangers, or made by one that was stolen.
+    """Refuse a client that logged in with a token, and a client that has not logged in.
 
     Raises:
         TokenRequestNotAllowed: always for these.

@@ -69,7 +69,7 @@ class LoginDeadlines:
         self._begun[overdue] = self._clock()
 
     def forget(self, overdue: Overdue) -> None:
-        """End a login, or forget a connection that is no more."""
+        """End a login, or forget a connection that is closed."""
         self._begun.pop(overdue, None)
 
     def sweep(self) -> None:

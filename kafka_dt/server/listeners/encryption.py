@@ -1,4 +1,4 @@
-"""What an encrypted listener has beyond a plain one: its certificates, kept up to date, and whom clients' ones make.
+"""The TLS of an encrypted listener: its certificates, kept up to date, and the principals of clients' certificates.
 
 `ListenerEncryption` is made once for each listener, before any port opens, so that a setting that cannot be used ends
 the start; `protocol` then wraps each connection, and `refresh` is called now and then.

@@ -116,7 +116,7 @@ class OpenPort:
         try:
             await self._accept()
         except OSError as error:
-            _LOG.error("A port cannot be accepted from, it is tried again: %s", error)
+            _LOG.error("A port cannot accept connections; the node tries again: %s", error)
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self._accept_again)
 
     async def _accept(self) -> None:

@@ -76,7 +76,7 @@ def _names(family: str) -> Iterator[str]:
 
 
 def _excludes(name: str, host: str, node: str) -> bool:
-    """Say whether somebody's name for a port keeps a node from having that port on its own host."""
+    """Say whether another process's name for a port keeps a node from having that port on its own host."""
     other_host, _, rest = name.partition("/")
     other_node = rest.partition("/")[0]
     return not (node and node == other_node) and _overlap(host, other_host)

@@ -54,8 +54,8 @@ class FailedLogins:
     are late by `LONGEST_S` at most. What an address owes passes with time.
 
     A login that succeeds is never held back: many clients may share an address with the one that guesses. So this makes
-    guessing slow and does not lock anyone out. A client that does not wait for the answer can tell a failure by the
-    silence; what bounds its number of attempts is `max.connection.creation.rate`.
+    guessing slow and does not lock users out. A client that does not wait for the answer can tell a failure by the
+    silence; `max.connection.creation.rate` bounds its number of attempts.
 
     What it took to see that a login fails is part of the delay: the answer leaves a whole number of delays after the
     message that failed, and so does not tell whether there was a token to be looked for. A login that cannot be decided

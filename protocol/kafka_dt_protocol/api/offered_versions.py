@@ -1,9 +1,9 @@
 """What a gateway tells a client that asks ApiVersions: its own APIs, and those of the cluster behind it.
 
-An API that is served here is offered in our versions, whatever the cluster has. Every other is the cluster's, in the
-cluster's versions, even if nobody here has heard of it: its bytes go through unchanged. Only where answers carry
-addresses must their layout be known, and the versions are narrowed to those that are; an API of which none is left
-is not offered. Features are the cluster's.
+The gateway offers the APIs that it serves in its own versions, whatever the cluster has. Every other API keeps the
+cluster's versions, even if the gateway does not know it: its bytes go through unchanged. Only answers that carry
+addresses need a known layout: the gateway offers the versions that it knows, and leaves out an API without any.
+Features are the cluster's.
 
 One API is neither forwarded nor offered: an Envelope carries a request of another principal. Only brokers may send it,
 and what is in it would go past the gateway.

@@ -141,7 +141,7 @@ def refuse_coordinators(kind: Any, body: Any, error: ErrorCode, _name: str) -> A
 
 
 def refuse_creation(kind: Any, _body: Any, error: ErrorCode, _name: str) -> Any:
-    """Refuse a token to a client that has not said who it is."""
+    """Refuse a token to a client that has not logged in."""
     return refused_creation(kind, error, owner=_ANONYMOUS, requester=_ANONYMOUS)
 
 

@@ -50,7 +50,7 @@ _V2: Final = Struct(">ibhb")
 _SESSION_LIFETIME: Final = Struct(">q")
 _SESSION_LIFETIME_AND_TAGS: Final = Struct(">qb")
 _MOST_BODIES: Final = 256
-"""Of each kind; more are not there unless somebody makes listeners without end."""
+"""Of each kind; there are more only in a program with very many listeners."""
 
 
 def decode_body(kind: Request, header: RequestHeader, content: bytes, offset: int, apis: ApiTable) -> Any:

@@ -8,9 +8,9 @@ out as `Forward` is to be written to the client, in this order. An answer's trea
 - with addresses it is collected and rewritten;
 - with addresses behind records (Fetch) it is collected if it is short, else passed on, and its end rewritten in place.
 
-Kafka answers the requests of a connection in order. An upstream that does not, or that answers what nobody asked,
-would have one request's answer taken for another's: that raises, as all that cannot be does, and the connection
-is to be closed.
+Kafka answers the requests of a connection in order. If an upstream breaks the order, or sends an answer without a
+request, one request's answer could be taken for another's. That raises, as every violation of the protocol does, and
+the caller has to close the connection.
 
 Limits: what is collected may be MAX_COLLECTED_BYTES long. Otherwise the memory is what `receive_data` brought.
 
@@ -135,7 +135,7 @@ class AnswerStream:
         return self._collected() if self._whole else self._begin()
 
     def _begin(self) -> Forward | OwnAnswer | None:
-        """Read the head of the next answer, which decides what happens to it, and give what there is of it."""
+        """Read the head of the next answer, which decides what happens to it, and give the bytes that have arrived."""
         chunks = self._chunks
         if not chunks.size:
             return None

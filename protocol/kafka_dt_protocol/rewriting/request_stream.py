@@ -31,7 +31,7 @@ MAX_HEAD_BYTES: Final = 128 * 1024
 """How far into a Produce acks may stand: behind a client id and a transactional id, each of 32 KiB at most."""
 
 _USUAL_HEAD_BYTES: Final = 256
-"""Acks stand within so many bytes unless somebody has long names."""
+"""Acks stand within so many bytes unless the client id or the transactional id is long."""
 
 _PRODUCE: Final = 0
 _FIRST_TRANSACTIONAL_PRODUCE: Final = 3

@@ -272,7 +272,7 @@ def read_int32(buffer: bytes, offset: int) -> tuple[int, int]:
 
 
 def length_reader(field: FieldLayout, *, of_array: bool) -> LengthReader:
-    """Choose the reader of what stands before a field.
+    """Choose the reader of the length in front of a field.
 
     Args:
         field: a string, bytes, records, or an array.

@@ -31,7 +31,7 @@ MAX_CONTENT_BYTES: Final = 512
 MAX_SHAPES: Final = 16
 
 _MAX_LENGTH_BYTES: Final = 5
-"""What stands before a field to tell its length."""
+"""The longest form of the length in front of a field."""
 
 
 def rewrite(api_key: int, api_version: int, content: bytes, advertise: Advertise) -> bytes:

@@ -194,7 +194,7 @@ class DigestResponse:
     """As sent, in its letter case; `auth` if it was not."""
     digest_uri: bytes
     authorization_id: bytes | None
-    """In UTF-8; None if the client does not say whom it wants to act as."""
+    """In UTF-8; None if the client does not send one."""
     response: bytes = field(repr=False)
     """The proof, 32 hex digits."""
 
@@ -207,7 +207,7 @@ class DigestResponse:
         return self._response_value(password, b"")
 
     def _response_value(self, password: str, method: bytes) -> bytes:
-        """Hash what section 2.1.2.1 calls A1 (who) and A2 (what for)."""
+        """Hash what section 2.1.2.1 calls A1 (the credential) and A2 (the service)."""
         secret = _md5(_octets(self.username), self.realm, _octets(password))
         authorization_id = () if self.authorization_id is None else (self.authorization_id,)
         who = _hex(secret, self.nonce, self.cnonce, *authorization_id)

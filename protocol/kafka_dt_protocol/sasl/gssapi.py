@@ -37,7 +37,7 @@ class GssContext(Protocol):
 
     @property
     def established(self) -> bool:
-        """Whether both sides have proved who they are."""
+        """Whether both sides have proved their identities."""
         ...
 
     @property

@@ -57,7 +57,7 @@ class VerdictRequest:
     """The driver has to judge a bearer token and pass its verdict to `resume`."""
 
     bearer_token: str = field(repr=False)
-    """The token as the client sent it; whoever holds it can log in, so it is a secret."""
+    """The token as the client sent it; a holder of the token can log in, so it is a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Fault(Enum):
     """What was wrong with a login."""
 
     PROOF = auto()
-    """What the client has shown does not prove who it is."""
+    """The client's proof is wrong."""
     GRAMMAR = auto()
-    """What it has sent is no message that was due."""
+    """The client's message is not one that was due."""
     IDENTITY = auto()
-    """It wants to be somebody else than it has proved."""
+    """The authorization id is not the identity that the client has proved."""
 
 
 @dataclass(frozen=True, slots=True)

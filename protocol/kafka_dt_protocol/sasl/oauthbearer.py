@@ -6,9 +6,9 @@ r"""The server side of SASL OAUTHBEARER: one message with a bearer token, judged
     server.resume(BearerRejected)    -> Challenge(JSON with the status)
     server.step(b"\x01")              -> Failure, whose words for the client are that JSON again
 
-Nobody sees the token but the driver: neither an outcome's repr nor a failure holds any of it. Where the message has
-a key twice it is refused; Kafka takes the last one. Whatever a client says after a refusal fails, as RFC 7628 has it;
-Kafka would let it try another token.
+Only the driver sees the token: neither an outcome's repr nor a failure holds any of it. A message that has a key twice
+is refused; Kafka takes the last one. Every message of a client after a refusal fails, as RFC 7628 says; Kafka would let
+the client try another token.
 
 Source: RFC 7628 section 3; KIP-255, KIP-342 (extensions);
 org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslServer and
@@ -42,7 +42,7 @@ class BearerAccepted:
     """The token is good."""
 
     name: str
-    """Whom it speaks for: the authentication id."""
+    """The authentication id for which the token was issued."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def client_proof(mechanism: ScramMechanism, keys: ScramKeys, auth_message: bytes
 
 
 def is_valid_proof(mechanism: ScramMechanism, stored_key: bytes, auth_message: bytes, proof: bytes) -> bool:
-    """Tell whether a proof was made by somebody who has the ClientKey of a StoredKey.
+    """Tell whether a proof was made with the ClientKey of a StoredKey.
 
     A proof of another length than the hash is not valid; the length is no secret, so this is decided at once.
     """

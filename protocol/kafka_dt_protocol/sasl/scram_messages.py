@@ -33,7 +33,7 @@ _LONGEST_COUNT = 10
 
 @dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """The client says who it is."""
+    """The client names its user or its token."""
 
     gs2_header: str
     """`n,,` or `n,a=...,` as sent: what `c=` of the client-final has to repeat."""
@@ -207,7 +207,7 @@ def parse_base64(what: str, name: str, value: str) -> bytes:
         data = binascii.a2b_base64(value, strict_mode=True)
     except binascii.Error:
         data = b""
-    # The last character of a text may hold bits that nobody decodes; only zeros are base64.
+    # The last character of a text may hold bits that decoding ignores; in base64 they are zeros.
     if not data or encode_base64(data) != value:
         raise MalformedScramMessage(what, f"{name}= is not base64")
     return data

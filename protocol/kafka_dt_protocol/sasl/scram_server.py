@@ -20,8 +20,8 @@ covers every byte that both sides sent, extensions in the order of the message. 
 the cost. One mistake of a client passes as well: librdkafka before 2.6.1 (2024) puts its own nonce in front of both
 once more, which takes nothing away from what the nonces are for. Brokers up to 3.9 let it in, those of 4.x do not.
 
-A credential may have alternatives, where it is not known which of several passwords somebody has. Each of them is
-tried, also after one that fits, so that the time does not tell which; the answer is signed with the keys of that one.
+A credential may have alternatives, if it is not known which of several passwords the client has. The server tries each
+of them, even after one that fits, so that the time does not tell which; it signs the answer with the keys of that one.
 
 Source: RFC 5802 sections 3, 5 and 6; KIP-48 (tokenauth);
 org.apache.kafka.common.security.scram.internals.ScramSaslServer and
@@ -64,7 +64,7 @@ class _Exchange:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """What the client has sent to prove who it is, while the credential is still to come."""
+    """The client's proof, while the credential is still to come."""
 
     exchange: _Exchange
     client_final: ClientFinal

@@ -1,4 +1,4 @@
-"""Bytes of strangers -> kio's entities, with everything bounded before it is believed.
+"""Untrusted bytes -> kio's entities, with every length checked before it is used.
 
 `decode` reads any entity of kio: requests on the server, responses in the client. The reader of an entity is
 built from its layout when it is first needed and kept. It stands in place of kio's native one, which trusts the

@@ -1,7 +1,7 @@
 """Milliseconds on the wire <-> the datetimes and timedeltas of kio's entities.
 
 Kafka sends instants and durations as 64-bit milliseconds; Python's types hold less. What does not fit
-saturates: an expiry in the year 300,000,000 is the end of the year 9999, and nobody is asked to handle an
+saturates: an expiry in the year 300,000,000 is the end of the year 9999, and no caller has to handle an
 OverflowError. Everything between is exact to the millisecond, because no float is involved. -1, Kafka's "none",
 is no exception: as an instant it is the last millisecond of 1969, and comes back as -1.
 

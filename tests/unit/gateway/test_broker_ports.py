@@ -168,7 +168,7 @@ async def test_a_port_that_somebody_has_is_one_line_and_opened_when_it_is_free(
             for _ in range(3):
                 await another_try(world.ports)
             (line,) = caplog.messages
-            assert line.startswith(f"Port {base + 1} cannot be had for upstream broker 1 on listener L{base}")
+            assert line.startswith(f"Port {base + 1} cannot be opened for upstream broker 1 on listener L{base}")
             assert "in use" in line
         await until(lambda: len(caplog.messages) == 2)
         assert caplog.messages[1] == f"Port {base + 1} of upstream broker 1 on listener L{base} is open"

@@ -252,7 +252,8 @@ async def test_a_name_that_does_not_print_does_not_break_a_line(
     with pytest.raises(LoginFailed):
         await connector.connect(Principal.user("a\nlice"), lambda: parse_addresses(broker.address), Silent())
     (line,) = caplog.messages
-    assert line.startswith("The login of User:a?lice is refused upstream, another is looked for: ")
+    refused = "The upstream cluster refused the login of User:a?lice; the gateway looks for another login: "
+    assert line.startswith(refused)
 
 
 async def test_the_same_login_is_not_tried_twice(broker: ScriptedServer) -> None:

@@ -158,7 +158,7 @@ async def test_a_login_upstream_that_is_refused_closes_the_connection_and_says_w
     shell.send(request(JOIN_GROUP, 1))
     await turns()
     assert shell.transport.closed
-    assert "no way to the upstream cluster" in caplog.text
+    assert "no connection to the upstream cluster" in caplog.text
     assert "no such user" in caplog.text
 
 
@@ -179,7 +179,7 @@ async def test_a_login_upstream_that_is_called_off_is_not_begun_again(caplog: py
     await turns()
     assert shell.connector.asked == 1
     assert shell.transport.closed
-    assert "no way to the upstream cluster: the login was called off" in caplog.text
+    assert "no connection to the upstream cluster: the login was cancelled" in caplog.text
 
 
 async def test_the_name_that_a_client_came_by_says_which_broker_it_means(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ async def test_what_nobody_foresaw_ends_both_sides_of_that_connection(
     upstream.answer(1, struct.pack(">iih8sii", 1, 3, 8, b"internal", 19092, 0))
     assert shell.transport.aborted
     assert upstream.aborted
-    assert "for a reason of our own" in caplog.text
+    assert "because of an unexpected error" in caplog.text
 
 
 async def test_a_clock_that_fails_ends_both_sides_of_that_connection(caplog: pytest.LogCaptureFixture) -> None:

@@ -98,4 +98,4 @@ async def test_an_envelope_with_the_request_of_somebody_else_is_not_forwarded(
     await turns()
     assert client.forwarded() == b""
     assert client.shell.transport.closed
-    assert "API 58 is for brokers and not forwarded" in caplog.text
+    assert "API 58 is for brokers only and not forwarded" in caplog.text

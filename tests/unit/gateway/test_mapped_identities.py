@@ -71,7 +71,7 @@ async def test_a_name_that_does_not_print_does_not_break_a_line(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "names nobody"),
+        ("", "names no principal"),
         ("hush", "not understood at character"),
         (section("alice", "alice", "hush"), 'section 1: its name is no principal, such as "User:alice"'),
         (section("User:a", "a", "b") * 2, "twice"),

@@ -197,7 +197,7 @@ async def test_the_start_waits_for_the_cluster_and_says_so_once(
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "INFO"]
     assert "cannot be asked for its brokers" in caplog.messages[0]
     assert "if that listener wants a login by SASL" in caplog.messages[0]
-    assert caplog.messages[-1] == "The upstream cluster tells its brokers again: 1"
+    assert caplog.messages[-1] == "The upstream cluster names its brokers again: 1"
 
 
 async def test_a_broker_that_names_no_brokers_is_not_believed(cluster: Cluster) -> None:
