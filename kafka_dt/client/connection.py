@@ -77,7 +77,7 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether a request may be tried: nothing went wrong so far and the server has not hung up."""
+        """Whether a request may be tried: nothing went wrong so far and the server has not closed the connection."""
         return not self._ended and self._link.usable
 
     @property
@@ -232,7 +232,7 @@ class Link(asyncio.Protocol):
         _wake(self._reader)
 
     def eof_received(self) -> None:
-        """Let the transport close: a server that has hung up answers no more."""
+        """Let the transport close: a server that has closed its side answers no more."""
         self._eof = True
         _wake(self._reader)
 
@@ -263,7 +263,7 @@ class Link(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether the other side has not hung up, nor we."""
+        """Whether neither side has closed the connection."""
         return not (self._eof or self.transport.is_closing())
 
     def write(self, data: bytes) -> None:

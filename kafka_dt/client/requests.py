@@ -1,4 +1,4 @@
-"""What is asked of one server, and what it answers: entities on one side, bytes of frames on the other; no I/O.
+"""Requests to one server and its answers: entities on one side, bytes of frames on the other; no I/O.
 
     sent = requests.encode(api, **values)     # goes out as frame(sent.content)
     answer = requests.decode(sent, content)   # of what came back

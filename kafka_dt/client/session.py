@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ClientSession:
     """One connection at a time to one of the bootstrap servers; not for several tasks at once.
 
-    config: where the servers are and who logs in
+    config: the servers and the login
     servers: who knows better where they are, asked for each connection
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM

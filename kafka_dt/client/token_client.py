@@ -60,7 +60,7 @@ _OWNER_VERSION: Final = 3
 class TokenClient:
     """An async context manager with a method for each request about tokens.
 
-    config: where the servers are and who logs in; `from_config` makes it of Kafka's properties
+    config: the servers and the login; `from_config` makes it of Kafka's properties
     servers: who knows better where they are, asked for each connection
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM

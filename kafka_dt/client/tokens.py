@@ -33,7 +33,7 @@ class DelegationToken:
     expiry_timestamp_ms: int
     """When it ends unless it is renewed."""
     max_timestamp_ms: int
-    """When it ends for good."""
+    """The end that no renewal can move."""
     hmac: bytes = field(repr=False)
     """The secret, raw: 64 bytes for HMAC-SHA512."""
 

@@ -1,4 +1,4 @@
-"""What makes a node a gateway: the cluster behind it, and who its clients are there.
+"""What makes a node a gateway: the cluster behind it, and the logins of its clients there.
 
     gateway = gateway_settings(settings, made)
     gateway.client               # Kafka's client properties, as kafka_dt.client reads them

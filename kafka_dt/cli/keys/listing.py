@@ -49,7 +49,7 @@ _NUMBERS: Final = {"BROKER ID", "WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Make what tables are printed on: stdout, or a file; what is no terminal cuts nothing off."""
+    """Make the console for tables: stdout, or a file. Output that is no terminal is not cut."""
     made = Console(file=file, highlight=False)
     if not made.is_terminal:
         made.width = _WIDE

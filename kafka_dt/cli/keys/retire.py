@@ -100,7 +100,9 @@ def retire(
     expire_nameless: bool,
     keep_nameless: bool,
 ) -> None:
-    """Take a secret key that no token needs from all nodes.
+    """Take a secret key away from all nodes.
+
+    The command refuses while a live token may depend on the key, unless the options say to end or keep such tokens.
 
     KEY-ID is the key's id, as `kafka-dt keys list` shows it.
     """

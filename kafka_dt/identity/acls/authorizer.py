@@ -48,7 +48,7 @@ class Authorizer:
     Args:
         acls: the ACLs in memory.
         enabled: whether an authorizer class is configured; without one everyone may do everything.
-        super_users: who may do everything.
+        super_users: the principals that may do everything.
         allow_everyone: `allow.everyone.if.no.acl.found`.
         super_users_revoke_any: `kafka.dt.super.users.revoke.any`.
     """

@@ -1,4 +1,4 @@
-"""What an ACL says: who may or may not do what, to which resources, from where.
+"""ACLs as values: which principal may or may not do what, to which resources, from which address.
 
 An `AclBinding` is a pattern of resources and one entry about it. Codes are those of the wire, names (`DelegationToken`,
 `CreateTokens`) those of ZooKeeper and the tools. A code or name of a newer Kafka is UNKNOWN: it is kept where it
@@ -175,7 +175,7 @@ class AccessControlEntry:
     """Who may or may not do what, from where."""
 
     principal: Principal
-    """`User:*` is everybody."""
+    """`User:*` stands for every user."""
     host: str
     """An address as Java writes it (`10.0.0.7`, `0:0:0:0:0:0:0:1`); `*` is every one. Names are not resolved."""
     operation: AclOperation

@@ -60,7 +60,7 @@ class AccessControlEntryFilter:
     """Matches entries."""
 
     principal: str | None = None
-    """As text, compared exactly; None = any. `User:*` means only the entries for everybody."""
+    """As text, compared exactly; None = any. `User:*` means only the entries for every user."""
     host: str | None = None
     """Compared exactly; None = any."""
     operation: AclOperation = AclOperation.ANY

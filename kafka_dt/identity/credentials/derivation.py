@@ -54,7 +54,7 @@ _PLACE_BYTES: Final = 8
 
 
 class Salts:
-    """Salts that depend on a name and on a secret of the cluster, so that strangers cannot compute them.
+    """Salts that depend on a name and on a secret of the cluster, so that no client can compute them.
 
     Args:
         secret: the same on every worker and node.

@@ -1,4 +1,4 @@
-"""Blocking work for many who wait, a little of it at once: what was asked for last comes first.
+"""Do blocking work for many waiting callers, a little of it at once: the newest request comes first.
 
     queue = NewestFirst(executor, keep, at_once=2, most_waiting=1_000)
     result = await queue.run(key, work)

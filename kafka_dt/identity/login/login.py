@@ -72,7 +72,7 @@ class LoginRefused:
     detail: str
     """What the log is told; no secret either."""
     name: str
-    """Who the client says it is, a user name or a token id, for the log; empty if it has not said it."""
+    """The user name or token id that the client sent, for the log; empty if it has sent none."""
     mechanism: str
     reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS
     by_token: bool = False

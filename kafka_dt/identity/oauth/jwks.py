@@ -2,7 +2,7 @@
 
 `start` reads it once and keeps it fresh from then on. `select` finds the key of a token in memory; where a token names
 one that is not held the issuer may have a new one, and `read_again` looks, once for all who wait and never twice within
-ten seconds, so that strangers cannot make us hammer the issuer. What cannot be read leaves the keys held before.
+ten seconds, so that clients cannot make a node flood the issuer. If a read fails, the keys held before stay.
 
 Limits: symmetric keys are left out, for a published secret signs nothing; a JWKS has a megabyte at most; a redirect
 must keep the URL's scheme.
