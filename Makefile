@@ -62,6 +62,7 @@ lint: $(READY) ## Style, types and import directions of the whole tree; known vu
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m checks.prose
 	$(BIN)/python -m checks.dependencies
 
 format: $(READY) ## Let ruff lay out the code

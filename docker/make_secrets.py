@@ -4,7 +4,7 @@
     users.jaas            the users of PLAIN, alice and admin (a super user), with random passwords
     alice.properties      how a client on this machine logs in as alice; admin.properties likewise
 
-What is there already stays as it is. All files are for their owner alone. It needs nothing but Python.
+The program keeps existing files. Only their owner can read the files. It needs nothing but Python.
 """
 
 import os
