@@ -6,7 +6,7 @@ each change is made by itself, and only that one fails. A change and its change 
 A run removes its change znodes as the token store does, but not before every node and broker had time to read them.
 Nodes follow as fast as changes are made. A broker takes changes in one after the other, derives credentials for a token
 that it has to read (4 ms), and reads all change znodes that are kept again and again; it misses a change znode that is
-gone before the broker reads it. So beside brokers changes are announced no faster than a broker takes them in. Each of
+gone before the broker reads it. So beside brokers a run announces changes at the pace of a broker, not faster. Each of
 several runs has its share of that rate, and of the change znodes that may be kept. A run hands over the change znodes
 that it leaves.
 

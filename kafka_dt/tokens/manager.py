@@ -277,17 +277,8 @@ class TokenManager:
             return False
         return True
 
-    async def catch_up(self) -> None:
-        """Read every change acknowledged anywhere before the call.
-
-        Raises:
-            StoreUnavailable: the store cannot be asked.
-        """
-        if self.enabled:
-            await self._catch_up.join()
-
     async def prove(self) -> None:
-        """Do as `catch_up`, also where a server that is cut off from the others would say that nothing is new.
+        """Read every change acknowledged anywhere before the call, though a server may be cut off from the others.
 
         Raises:
             StoreUnavailable: the store cannot be asked.

@@ -205,6 +205,17 @@ async def worker_of(
         await worker.client.close()
 
 
+@asynccontextmanager
+async def two_in_doubt(connect: str) -> AsyncIterator[tuple[ZooKeeperClient, Worker, Worker]]:
+    """Give an operator's client, a worker that has lost a write, and one that has lost none and has heard of it."""
+    async with client_of(settings(connect)) as operator, worker_of(connect) as one, worker_of(connect) as other:
+        await one.lose_a_write(operator)
+        await eventually(lambda: "its history went back" in one.guard.trouble)
+        await other.guard.keep(other.client)
+        await eventually(lambda: "its history went back" in other.guard.trouble)
+        yield operator, one, other
+
+
 async def test_a_worker_whose_writes_are_there_is_admitted_again(zookeeper_connect: str) -> None:
     async with worker_of(zookeeper_connect) as worker:
         for _ in range(3):
@@ -218,15 +229,7 @@ async def test_a_worker_whose_writes_are_there_is_admitted_again(zookeeper_conne
 async def test_a_worker_that_remembers_nothing_hears_of_a_doubt_and_goes_on_after_the_operators_word(
     zookeeper_connect: str,
 ) -> None:
-    async with (
-        client_of(settings(zookeeper_connect)) as operator,
-        worker_of(zookeeper_connect) as one,
-        worker_of(zookeeper_connect) as other,
-    ):
-        await one.lose_a_write(operator)
-        await eventually(lambda: "its history went back" in one.guard.trouble)
-        await other.guard.keep(other.client)
-        await eventually(lambda: "its history went back" in other.guard.trouble)
+    async with two_in_doubt(zookeeper_connect) as (operator, one, other):
         assert not one.client.connected
         assert not other.client.connected
         late = Worker(zookeeper_connect)
@@ -357,15 +360,7 @@ async def test_a_second_restore_that_takes_the_mark_away_ends_no_doubt(
     zookeeper_connect: str, left: History | None
 ) -> None:
     """Neither for the worker that has lost a write, nor for one that has lost none."""
-    async with (
-        client_of(settings(zookeeper_connect)) as operator,
-        worker_of(zookeeper_connect) as one,
-        worker_of(zookeeper_connect) as other,
-    ):
-        await one.lose_a_write(operator)
-        await eventually(lambda: "its history went back" in one.guard.trouble)
-        await other.guard.keep(other.client)
-        await eventually(lambda: "its history went back" in other.guard.trouble)
+    async with two_in_doubt(zookeeper_connect) as (operator, one, other):
         await one.client.close()
         await operator.delete(HistoryZnode.PATH)
         if left is not None:

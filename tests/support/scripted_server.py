@@ -65,6 +65,18 @@ class ScriptedServer:
     address: str = ""
     _open: dict[asyncio.StreamWriter, asyncio.Task[None]] = field(default_factory=dict)
 
+    def record(self, api: ApiKey) -> list[Any]:
+        """Return the list to which requests of an API are added as they arrive; its script answers them as before."""
+        requests: list[Any] = []
+        script = self.scripts[api]
+
+        def recording(header: RequestHeader, request: Any) -> Answer:
+            requests.append(request)
+            return script(header, request)
+
+        self.scripts[api] = recording
+        return requests
+
     @asynccontextmanager
     async def running(self, context: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedServer]:
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=context)

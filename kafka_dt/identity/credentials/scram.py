@@ -21,7 +21,7 @@ from typing import Protocol
 
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.login.exchange import Claim, Subject
-from kafka_dt.identity.login.tokens import LoginTokens, Nobody
+from kafka_dt.identity.login.tokens import LoginTokens, NoToken
 from kafka_dt.tokens import Principal, has_token_id_form
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
 
@@ -101,7 +101,7 @@ class ScramSubjects:
         token = self._tokens.find(name)
         if token is None:
             return None
-        if isinstance(token, Nobody):
+        if isinstance(token, NoToken):
             return self._no_token(mechanism, name)
         credential = self._credentials.find(mechanism, token)
         return None if credential is None else Subject(credential, token.token.owner, token)
@@ -114,7 +114,7 @@ class ScramSubjects:
             TooMuchWaits: the token's credential cannot be derived now.
         """
         token = await self._tokens.lookup(name)
-        if isinstance(token, Nobody):
+        if isinstance(token, NoToken):
             return self._no_token(mechanism, name)
         credential = await self._credentials.derive(mechanism, token)
         return Subject(credential, token.token.owner, token)

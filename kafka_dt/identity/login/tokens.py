@@ -20,13 +20,13 @@ from kafka_dt.identity.revocation.revocations import Revocations
 from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
 
 
-class Nobody(Enum):
+class NoToken(Enum):
     """What is found where no live token has the id."""
 
-    NOBODY = auto()
+    NO_TOKEN = auto()
 
 
-NOBODY = Nobody.NOBODY
+NO_TOKEN = NoToken.NO_TOKEN
 
 
 class LoginTokens:
@@ -44,10 +44,10 @@ class LoginTokens:
         self._now_ms = now_ms
         self._outage = TokenOutage()
 
-    def find(self, name: str) -> DelegationToken | Nobody | None:
+    def find(self, name: str) -> DelegationToken | NoToken | None:
         """Give the live token with that id if memory can say; None if `lookup` is needed."""
         if not has_token_id_form(name):
-            return NOBODY
+            return NO_TOKEN
         try:
             token = self._tokens.find(name)
         except StoreUnavailable:
@@ -55,7 +55,7 @@ class LoginTokens:
         self._note_end()
         return None if token is None else self._alive(token)
 
-    async def lookup(self, name: str) -> DelegationToken | Nobody:
+    async def lookup(self, name: str) -> DelegationToken | NoToken:
         """Give the live token with that id, if `find` could not say.
 
         Raises:
@@ -67,7 +67,7 @@ class LoginTokens:
             self._outage.refused(error, all_tokens=not self._remembers(name))
             raise
         self._note_end()
-        return NOBODY if token is None else self._alive(token)
+        return NO_TOKEN if token is None else self._alive(token)
 
     def can_ask(self) -> bool:
         """Whether the store can be asked; if not, an id that is not known here may be a token's all the same."""
@@ -116,8 +116,8 @@ class LoginTokens:
         """Hear of every revocation on this node; False if that cannot be had now."""
         return await self._revocations.hear()
 
-    def _alive(self, token: DelegationToken) -> DelegationToken | Nobody:
-        return NOBODY if token.token.is_expired(self._now_ms()) else token
+    def _alive(self, token: DelegationToken) -> DelegationToken | NoToken:
+        return NO_TOKEN if token.token.is_expired(self._now_ms()) else token
 
     def _remembers(self, name: str) -> bool:
         """Whether memory can say anything of tokens, as it can until it is too old."""

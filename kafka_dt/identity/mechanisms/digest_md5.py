@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka_dt.config import ConfigError, MechanismKeys
 from kafka_dt.identity.login.exchange import Claim, Exchange, Subject
-from kafka_dt.identity.login.tokens import Nobody
+from kafka_dt.identity.login.tokens import NoToken
 from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
 from kafka_dt.tokens import DelegationToken, has_token_id_form
 from kafka_dt_protocol.sasl import CredentialRequest, DigestServer, StepResult
@@ -66,8 +66,8 @@ class DigestExchange(Exchange):
     async def _check_later(self) -> StepResult:
         return self._check(await self._tokens.lookup(self.name))
 
-    def _check(self, token: DelegationToken | Nobody) -> StepResult:
-        if isinstance(token, Nobody):
+    def _check(self, token: DelegationToken | NoToken) -> StepResult:
+        if isinstance(token, NoToken):
             subject = self._decoy
         else:
             passwords = tuple(base64.b64encode(each).decode("ascii") for each in token.hmacs)

@@ -59,7 +59,7 @@ class AddressesAtEnd:
         self._missing = length
         self._walk = Walk(self._place.head)
         self._skip = 0
-        """So many bytes come before the next one that is looked at."""
+        """How many bytes the walk passes over before it looks at the next one."""
         self._undecided = b""
         """The last bytes received, as far as they belong to a length that is not all there; they have been given on."""
         self._in_tail = False

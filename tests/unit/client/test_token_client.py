@@ -33,21 +33,8 @@ def client_of(server: ScriptedServer) -> TokenClient:
     return TokenClient.from_config({"bootstrap.servers": server.address})
 
 
-def record(server: ScriptedServer, api: ApiKey) -> list[Any]:
-    """Requests of an API, as they arrive; they are answered as before."""
-    requests: list[Any] = []
-    script = server.scripts[api]
-
-    def recording(header: Any, request: Any) -> Any:
-        requests.append(request)
-        return script(header, request)
-
-    server.scripts[api] = recording
-    return requests
-
-
 async def test_a_created_token_comes_back_whole(server: ScriptedServer) -> None:
-    requests = record(server, ApiKey.CREATE_DELEGATION_TOKEN)
+    requests = server.record(ApiKey.CREATE_DELEGATION_TOKEN)
     async with client_of(server) as client:
         token = await client.create("User:alice", ["User:carol", "User:dave"], 123_456_789)
     assert token == TOKEN
@@ -58,7 +45,7 @@ async def test_a_created_token_comes_back_whole(server: ScriptedServer) -> None:
 
 
 async def test_a_create_without_arguments_leaves_all_to_the_server(server: ScriptedServer) -> None:
-    requests = record(server, ApiKey.CREATE_DELEGATION_TOKEN)
+    requests = server.record(ApiKey.CREATE_DELEGATION_TOKEN)
     async with client_of(server) as client:
         await client.create()
     (request,) = requests
@@ -83,8 +70,8 @@ async def test_older_servers_know_no_requester_and_no_owner_to_choose(server: Sc
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 async def test_renew_and_expire_in_every_version(server: ScriptedServer, version: int) -> None:
-    renewals = record(server, ApiKey.RENEW_DELEGATION_TOKEN)
-    ends = record(server, ApiKey.EXPIRE_DELEGATION_TOKEN)
+    renewals = server.record(ApiKey.RENEW_DELEGATION_TOKEN)
+    ends = server.record(ApiKey.EXPIRE_DELEGATION_TOKEN)
     server.versions[ApiKey.RENEW_DELEGATION_TOKEN] = server.versions[ApiKey.EXPIRE_DELEGATION_TOKEN] = (0, version)
     async with client_of(server) as client:
         assert await client.renew(TOKEN.hmac, 60_000) == 7_000_000
@@ -102,7 +89,7 @@ async def test_renew_and_expire_in_every_version(server: ScriptedServer, version
 async def test_described_tokens_come_back_whole_in_every_version(server: ScriptedServer, version: int) -> None:
     server.versions[ApiKey.DESCRIBE_DELEGATION_TOKEN] = (0, version)
     server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = _described
-    requests = record(server, ApiKey.DESCRIBE_DELEGATION_TOKEN)
+    requests = server.record(ApiKey.DESCRIBE_DELEGATION_TOKEN)
     async with client_of(server) as client:
         (token,) = await client.describe(["User:alice", "Group:x"])
         await client.describe()

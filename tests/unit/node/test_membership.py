@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.config import SecretKeyFiles, from_properties
 from kafka_dt.node.membership import Membership
 from kafka_dt.processes.cluster import ClusterState
 from kafka_dt.tokens import KeyedTokens, Keyring, SecretKey, StoreUnavailable
+from tests.support.key_files import KeyFiles
 
 OLD, NEW, OTHER = (SecretKey(letter * 40) for letter in "onx")
 
@@ -47,20 +47,13 @@ class Store:
 
 class Worker:
     def __init__(self, directory: Path) -> None:
-        self.current, self.previous = directory / "current", directory / "previous"
-        self.current.write_text("o" * 40)
-        self.previous.write_text("")
-        settings = from_properties(
-            {
-                "delegation.token.secret.key": f"file:{self.current}",
-                "kafka.dt.secret.keys.previous": f"file:{self.previous}",
-            }
-        ).settings
+        files = KeyFiles(directory)
+        self.current, self.previous = files.current, files.previous
         self.keyring = Keyring(OLD)
         self.store = Store(self.keyring)
         self.membership = Membership(
-            settings,
-            SecretKeyFiles(settings),
+            files.settings,
+            files.read(),
             self.keyring,
             cast(ClusterState, Cluster()),
             cast(KeyedTokens, self.store),

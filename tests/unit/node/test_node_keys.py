@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.config import SecretKeyFiles, from_properties
 from kafka_dt.node.secret_keys import NodeKeys
 from kafka_dt.tokens import Keyring, SecretKey
+from tests.support.key_files import KeyFiles
 
 OLD, NEW = SecretKey("o" * 40), SecretKey("n" * 40)
 
@@ -19,18 +19,11 @@ class Worker:
     """A worker with both settings in files."""
 
     def __init__(self, directory: Path) -> None:
-        self.current, self.previous = directory / "current", directory / "previous"
-        self.current.write_text("o" * 40)
-        self.previous.write_text("")
-        settings = from_properties(
-            {
-                "delegation.token.secret.key": f"file:{self.current}",
-                "kafka.dt.secret.keys.previous": f"file:{self.previous}",
-            }
-        ).settings
+        files = KeyFiles(directory)
+        self.current, self.previous = files.current, files.previous
         self.keyring = Keyring(OLD)
         self.changes: list[tuple[SecretKey, ...]] = []
-        self.keys = NodeKeys(SecretKeyFiles(settings), self.keyring, self.changed)
+        self.keys = NodeKeys(files.read(), self.keyring, self.changed)
 
     async def changed(self) -> None:
         self.changes.append(self.keyring.keys)

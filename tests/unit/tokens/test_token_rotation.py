@@ -38,7 +38,7 @@ async def written_by_a_broker(cluster: Cluster, node: Node, key: SecretKey) -> D
     stored = cluster.database.tokens.pop(made.token.token_id)
     node.cache.remove(made.token.token_id)
     cluster.database.put(replace(stored.token, key_id=None), 0)
-    await node.manager.catch_up()
+    await node.store.catch_up()
     return DelegationToken(stored.token, key.hmac(made.token.token_id))
 
 
@@ -126,7 +126,7 @@ async def test_a_token_that_names_no_key_is_changed_by_the_hmac_of_each(
 async def test_a_broker_that_renews_a_token_does_not_take_its_key_away(cluster: Cluster, node: Node) -> None:
     made = await create(node)
     cluster.database.put(replace(made.token.expiring_at(START + 5), key_id=None), 1)
-    await node.manager.catch_up()
+    await node.store.catch_up()
 
     await node.manager.renew(ALICE, made.hmac, HOUR)
 
@@ -177,7 +177,7 @@ async def test_what_could_not_be_read_is_there_again_when_the_store_has_been_ask
 ) -> None:
     node.store.can_read = lambda token: keyring.get(token.key_id or OLD.id) is not None
     made = [await create(cluster.node(NEW)) for _ in range(3)]
-    await node.manager.catch_up()
+    await node.store.catch_up()
     assert len(node.cache) == 0
 
     keyring.replace(OLD, [NEW])

@@ -74,21 +74,8 @@ def kafka_dt(server: ScriptedServer) -> Kafka:
     return run
 
 
-def sent(server: ScriptedServer, api: ApiKey) -> list[Any]:
-    """Requests of an API, as they arrive."""
-    requests: list[Any] = []
-    script = server.scripts[api]
-
-    def recording(header: Any, request: Any) -> Any:
-        requests.append(request)
-        return script(header, request)
-
-    server.scripts[api] = recording
-    return requests
-
-
 async def test_create_sends_what_the_flags_say(server: ScriptedServer, kafka_dt: Kafka) -> None:
-    requests = sent(server, ApiKey.CREATE_DELEGATION_TOKEN)
+    requests = server.record(ApiKey.CREATE_DELEGATION_TOKEN)
     renewers = ("--renewer-principal", "User:carol", "--renewer-principal", "User:dave")
     result = await kafka_dt("create", "--max-life-time-period", "60000", "--owner-principal", "User:alice", *renewers)
     assert result.exit_code == 0, result.output
@@ -157,7 +144,7 @@ async def test_jaas_is_one_line(kafka_dt: Kafka) -> None:
 
 
 async def test_describe_prints_every_token(server: ScriptedServer, kafka_dt: Kafka) -> None:
-    requests = sent(server, ApiKey.DESCRIBE_DELEGATION_TOKEN)
+    requests = server.record(ApiKey.DESCRIBE_DELEGATION_TOKEN)
     first, second = (await kafka_dt("describe", env={"COLUMNS": "20"})).stdout.split("\n\n")
     names = [line.split()[0] for line in first.splitlines()]
     assert names == ["TOKENID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "MAX", "HMAC"]
@@ -229,7 +216,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_renew_and_expire_print_the_new_expiry(server: ScriptedServer, kafka_dt: Kafka, change: Change) -> None:
-    requests = sent(server, change.api)
+    requests = server.record(change.api)
     table = await kafka_dt(change.action, "--hmac", TOKEN.hmac_base64, change.flag, "1234")
     assert table.stdout == f"EXPIRES  {iso_utc(change.expiry_timestamp_ms)}\n"
     as_json = await kafka_dt(change.action, "--hmac", TOKEN.hmac_base64, "--output", "json")
@@ -242,7 +229,7 @@ async def test_renew_and_expire_print_the_new_expiry(server: ScriptedServer, kaf
 async def test_the_hmac_comes_from_a_file_the_input_or_the_environment(
     server: ScriptedServer, kafka_dt: Kafka, tmp_path: Path, change: Change
 ) -> None:
-    requests = sent(server, change.api)
+    requests = server.record(change.api)
     file = tmp_path / "hmac"
     file.write_text(TOKEN.hmac_base64 + "\n")
     await kafka_dt(change.action, "--hmac-file", str(file))

@@ -248,7 +248,7 @@ async def test_a_token_that_is_removed_by_age_is_told_by_the_node_that_removes_i
     servers[0].told()
     cluster.clock.now_ms += 2 * DAY
     for server in servers:
-        await server.node.manager.catch_up()
+        await server.node.store.catch_up()
     for server in servers:
         await server.node.manager.remove_expired(partial(record_removed, server.log.recorder))
     (event,) = servers[0].log.told() + servers[1].log.told()
