@@ -21,16 +21,15 @@ from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.identity.revocation.board import Board, board_bytes
-from kafka_dt.node import Node, Shared
+from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
-from kafka_dt.processes.node_memory import node_memory
-from kafka_dt.processes.stores import WorkerPlace
+from kafka_dt.processes.node_memory import NodeTurn, node_memory
 from kafka_dt.processes.supervisor import Supervisor
-from kafka_dt.processes.turns import NodeTurn
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
 from kafka_dt.server.listeners.connection_counts import ConnectionCounts, row_bytes
+from kafka_dt.stores import WorkerPlace
 from kafka_dt.tokens import CreationCounts, counts_bytes
 from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
@@ -90,7 +89,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
         await supervisor.run()
 
 
-def worker(brief: Mapping[str, Any]) -> Node:
+def worker(brief: Mapping[str, Any]) -> Worker:
     """Build the node of one worker process.
 
     Args:
@@ -104,7 +103,7 @@ def worker(brief: Mapping[str, Any]) -> Node:
     place = WorkerPlace(number, _workers(settings), node)
     memory = brief["memory"]
     derivations = Derivations.shared(memory["derivations"])
-    return Node(
+    return Worker(
         settings,
         ports=brief["ports"],
         place=place,

@@ -20,10 +20,10 @@ from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError
 from kafka_dt.identity.acls.store import AclStoreUnavailable
 from kafka_dt.log import set_up_logging
-from kafka_dt.processes.cluster import ClusterUnavailable
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
+from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol import APIS
 

@@ -22,7 +22,7 @@ from kafka_dt.config.options.option import INT_MAX
 from kafka_dt.gateway.gateway import Gateway
 from kafka_dt.gateway.ports import PortListener
 from kafka_dt.identity.login.login import Login
-from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.processes.node_memory import NodeTurn
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.request_memory import RequestMemory, request_buffer_bytes
 from kafka_dt.server.connections.services import ConnectionServices

@@ -21,12 +21,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from kafka_dt.node.secret_keys import NodeKeys
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import StoreUnavailable
 
 if TYPE_CHECKING:
     from kafka_dt.config import SecretKeyFiles, Settings
-    from kafka_dt.processes.cluster import ClusterState
+    from kafka_dt.stores import ClusterState
     from kafka_dt.tokens import KeyedTokens, Keyring
 
 _LOG = logging.getLogger(__name__)
@@ -115,9 +115,9 @@ class Membership:
         except Exception:  # noqa: BLE001 - what is due stays due
             _LOG.exception("The unreadable tokens could not be tried with the new keys; the next look tries them")
 
-    def _state(self) -> NodeState:
+    def _state(self) -> WorkerState:
         keys = self._keyring.keys if self._keyring else ()
-        return NodeState(
+        return WorkerState(
             host=socket.gethostname(),
             pid=os.getpid(),
             worker=self._number,

@@ -11,9 +11,9 @@ from kafka_dt.config import SecretKeyFiles, Settings
 from kafka_dt.identity.revocation.board import Board
 from kafka_dt.identity.revocation.revocations import Revocations
 from kafka_dt.node.membership import Membership
-from kafka_dt.processes.stores import MakeStores, StoreNeeds, WorkerPlace
 from kafka_dt.server.audited.requests import record_keys
 from kafka_dt.server.connections.sessions import Sessions
+from kafka_dt.stores import MakeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import (
     CreationCounts,
     CreationLimits,

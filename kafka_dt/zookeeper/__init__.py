@@ -2,7 +2,7 @@
 
 Read `znodes/kafka.py` first: it says which paths there are and what their bytes mean. `connection/client.py` is the
 asyncio face of kazoo, which no other package of this project sees. `stores/` implements the interfaces that the domain
-owns (`kafka_dt.processes.stores`), with `sealing/` for the content of tokens and `proofs/` for how much can be
+owns (`kafka_dt.stores`), with `sealing/` for the content of tokens and `proofs/` for how much can be
 believed; `node.py` builds the stores of a node. `embedded/` starts a real ZooKeeper as a child process for laptops,
 demos and tests.
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_dt.extras import installed_by
-from kafka_dt.processes.cluster import ClusterUnavailable
+from kafka_dt.stores import ClusterUnavailable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_dt.config import ConfigError, Settings
-from kafka_dt.processes.stores import NodeStores, StoreNeeds, WorkerPlace
+from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import GuardedChanges
 from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
 from kafka_dt.zookeeper.proofs.witness import WitnessMemory

@@ -18,7 +18,7 @@ from kafka_dt.cli import main
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.retire import CLOCK_SLACK_MS, Nameless, Retirement
 from kafka_dt.config import from_properties
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import Keyring, SecretKey
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.stores.nodes import NodeRegistry
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OLD, NOW = SecretKey("o" * 40), SecretKey("n" * 40)
 HOUR = 3_600_000
-NODE = NodeState("host", 1, 0, 1001, NOW.id, (NOW.id, OLD.id), True, "0.1")
+NODE = WorkerState("host", 1, 0, 1001, NOW.id, (NOW.id, OLD.id), True, "0.1")
 
 
 class Cluster:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.stores.cluster import read_or_create_salt_secret
 from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers, live_nodes
@@ -20,13 +20,13 @@ from tests.support.tcp_gate import TcpGate
 if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
-STATE = NodeState("host", 1, 0, 1001, "aa", ("aa",), True, "0.1")
+STATE = WorkerState("host", 1, 0, 1001, "aa", ("aa",), True, "0.1")
 CHANGED = replace(STATE, current_key="bb", keys=("bb", "aa"))
 SHORT_SESSION_MS = 1000
 WITHIN_S = 30
 
 
-async def until_nodes_are(client: ZooKeeperClient, expected: list[NodeState]) -> None:
+async def until_nodes_are(client: ZooKeeperClient, expected: list[WorkerState]) -> None:
     deadline = time.monotonic() + WITHIN_S
     while (found := await live_nodes(client)) != expected:
         assert time.monotonic() < deadline, found

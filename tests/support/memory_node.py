@@ -18,11 +18,9 @@ from dataclasses import dataclass, field
 from kafka_dt.config import from_properties
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.identity.revocation.board import Board, board_bytes
-from kafka_dt.node import Node, Shared
-from kafka_dt.processes.cluster import NodeState
-from kafka_dt.processes.node_memory import node_memory
-from kafka_dt.processes.stores import NodeStores, StoreNeeds, WorkerPlace
-from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.node import Shared, Worker
+from kafka_dt.processes.node_memory import NodeTurn, node_memory
+from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace, WorkerState
 from kafka_dt.tokens import CreationCounts
 from kafka_dt_protocol import APIS
 from tests.support.admission import connection_counts
@@ -42,7 +40,7 @@ class MemoryCluster:
     tokens: DirectCluster = field(default_factory=DirectCluster)
     users: MemoryScramUserStore = field(default_factory=MemoryScramUserStore)
     acls: MemoryAclStore = field(default_factory=MemoryAclStore)
-    announced: list[NodeState] = field(default_factory=list)
+    announced: list[WorkerState] = field(default_factory=list)
     outdated: asyncio.Event = field(default_factory=asyncio.Event)
     kept: int = 0
 
@@ -55,7 +53,7 @@ class MemoryCluster:
     async def salt_secret(self) -> bytes:
         return bytes(32)
 
-    async def announce(self, state: NodeState) -> None:
+    async def announce(self, state: WorkerState) -> None:
         self.announced.append(state)
 
     async def brokers(self) -> Sequence[str]:
@@ -72,7 +70,7 @@ class MemoryCluster:
 class MemoryNode:
     """A node that runs."""
 
-    node: Node
+    worker: Worker
     tokens: DirectTokenStore
     ports: dict[str, int]
 
@@ -83,7 +81,7 @@ class MemoryNode:
 
     def has_session_of(self, token_id: str) -> bool:
         """Whether a connection is logged in by that token."""
-        return bool(self.node._sessions._by_token.get(token_id))
+        return bool(self.worker._sessions._by_token.get(token_id))
 
 
 @asynccontextmanager
@@ -100,7 +98,7 @@ async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator
     tokens = DirectTokenStore(cluster.tokens)
     ports = {LISTENER: free_ports(1)}
     with node_memory(turn=0) as memory:
-        node = Node(
+        worker = Worker(
             settings,
             ports=ports,
             place=WorkerPlace(0, 1, "a node in memory"),
@@ -115,10 +113,10 @@ async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator
             now_ms=wall_clock_ms,
         )
         try:
-            await node.start()
-            yield MemoryNode(node, tokens, ports)
+            await worker.start()
+            yield MemoryNode(worker, tokens, ports)
         finally:
-            await node.stop()
+            await worker.stop()
 
 
 def stores(cluster: MemoryCluster, tokens: DirectTokenStore, _: StoreNeeds) -> NodeStores:

@@ -41,7 +41,7 @@ from kafka_dt.zookeeper.stores.nodes import live_nodes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.census import Census
-    from kafka_dt.processes.cluster import NodeState
+    from kafka_dt.stores import WorkerState
     from kafka_dt.tokens import Keyring, SecretKey
 
 _WIDE: Final = 10_000
@@ -90,7 +90,7 @@ class Found:
     held: HeldKeys
     keyring: Keyring
     tokens: Census
-    nodes: Sequence[NodeState]
+    nodes: Sequence[WorkerState]
 
     def fields(self) -> Mapping[str, object]:
         """Return it for programs."""
@@ -165,7 +165,7 @@ class Found:
             return "current"
         return "next" if self.held.stage is Stage.PREPARED and key == self.held.previous[0] else "previous"
 
-    def _lags(self, node: NodeState) -> bool:
+    def _lags(self, node: WorkerState) -> bool:
         """Say whether a node has other keys than these settings; one without tokens needs none."""
         if node.current_key is None:
             return False

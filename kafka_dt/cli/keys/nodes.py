@@ -15,17 +15,17 @@ from kafka_dt.zookeeper.stores.nodes import live_nodes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kafka_dt.processes.cluster import NodeState
+    from kafka_dt.stores import WorkerState
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 POLL_S: Final = 0.1
 MAX_NAMED: Final = 5
 """How many nodes an error names."""
 
-Wanted = Callable[["NodeState"], bool]
+Wanted = Callable[["WorkerState"], bool]
 
 
-async def workers_with_tokens(client: ZooKeeperClient) -> list[NodeState]:
+async def workers_with_tokens(client: ZooKeeperClient) -> list[WorkerState]:
     """Return every live worker but those without a secret key, which refuse everything about tokens."""
     return [state for state in await live_nodes(client) if state.current_key is not None]
 
@@ -69,7 +69,7 @@ async def wait_for_workers(
         ZooKeeperError: ZooKeeper cannot be asked.
     """
     deadline_s = time.monotonic() + timeout_s
-    others: Sequence[NodeState] = ()
+    others: Sequence[WorkerState] = ()
     while True:
         try:
             workers = await workers_with_tokens(client)
@@ -93,7 +93,7 @@ def see_to(file: Path, again: str) -> str:
     )
 
 
-def named(states: Sequence[NodeState]) -> str:
+def named(states: Sequence[WorkerState]) -> str:
     """Name workers, the first few if there are many."""
     names = [str(state) for state in states[:MAX_NAMED]]
     if len(states) > MAX_NAMED:

@@ -95,7 +95,7 @@ class ScramUserStore(Protocol):
         """Read all users for the logins on this node, and follow their changes from then on.
 
         Raises:
-            kafka_dt.processes.cluster.ClusterUnavailable: it did not work; it may be called again.
+            kafka_dt.stores.ClusterUnavailable: it did not work; it may be called again.
         """
 
     def can_store(self, user: str) -> bool:

@@ -1,4 +1,4 @@
-"""The state of a cluster in ZooKeeper: `kafka_dt.processes.cluster.ClusterState` for one worker.
+"""The state of a cluster in ZooKeeper: `kafka_dt.stores.ClusterState` for one worker.
 
 It owns the worker's connection, and the guard that notices when ZooKeeper's history went back. The id of the cluster is
 where brokers keep it. The secret of the salts is the cluster's own and no secret key, so salts stay as they are when
@@ -28,7 +28,7 @@ from kafka_dt.zookeeper.znodes.own import PARENT, SaltSecretZnode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kafka_dt.processes.cluster import NodeState
+    from kafka_dt.stores import WorkerState
     from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 
@@ -84,7 +84,7 @@ class ZooKeeperCluster:
         """Return the secret of the salts."""
         return await read_or_create_salt_secret(self.client, secrets.token_bytes)
 
-    async def announce(self, state: NodeState) -> None:
+    async def announce(self, state: WorkerState) -> None:
         """Tell the other nodes of this worker, from now on and in every session."""
         await self._registry.announce(state)
 

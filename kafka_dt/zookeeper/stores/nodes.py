@@ -23,7 +23,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.connection.session import ConnectionState
 from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, NodeExists, NoNode, ZooKeeperError
@@ -56,7 +56,7 @@ class NodeRegistry:
         self._task: asyncio.Task[None] | None = None
         client.add_listener(self._connection_changed)
 
-    async def announce(self, state: NodeState) -> None:
+    async def announce(self, state: WorkerState) -> None:
         """Say what this worker is, from now on and in every session; later calls return before that is written.
 
         Raises:
@@ -109,7 +109,7 @@ class NodeRegistry:
         await self._client.multi(operations)
 
 
-async def live_nodes(client: ZooKeeperClient) -> list[NodeState]:
+async def live_nodes(client: ZooKeeperClient) -> list[WorkerState]:
     """Return every live worker, ordered by machine and number.
 
     Raises:
@@ -132,7 +132,7 @@ async def live_brokers(client: ZooKeeperClient) -> list[str]:
         return []
 
 
-async def _state(client: ZooKeeperClient, path: str) -> NodeState | None:
+async def _state(client: ZooKeeperClient, path: str) -> WorkerState | None:
     try:
         return NodeZnode.decode((await client.get(path)).data)
     except NoNode:

@@ -13,7 +13,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
 
@@ -35,7 +35,7 @@ class NodeZnode:
         return f"{cls.PARENT}/node_{name}"
 
     @classmethod
-    def encode(cls, state: NodeState) -> bytes:
+    def encode(cls, state: WorkerState) -> bytes:
         """Write a worker's state."""
         return documents.write(
             {
@@ -52,7 +52,7 @@ class NodeZnode:
         )
 
     @classmethod
-    def decode(cls, data: bytes) -> NodeState:
+    def decode(cls, data: bytes) -> WorkerState:
         """Read a worker's state.
 
         Raises:
@@ -62,7 +62,7 @@ class NodeZnode:
         version = documents.integer(document, "version")
         if version != cls.VERSION:
             raise InvalidZnode(f"version {version} of a node is not known")
-        return NodeState(
+        return WorkerState(
             host=documents.text(document, "host"),
             pid=documents.integer(document, "pid"),
             worker=documents.integer(document, "worker"),

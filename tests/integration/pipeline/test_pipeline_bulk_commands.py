@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 
 from kafka_dt.cli import main
 from kafka_dt.pipeline.bulk import jobs as bulk_shares
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.own import NodeZnode
 from tests.support.properties import write_properties
@@ -131,7 +131,7 @@ def test_expire_tells_owners_and_asks_before_it_ends_all(cluster: SealedCluster)
 def test_nothing_is_sealed_with_a_key_that_a_node_does_not_accept(cluster: SealedCluster) -> None:
     cluster.znodes.write([recent(number) for number in range(3)])
     before = cluster.znodes.data()
-    behind = NodeState("node-1", 7, 0, 1001, OLD_KEY.id, (OLD_KEY.id,), True, "0.1")
+    behind = WorkerState("node-1", 7, 0, 1001, OLD_KEY.id, (OLD_KEY.id,), True, "0.1")
     cluster.znodes.kazoo.create(NodeZnode.path("x"), NodeZnode.encode(behind), ephemeral=True, makepath=True)
     for action in ("seal", "rotate"):
         refused = ask(cluster, action)

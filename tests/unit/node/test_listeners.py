@@ -8,8 +8,7 @@ from typing import Any, cast
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.node.listeners import WorkerPorts
-from kafka_dt.processes.node_memory import node_memory
-from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.processes.node_memory import NodeTurn, node_memory
 from tests.support.admission import connection_counts
 
 

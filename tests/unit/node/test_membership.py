@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from kafka_dt.node.membership import Membership
-from kafka_dt.processes.cluster import ClusterState
+from kafka_dt.stores import ClusterState
 from kafka_dt.tokens import KeyedTokens, Keyring, SecretKey, StoreUnavailable
 from tests.support.key_files import KeyFiles
 

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from kafka_dt.config import ConfigError, Endpoint
-from kafka_dt.processes import pauses
 from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
@@ -123,7 +122,7 @@ def test_no_secret_shows_in_a_repr(tmp_path: Path) -> None:
 async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node) as task:
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -138,7 +137,7 @@ async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
 async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, count=1)
     async with running(node):
         for deaths in range(1, 5):
@@ -220,7 +219,7 @@ async def test_nodes_may_have_the_same_port_on_different_addresses_and_one_after
 
 
 async def test_the_ports_stay_taken_while_no_worker_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 60)
     node = Node(tmp_path, count=1)
     async with running(node):
         os.kill(node.pids()[0], signal.SIGKILL)
@@ -280,7 +279,7 @@ async def test_a_cancelled_supervisor_takes_its_workers_along(tmp_path: Path) ->
 async def test_a_worker_that_hangs_is_killed_and_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, count=1, timeout_s=0.5, hangs=True)
     async with running(node):
         (first,) = node.pids()
@@ -292,7 +291,7 @@ async def test_a_worker_that_hangs_is_killed_and_replaced(
 async def test_a_worker_that_stands_still_is_replaced_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pauses, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, timeout_s=3)
     async with running(node):
         (first,), (other,) = node.pids(0), node.pids(1)

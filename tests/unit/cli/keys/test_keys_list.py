@@ -13,14 +13,14 @@ from kafka_dt.bulk.census import Census
 from kafka_dt.cli.keys.files import HeldKeys
 from kafka_dt.cli.keys.listing import Found, console
 from kafka_dt.config import SecretKeys
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import Keyring, SecretKey
 
 NEXT, NOW, OLD = (SecretKey(text * 40) for text in "xno")
 STRANGE = "0123456789abcdef"
-GOOD = NodeState("one", 11, 0, 1001, NOW.id, (NOW.id, NEXT.id, OLD.id), True, "0.1")
+GOOD = WorkerState("one", 11, 0, 1001, NOW.id, (NOW.id, NEXT.id, OLD.id), True, "0.1")
 LATE = replace(GOOD, host="two", keys=(NOW.id, OLD.id))
-KEYLESS = NodeState("three", 33, 0, 1001, None, (), False, "0.1")
+KEYLESS = WorkerState("three", 33, 0, 1001, None, (), False, "0.1")
 TOKENS = Census(
     live_by_key={NOW.id: 1234, OLD.id: 5, None: 2},
     sealed_by_key={NOW.id: 1200},
@@ -30,7 +30,7 @@ TOKENS = Census(
 )
 
 
-def found(tokens: Census, *nodes: NodeState) -> Found:
+def found(tokens: Census, *nodes: WorkerState) -> Found:
     held = HeldKeys.of(SecretKeys("n" * 40, ("x" * 40, "x" * 40, "n" * 40, "o" * 40)))
     return Found(held, Keyring(held.current, previous=held.previous), tokens, nodes)
 

@@ -15,7 +15,7 @@ from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.retire import Retirement
 from kafka_dt.cli.keys.rotate import Rotated, Rotation
 from kafka_dt.config import from_properties
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import SecretKey
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CURRENT, PREVIOUS = "delegation.token.secret.key", "kafka.dt.secret.keys.previous"
 NOW, NEW = "n" * 40, "x" * 40
 NOW_ID, NEW_ID = SecretKey(NOW).id, SecretKey(NEW).id
-NODE = NodeState("host", 1, 0, 1001, NOW_ID, (NOW_ID,), seals=True, version="0.1")
+NODE = WorkerState("host", 1, 0, 1001, NOW_ID, (NOW_ID,), seals=True, version="0.1")
 NOWHERE = cast("ZooKeeperClient", None)
 
 
@@ -39,7 +39,7 @@ class Cluster:
         self.files = KeyFiles(from_properties(self.settings).settings)
         self.nodes = [NODE]
 
-    async def live_nodes(self, _client: ZooKeeperClient) -> list[NodeState]:
+    async def live_nodes(self, _client: ZooKeeperClient) -> list[WorkerState]:
         return self.nodes
 
     async def rotate(self, until: Stage = Stage.IDLE, given: str | None = None) -> Rotated:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.config import ConfigError, Settings
-from kafka_dt.processes.node_memory import node_memory
-from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.processes.node_memory import NodeTurn, node_memory
 from kafka_dt.server.connections.request_memory import (
     PIECE_BYTES,
     SHORT_BYTES,
@@ -425,7 +424,7 @@ def test_one_process_of_a_node_has_the_turn_at_a_time_and_gives_it_back_when_it_
 
 
 def taken_by_another_process(descriptor: int) -> str:
-    program = f"from kafka_dt.processes.turns import NodeTurn; print(NodeTurn({descriptor}).take())"
+    program = f"from kafka_dt.processes.node_memory import NodeTurn; print(NodeTurn({descriptor}).take())"
     command = [sys.executable, "-c", program]
     return subprocess.run(command, pass_fds=[descriptor], capture_output=True, check=True, text=True).stdout
 

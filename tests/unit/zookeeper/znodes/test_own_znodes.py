@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dt.processes.cluster import NodeState
+from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes.kafka import is_sensitive
 from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, NodeZnode, SaltSecretZnode
 
-STATE = NodeState("host-1", 4711, 1, 1001, "0011223344556677", ("0011223344556677", "8899aabbccddeeff"), True, "0.1")
-KEYLESS = NodeState("host-1", 4711, 1, 1001, None, (), False, "0.1")
+STATE = WorkerState("host-1", 4711, 1, 1001, "0011223344556677", ("0011223344556677", "8899aabbccddeeff"), True, "0.1")
+KEYLESS = WorkerState("host-1", 4711, 1, 1001, None, (), False, "0.1")
 
 
 @pytest.mark.parametrize("state", [STATE, KEYLESS])
-def test_a_nodes_state_survives(state: NodeState) -> None:
+def test_a_nodes_state_survives(state: WorkerState) -> None:
     assert NodeZnode.decode(NodeZnode.encode(state)) == state
 
 

@@ -1,9 +1,9 @@
 """One worker of a node: its parts, joined.
 
-    node = Node(settings, ports=ports, place=place, mechanisms=MECHANISMS, shared=shared, make_stores=make, now_ms=now)
-    await node.start()
-    await node.outdated.wait()      # or a signal
-    await node.stop()
+    worker = Worker(settings, ports=ports, place=place, mechanisms=MECHANISMS, shared=shared, make_stores=make, ...)
+    await worker.start()
+    await worker.outdated.wait()      # or a signal
+    await worker.stop()
 
 What flows: socket -> `WorkerPorts` -> handler -> `TokenManager` -> store.
 """
@@ -35,8 +35,7 @@ from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import Served, WorkerPorts
 from kafka_dt.node.logins import Logins
 from kafka_dt.node.tokens import WorkerTokens
-from kafka_dt.processes.stores import MakeStores, WorkerPlace
-from kafka_dt.processes.turns import NodeTurn
+from kafka_dt.processes.node_memory import NodeTurn
 from kafka_dt.server.audited.requests import AuditedRequests, AuditedTokens, record_removed
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
@@ -45,6 +44,7 @@ from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.listeners.connection_counts import ConnectionCounts
+from kafka_dt.stores import MakeStores, WorkerPlace
 from kafka_dt.tokens import (
     CreationCounts,
     StoreUnavailable,
@@ -75,7 +75,7 @@ class Shared:
     """To hold more of a request than a worker's share of the memory for requests."""
 
 
-class Node:
+class Worker:
     """The parts of one worker.
 
     Args:
