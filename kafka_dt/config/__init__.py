@@ -6,15 +6,14 @@ Read `settings.py` first: it composes the option table of its parts in `options/
 """
 
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
-from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.gateway import GatewaySettings, gateway_settings
 from kafka_dt.config.listener_keys import MechanismKeys, OfferedMechanism
 from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, listeners
 from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
 from kafka_dt.config.options.gateway import UpstreamIdentity
-from kafka_dt.config.options.option import Option, Secret
+from kafka_dt.config.options.option import ConfigError, Option, Secret
 from kafka_dt.config.secret_keys import SecretKeyFiles, SecretKeys
-from kafka_dt.config.settings import Settings, options
+from kafka_dt.config.settings import Section, Settings, options
 from kafka_dt.security_protocol import SecurityProtocol
 
 __all__ = [
@@ -33,6 +32,7 @@ __all__ = [
     "Secret",
     "SecretKeyFiles",
     "SecretKeys",
+    "Section",
     "SecurityProtocol",
     "Settings",
     "UpstreamIdentity",

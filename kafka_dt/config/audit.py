@@ -14,23 +14,20 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-from kafka_dt.config.client_properties import client_properties
-from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX, AuditOptions
-from kafka_dt.config.options.option import OPTION, Option
+from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX
+from kafka_dt.config.options.option import ConfigError
 from kafka_dt.config.settings import Settings
 
 DIR: Final = f"{AUDIT_LOG_PREFIX}dir"
 BOOTSTRAP: Final = f"{AUDIT_KAFKA_PREFIX}bootstrap.servers"
 NODE_NAME: Final = "kafka.dt.audit.node.name"
 _TOPIC: Final = f"{AUDIT_KAFKA_PREFIX}topic"
-_OF_THE_PRODUCER: Final = frozenset({_TOPIC, f"{AUDIT_KAFKA_PREFIX}acks", f"{AUDIT_KAFKA_PREFIX}compression.type"})
-"""What `AuditTopicSettings` has fields for."""
+_OF_THE_PRODUCER: Final = ("topic", "acks", "compression.type")
+"""The names behind the prefix for which `AuditTopicSettings` has fields."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -77,11 +74,11 @@ def audit_settings(settings: Settings) -> AuditSettings | None:
     :raises ConfigError: naming the key whose value cannot be used, or that sets nothing
     """
     if not settings.audit_log_dir:
-        _refuse_leftovers(settings, AUDIT_LOG_PREFIX, DIR)
+        settings.refuse_leftovers(AUDIT_LOG_PREFIX, DIR)
     if not settings.audit_kafka_bootstrap_servers:
-        _refuse_leftovers(settings, AUDIT_KAFKA_PREFIX, BOOTSTRAP)
+        settings.refuse_leftovers(AUDIT_KAFKA_PREFIX, BOOTSTRAP)
     if not settings.audit_log_dir and not settings.audit_kafka_bootstrap_servers:
-        _refuse_leftovers(settings, "kafka.dt.audit.", f"{DIR} or {BOOTSTRAP}")
+        settings.refuse_leftovers("kafka.dt.audit.", f"{DIR} or {BOOTSTRAP}")
         return None
     return AuditSettings(
         node=_node(settings),
@@ -116,19 +113,8 @@ def _topic(settings: Settings) -> AuditTopicSettings:
     if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
         raise ConfigError(_TOPIC, f"{name!r} is no name of a topic")
     return AuditTopicSettings(
-        client=MappingProxyType(client_properties(settings, _options(), AUDIT_KAFKA_PREFIX, _OF_THE_PRODUCER)),
+        client=settings.client_properties(AUDIT_KAFKA_PREFIX, _OF_THE_PRODUCER),
         topic=name,
         acks="1" if settings.audit_kafka_acks == "1" else "all",
         compression_type=settings.audit_kafka_compression_type,
     )
-
-
-def _refuse_leftovers(settings: Settings, prefix: str, key: str) -> None:
-    """Refuse a setting of an output that is off: the operator expects it to be on."""
-    for name, declared in _options():
-        if declared.key.startswith(prefix) and getattr(settings, name) != declared.default:
-            raise ConfigError(declared.key, f"it sets nothing without {key}")
-
-
-def _options() -> list[tuple[str, Option]]:
-    return [(declared.name, declared.metadata[OPTION]) for declared in fields(AuditOptions)]

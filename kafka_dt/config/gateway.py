@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-from kafka_dt.config.client_properties import client_properties
-from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener
-from kafka_dt.config.options.gateway import UPSTREAM_PREFIX, GatewayOptions, UpstreamIdentity
-from kafka_dt.config.options.option import OPTION, Option, Secret
+from kafka_dt.config.options.client import SCRAM_MECHANISMS
+from kafka_dt.config.options.gateway import GATEWAY_PREFIX, UPSTREAM_PREFIX, UpstreamIdentity
+from kafka_dt.config.options.option import ConfigError, Secret
 from kafka_dt.config.settings import Settings
 from kafka_dt.jaas import JaasError, parse_login_module
 from kafka_dt.security_protocol import SecurityProtocol
@@ -37,8 +35,8 @@ ID: Final = "{id}"
 _LABEL: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _HOST_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LARGEST_PORT: Final = 65535
-_OURS: Final = frozenset({IDENTITY, IDENTITY_FILE, f"{IDENTITY}.mechanism"})
-"""What begins like a setting of Kafka's clients and is none."""
+_OURS: Final = ("identity", "identity.file", "identity.mechanism")
+"""The names behind the prefix that are no settings of Kafka's clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +48,8 @@ class GatewaySettings:
     identity: UpstreamIdentity
     identity_file: Path | None = None
     """Where the credentials of each principal are; with MAPPED, and only with it."""
-    identity_mechanism: str = "SCRAM-SHA-256"
-    """SCRAM-SHA-256 or -512: how clients' tokens, and their users of a ScramLoginModule, log in there."""
+    identity_mechanism: str = SCRAM_MECHANISMS[0]
+    """One of SCRAM_MECHANISMS: how clients' tokens, and their users of a ScramLoginModule, log in there."""
 
 
 def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySettings | None:
@@ -75,11 +73,11 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
     _check_port_bases(made)
     mechanism = settings.upstream_sasl_mechanism
     return GatewaySettings(
-        client=MappingProxyType(client_properties(settings, _options(), UPSTREAM_PREFIX, _OURS)),
+        client=settings.client_properties(UPSTREAM_PREFIX, _OURS),
         identity=identity,
         identity_file=Path(settings.upstream_identity_file) if settings.upstream_identity_file else None,
         identity_mechanism=settings.upstream_identity_mechanism
-        or (mechanism if mechanism.startswith("SCRAM-") else "SCRAM-SHA-256"),
+        or (mechanism if mechanism in SCRAM_MECHANISMS else SCRAM_MECHANISMS[0]),
     )
 
 
@@ -178,14 +176,8 @@ def _is_token(jaas: Secret | None) -> bool:
 
 def _refuse_leftovers(settings: Settings, made: Sequence[Listener]) -> None:
     """Refuse a setting of a gateway on a node that is none: the operator expects a gateway."""
-    for name, declared in _options():
-        if getattr(settings, name) != declared.default:
-            raise ConfigError(declared.key, f"it sets nothing without {BOOTSTRAP}")
+    settings.refuse_leftovers(GATEWAY_PREFIX, BOOTSTRAP)
     for listener in made:
         if listener.broker_port_base is not None or listener.broker_host_pattern:
             key = HOST_PATTERN_KEY if listener.broker_host_pattern else PORT_BASE_KEY
             raise ConfigError(f"listener.name.{listener.name.lower()}.{key}", f"it sets nothing without {BOOTSTRAP}")
-
-
-def _options() -> list[tuple[str, Option]]:
-    return [(declared.name, declared.metadata[OPTION]) for declared in fields(GatewayOptions)]

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.load import LISTENER_PREFIX
-from kafka_dt.config.options.option import Option, Secret, resolve_secret
+from kafka_dt.config.options.option import ConfigError, Option, Secret, resolve_secret
 from kafka_dt.config.settings import Settings, options
 from kafka_dt.jaas import JaasError, LoginModule, parse_login_module
 

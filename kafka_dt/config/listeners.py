@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from kafka_dt.config.errors import ConfigError
 from kafka_dt.config.listener_keys import (
     ListenerKeys,
     MechanismDeclaration,
@@ -22,8 +21,8 @@ from kafka_dt.config.listener_keys import (
     refuse_leftovers,
 )
 from kafka_dt.config.options.gateway import GATEWAY_PREFIX, NO_PORT_BASE
-from kafka_dt.config.options.option import INT_MAX, Secret, Section
-from kafka_dt.config.settings import Settings, options
+from kafka_dt.config.options.option import INT_MAX, ConfigError, text_of
+from kafka_dt.config.settings import Section, Settings, options
 from kafka_dt.security_protocol import SecurityProtocol
 
 PORT_BASE_KEY: Final = f"{GATEWAY_PREFIX}broker.port.base"
@@ -154,7 +153,7 @@ def _tls(keys: ListenerKeys, *, sasl: bool) -> ListenerTls:
             listener by name, as a broker has it.
     """
     spellings = {key: full for key in _TLS_KEYS if (full := keys.spelling(key))}
-    texts = {key: _text(keys.value(key)) for key in _TLS_KEYS}
+    texts = {key: text_of(keys.value(key)) for key in _TLS_KEYS}
     if sasl and CLIENT_AUTH not in spellings:
         texts[CLIENT_AUTH] = "none"
     rules = texts.pop(MAPPING_RULES)
@@ -162,12 +161,6 @@ def _tls(keys: ListenerKeys, *, sasl: bool) -> ListenerTls:
     return ListenerTls(
         settings=MappingProxyType(used), spellings=MappingProxyType(spellings), principal_mapping_rules=rules
     )
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Secret):
-        return value.value
-    return ",".join(value) if isinstance(value, tuple) else value or ""
 
 
 def _endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
@@ -201,4 +194,4 @@ def _protocol_map(settings: Settings) -> Mapping[str, SecurityProtocol]:
     return protocols
 
 
-_TLS_KEYS: Final = tuple(declared.key for _, declared in options() if declared.section is Section.TLS)
+_TLS_KEYS: Final = tuple(declared.key for _, declared in options(Section.TLS))

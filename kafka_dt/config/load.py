@@ -24,8 +24,7 @@ from typing import Any, Final
 
 import javaproperties
 
-from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.options.option import Kind, Option
+from kafka_dt.config.options.option import ConfigError, Kind, Option
 from kafka_dt.config.settings import Settings, options
 
 LISTENER_PREFIX: Final = "listener.name."

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafka_dt.config.options.option import Kind, Option, Section
-from kafka_dt.config.settings import options
+from kafka_dt.config.options.option import Kind, Option
+from kafka_dt.config.settings import Section, options
 
 _HEAD = """\
 # Configuration
@@ -31,11 +31,11 @@ This page is generated from the option table, `kafka_dt/config/settings.py`.
 
 def page() -> str:
     """Return the page as Markdown."""
-    chapters = [_HEAD]
-    for section in Section:
-        rows = [declared for _, declared in options() if declared.section is section]
-        chapters.append(f"## {section}\n\n" + "\n".join(_entry(declared) for declared in rows))
-    return "\n".join(chapters)
+    chapters = (
+        f"## {section.title}\n\n" + "\n".join(_entry(declared) for _, declared in options(section))
+        for section in Section
+    )
+    return "\n".join((_HEAD, *chapters))
 
 
 def _entry(declared: Option) -> str:

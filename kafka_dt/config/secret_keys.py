@@ -20,8 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.config.errors import ConfigError
-from kafka_dt.config.options.option import Secret, resolve_secret
+from kafka_dt.config.options.option import ConfigError, Secret, resolve_secret
 from kafka_dt.files import stamp
 
 if TYPE_CHECKING:

@@ -8,190 +8,152 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import Kind, Section, Source, option
+from kafka_dt.config.options.option import Kind, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccessOptions:
-    """How clients log in, and what their principals may do."""
+class AuthenticationOptions:
+    """How clients log in."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = option(
         "sasl.enabled.mechanisms",
-        Kind.LIST,
         ("GSSAPI",),
         "The SASL mechanisms of a listener, such as `SCRAM-SHA-256,PLAIN`. [The list](protocol.md#sasl-mechanisms) "
         "has every mechanism and the clients that log in by it.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     sasl_server_max_receive_size: int = option(
         "sasl.server.max.receive.size",
-        Kind.INT,
         524288,
         "The size of the largest request that the node takes from a client that has not logged in yet.",
-        section=Section.AUTHENTICATION,
         unit="bytes",
         minimum=1,
     )
     connections_max_reauth_ms: int = option(
         "connections.max.reauth.ms",
-        Kind.LONG,
         0,
         "How long a session lasts until the client must log in again (KIP-368); 0 means no limit. "
         "`listener.name.<name>.<mechanism>.connections.max.reauth.ms` sets it for one mechanism of one listener.",
-        section=Section.AUTHENTICATION,
-        unit="milliseconds",
         minimum=0,
         per_listener=True,
+        kind=Kind.LONG,
     )
     kerberos_service_name: str = option(
         "sasl.kerberos.service.name",
-        Kind.STRING,
         "",
         "The service name in the principal of GSSAPI's JAAS line, such as `kafka`.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     kerberos_principal_to_local_rules: tuple[str, ...] = option(
         "sasl.kerberos.principal.to.local.rules",
-        Kind.LIST,
         ("DEFAULT",),
         "How Kerberos names become names of principals; the first rule that matches applies. `DEFAULT` takes names of "
         "the default realm and keeps their first component; other rules have Kafka's syntax.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_jwks_endpoint_url: str = option(
         "sasl.oauthbearer.jwks.endpoint.url",
-        Kind.STRING,
         "",
         "The `https:`, `http:` or `file:` URL of the JWKS, the keys that sign OAUTHBEARER's tokens.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_jwks_endpoint_refresh_ms: int = option(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        Kind.LONG,
         3600000,
         "How often the node reads the JWKS again. It also reads it when a token names a key that the JWKS lacks, at "
         "most once in ten seconds.",
-        section=Section.AUTHENTICATION,
-        unit="milliseconds",
         minimum=1,
         per_listener=True,
+        kind=Kind.LONG,
     )
     oauthbearer_jwks_endpoint_retry_backoff_ms: int = option(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        Kind.LONG,
         100,
         "How long the node waits after its first failed attempt to read the JWKS; it doubles the wait after each "
         "further one.",
-        section=Section.AUTHENTICATION,
-        unit="milliseconds",
         minimum=1,
         per_listener=True,
+        kind=Kind.LONG,
     )
     oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = option(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        Kind.LONG,
         10000,
         "The longest wait between attempts to read the JWKS.",
-        section=Section.AUTHENTICATION,
-        unit="milliseconds",
         minimum=1,
         per_listener=True,
+        kind=Kind.LONG,
     )
     oauthbearer_clock_skew_seconds: int = option(
         "sasl.oauthbearer.clock.skew.seconds",
-        Kind.INT,
         30,
         "How far the clocks of the issuer and of this node may differ.",
-        section=Section.AUTHENTICATION,
-        unit="seconds",
         minimum=0,
         per_listener=True,
     )
     oauthbearer_expected_audience: tuple[str, ...] = option(
         "sasl.oauthbearer.expected.audience",
-        Kind.LIST,
         (),
         "The audiences that the node accepts: a token must name one of them (`aud`). Without this setting the node "
         "refuses every token that names an audience.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_expected_issuer: str = option(
         "sasl.oauthbearer.expected.issuer",
-        Kind.STRING,
         "",
         "The issuer that a token must name (`iss`).",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_scope_claim_name: str = option(
         "sasl.oauthbearer.scope.claim.name",
-        Kind.STRING,
         "scope",
         "The claim that holds a token's scopes. As in Kafka, the node checks only their form.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_sub_claim_name: str = option(
         "sasl.oauthbearer.sub.claim.name",
-        Kind.STRING,
         "sub",
         "The claim that holds the name of the principal.",
-        section=Section.AUTHENTICATION,
         per_listener=True,
     )
     oauthbearer_allow_unsigned_tokens: bool = option(
         "kafka.dt.sasl.oauthbearer.allow.unsigned.tokens",
-        Kind.BOOLEAN,
         False,
         "Whether OAUTHBEARER also accepts tokens without a signature (`alg` none). Any client can then log in as any "
         "user. A broker accepts them by default.",
-        section=Section.AUTHENTICATION,
-        source=Source.KAFKA_DT,
         per_listener=True,
     )
     connection_failed_authentication_delay_ms: int = option(
         "connection.failed.authentication.delay.ms",
-        Kind.INT,
         100,
         "How long the node waits before it answers a failed login and closes the connection.",
-        section=Section.AUTHENTICATION,
-        unit="milliseconds",
         minimum=0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorizationOptions:
+    """What principals may do."""
+
     authorizer_class_name: str = option(
         "authorizer.class.name",
-        Kind.STRING,
         "",
         "The class that decides which principal may do what. Empty: as in Kafka, every user may do everything, also "
         "create tokens for other users. `kafka.security.authorizer.AclAuthorizer`: super users may do everything, "
         "other users what the ACLs in ZooKeeper allow.",
-        section=Section.AUTHORIZATION,
         choices=("", "kafka.security.authorizer.AclAuthorizer"),
     )
     super_users: str = option(
         "super.users",
-        Kind.STRING,
         "",
         "The principals that may do everything, separated by semicolons: `User:admin;User:ops`.",
-        section=Section.AUTHORIZATION,
     )
     allow_everyone_if_no_acl_found: bool = option(
         "allow.everyone.if.no.acl.found",
-        Kind.BOOLEAN,
         False,
         "Whether every user may use a resource that no ACL names.",
-        section=Section.AUTHORIZATION,
     )
     super_users_revoke_any: bool = option(
         "kafka.dt.super.users.revoke.any",
-        Kind.BOOLEAN,
         True,
         "Whether super users may expire every token. In Kafka only the owner and the renewers may expire a token.",
-        section=Section.AUTHORIZATION,
-        source=Source.KAFKA_DT,
     )

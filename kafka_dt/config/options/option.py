@@ -9,19 +9,30 @@ Source: org.apache.kafka.common.config.ConfigDef (types, LIST splitting, boolean
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_dt.config.errors import ConfigError
-
 OPTION: Final = "option"
-"""Where a settings field keeps its `Option` in its metadata."""
+"""The key of a settings field's metadata under which its `Option` is."""
 
 INT_MAX: Final = 2**31 - 1
-LONG_MAX: Final = 2**63 - 1
+_LONG_MAX: Final = 2**63 - 1
+
+
+class ConfigError(Exception):
+    """A setting that cannot be used.
+
+    `key` is the setting as the user wrote it; the message is one line that names it and says what would do.
+    A secret value is never part of the message.
+    """
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,6 @@ class Source(StrEnum):
     """Who defined the option."""
 
     KAFKA = "Kafka"
-    KIP_48 = "KIP-48"
     KIP_395 = "KIP-395"
     KAFKA_DT = "kafka-dt"
 
@@ -80,8 +90,7 @@ class Option:
     kind: Kind
     default: Any
     doc: str
-    section: Section
-    source: Source = Source.KAFKA
+    source: Source
     unit: str = ""
     minimum: int | None = None
     choices: tuple[str, ...] = ()
@@ -118,20 +127,37 @@ class Option:
 
 
 def option(
-    key: str,
-    kind: Kind,
-    default: Any,
-    doc: str,
-    *,
-    section: Section,
-    **more: Any,
+    key: str, default: Any, doc: str, *, kind: Kind | None = None, source: Source | None = None, **more: Any
 ) -> Any:
-    """Declare a field of the settings; the arguments are the fields of `Option`."""
-    declared = Option(key=key, kind=kind, default=default, doc=doc, section=section, **more)
+    """Declare a field of the settings; the arguments are the fields of `Option`.
+
+    The default tells the kind, except for LONG; None is the default of a PASSWORD. The end of the key tells the unit,
+    and its beginning the source.
+    """
+    declared = Option(
+        key=key,
+        kind=kind or _KINDS[type(default)],
+        default=default,
+        doc=doc,
+        source=source or (Source.KAFKA_DT if key.startswith("kafka.dt.") else Source.KAFKA),
+        **{"unit": _UNITS.get(key.rpartition(".")[2], "")} | more,
+    )
     return field(default=default, metadata={OPTION: declared})
 
 
-def split_list(text: str) -> tuple[str, ...]:
+def text_of(value: object) -> str:
+    """Write a value as a properties file would hold it; a secret in clear."""
+    match value:
+        case Secret():
+            return value.value
+        case tuple():
+            return ",".join(value)
+        case None:
+            return ""
+    return str(value)
+
+
+def _split_list(text: str) -> tuple[str, ...]:
     """Split a LIST as Kafka does: commas with blanks around them, an empty text is an empty list."""
     return tuple(part.strip() for part in text.split(",")) if text.strip() else ()
 
@@ -182,11 +208,19 @@ def _number(limit: int) -> Callable[[str, str], int]:
     return parse
 
 
+_KINDS: Final[Mapping[type, Kind]] = {
+    bool: Kind.BOOLEAN,
+    int: Kind.INT,
+    str: Kind.STRING,
+    tuple: Kind.LIST,
+    type(None): Kind.PASSWORD,
+}
+_UNITS: Final = {"ms": "milliseconds", "seconds": "seconds", "bytes": "bytes"}
 _PARSERS: Final[dict[Kind, Callable[[str, str], Any]]] = {
     Kind.BOOLEAN: _boolean,
     Kind.INT: _number(INT_MAX),
-    Kind.LONG: _number(LONG_MAX),
+    Kind.LONG: _number(_LONG_MAX),
     Kind.STRING: lambda _key, text: text,
-    Kind.LIST: lambda _key, text: split_list(text),
+    Kind.LIST: lambda _key, text: _split_list(text),
     Kind.PASSWORD: resolve_secret,
 }

@@ -7,153 +7,123 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import INT_MAX, Kind, Section, Source, option
+from kafka_dt.config.options.option import INT_MAX, Kind, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResourceOptions:
-    """How many workers a node has, and what a connection, an address and all connections together may take."""
+class LimitOptions:
+    """What a connection, an address and all connections together may take."""
 
     login_timeout_ms: int = option(
         "kafka.dt.login.timeout.ms",
-        Kind.LONG,
         30000,
         "How long a login may take after the node has accepted the connection: TLS handshake and SASL together, and "
         "any wait for ZooKeeper. The node closes a connection that has not logged in by then. A re-authentication may "
         "take the same time, from its handshake on.",
-        section=Section.LIMITS,
-        source=Source.KAFKA_DT,
-        unit="milliseconds",
         minimum=1,
+        kind=Kind.LONG,
     )
     request_buffer_bytes: int = option(
         "kafka.dt.request.buffer.bytes",
-        Kind.LONG,
         256 * 1024 * 1024,
         "How many bytes of incomplete requests a node holds, in equal shares for its workers. At the limit, long "
         "requests wait until others end, and the node closes the oldest connection with a short request. One request "
         "of a node at a time may exceed the limit. Answers that clients do not read have a limit of the same size.",
-        section=Section.LIMITS,
-        source=Source.KAFKA_DT,
-        unit="bytes",
         minimum=1024 * 1024,
+        kind=Kind.LONG,
     )
     queued_max_request_bytes: int = option(
         "queued.max.request.bytes",
-        Kind.LONG,
         -1,
         "Kafka's name for `kafka.dt.request.buffer.bytes`. A positive number here replaces that setting and must be "
         "at least `socket.request.max.bytes`; 0 or less means not set.",
-        section=Section.LIMITS,
-        unit="bytes",
+        kind=Kind.LONG,
     )
     request_receive_timeout_ms: int = option(
         "kafka.dt.request.receive.timeout.ms",
-        Kind.LONG,
         30000,
         "How long one request may take to arrive, from its first byte to its last; then the node closes the "
         "connection. The limit does not apply to requests that a gateway forwards: it passes their bytes on as they "
         "arrive.",
-        section=Section.LIMITS,
-        source=Source.KAFKA_DT,
-        unit="milliseconds",
         minimum=1,
+        kind=Kind.LONG,
     )
     connections_max_idle_ms: int = option(
         "connections.max.idle.ms",
-        Kind.LONG,
         600000,
         "The node closes a connection on which it has received nothing for this long. A negative value turns this off.",
-        section=Section.LIMITS,
-        unit="milliseconds",
+        kind=Kind.LONG,
     )
     connections_max_age_ms: int = option(
         "kafka.dt.connections.max.age.ms",
-        Kind.LONG,
         -1,
         "The age at which a node closes a connection, with a random difference of up to a tenth. It closes the "
         "connection when no request is under way, or 10 s later after an answer. Clients connect again, to the node "
         "that a load balancer or a name gives them. -1 turns this off.",
-        section=Section.LIMITS,
-        source=Source.KAFKA_DT,
-        unit="milliseconds",
         minimum=-1,
+        kind=Kind.LONG,
     )
     max_connections: int = option(
         "max.connections",
-        Kind.INT,
         INT_MAX,
         "How many connections a node may have on all listeners together; the node closes a further one at once. Set "
         "for one listener, it limits that listener as well.",
-        section=Section.LIMITS,
         minimum=1,
         per_listener=True,
     )
     max_connections_per_ip: int = option(
         "max.connections.per.ip",
-        Kind.INT,
         INT_MAX,
         "How many connections one IP address may have; the node closes a further one at once.",
-        section=Section.LIMITS,
         minimum=0,
     )
     max_connections_per_ip_overrides: tuple[str, ...] = option(
         "max.connections.per.ip.overrides",
-        Kind.LIST,
         (),
         "Limits that replace `max.connections.per.ip` for some addresses or host names, `host:count` each. The node "
         "looks the names up when it starts.",
-        section=Section.LIMITS,
     )
     max_connection_creation_rate: int = option(
         "max.connection.creation.rate",
-        Kind.INT,
         INT_MAX,
         "How many connections a node accepts in a second (KIP-612), in equal shares for its workers; further ones "
         "wait in the kernel's queue. Set for one listener, it limits that listener as well.",
-        section=Section.LIMITS,
         unit="connections a second",
         minimum=1,
         per_listener=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessOptions:
+    """How many workers a node has, and what they write."""
+
     workers: int = option(
         "kafka.dt.workers",
-        Kind.INT,
         0,
         "How many processes serve the listeners; 0 means one for each core.",
-        section=Section.PROCESS,
-        source=Source.KAFKA_DT,
         minimum=0,
     )
     worker_timeout_ms: int = option(
         "kafka.dt.worker.timeout.ms",
-        Kind.LONG,
         30000,
         "How long a worker may give no sign of life; then the supervisor kills and replaces it. A pause of the whole "
         "machine does not count.",
-        section=Section.PROCESS,
-        source=Source.KAFKA_DT,
-        unit="milliseconds",
         minimum=1000,
+        kind=Kind.LONG,
     )
     log_lines_per_minute: int = option(
         "kafka.dt.log.lines.per.minute",
-        Kind.INT,
         100,
         "How many lines of the same kind a worker writes to its log in a minute; about one client it writes a tenth "
         "of that. At the end of the minute one line says how many lines it left out. The limit does not apply to "
         "audit events.",
-        section=Section.PROCESS,
-        source=Source.KAFKA_DT,
         minimum=1,
     )
     state_dir: str = option(
         "kafka.dt.state.dir",
-        Kind.STRING,
         "",
         "The folder in which a node remembers its writes to ZooKeeper, so that it notices a restored ZooKeeper after "
         "a restart as well; the node makes the folder if it is missing. Without a folder, only a node that is running "
         "notices; one that starts afterwards knows only if another node of the cluster has noticed.",
-        section=Section.PROCESS,
-        source=Source.KAFKA_DT,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import Kind, Secret, Section, Source, option
+from kafka_dt.config.options.option import Kind, Secret, Source, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,122 +16,93 @@ class TokenOptions:
 
     tokens_per_owner_max: int = option(
         "kafka.dt.tokens.per.owner.max",
-        Kind.LONG,
         10_000,
         "How many live tokens one owner may have on all nodes together; the node refuses a further one with error 44 "
         "(POLICY_VIOLATION). Tokens that several workers create at the same moment may exceed the limit. -1 means no "
         "limit.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
         minimum=-1,
+        kind=Kind.LONG,
     )
     token_creates_per_minute_max: int = option(
         "kafka.dt.token.creates.per.minute.max",
-        Kind.LONG,
         6_000,
         "How many tokens one principal may create on one node in a minute, for all owners together; the node refuses "
         "a further one with error 89 (THROTTLING_QUOTA_EXCEEDED) until the next minute begins. Attempts that fail "
         "because of another limit or of ZooKeeper count. The workers of a node count together; each node counts for "
         "itself. -1 means no limit.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
         minimum=-1,
+        kind=Kind.LONG,
     )
     token_renewers_max: int = option(
         "kafka.dt.token.renewers.max",
-        Kind.INT,
         100,
         "How many renewers a new token may have; the node refuses a token with more with error 44 (POLICY_VIOLATION). "
         "-1 means no limit.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
         minimum=-1,
     )
     token_bytes_max: int = option(
         "kafka.dt.token.bytes.max",
-        Kind.INT,
         16_384,
         "How large the znode of a new token may be; the node refuses a larger one with error 44 (POLICY_VIOLATION). "
         "Names of principals are most of its size. Tokens that exist can be renewed whatever their size. -1 leaves "
         "only the limit of ZooKeeper, about a million.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
         unit="bytes",
         minimum=-1,
     )
     secret_key: Secret | None = option(
         "delegation.token.secret.key",
-        Kind.PASSWORD,
         None,
         "The key that makes the HMACs of tokens, the same on all nodes and brokers. Without it, or with an empty one, "
         "the node refuses every request about tokens. The node checks a file (`file:/path`) every second and uses a "
         "new key in it at once; `kafka-dt keys rotate` changes the key.",
-        section=Section.TOKENS,
         aliases=("delegation.token.master.key",),
     )
     previous_secret_keys: Secret | None = option(
         "kafka.dt.secret.keys.previous",
-        Kind.PASSWORD,
         None,
         "Older secret keys, one a line, the newest first. The tokens that they made keep working, and tokens that "
         "they seal stay readable. The node checks a file every second; the file must exist, and may be empty.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
         empty_file=True,
     )
     metadata_encryption: bool = option(
         "delegation.token.metadata.encryption.enable",
-        Kind.BOOLEAN,
         True,
         "Whether the node seals tokens in ZooKeeper (encrypts, then authenticates them). Brokers cannot read sealed "
         "tokens: set it to false beside brokers. The node reads plain and sealed tokens in both cases.",
-        section=Section.TOKENS,
         source=Source.KIP_395,
     )
     max_lifetime_ms: int = option(
         "delegation.token.max.lifetime.ms",
-        Kind.LONG,
         604800000,
         "The maximum lifetime of a token: no renewal moves its expiry beyond this time after its creation.",
-        section=Section.TOKENS,
-        unit="milliseconds",
         minimum=1,
         seconds_alias="delegation.token.max.lifetime.sec",
+        kind=Kind.LONG,
     )
     expiry_time_ms: int = option(
         "delegation.token.expiry.time.ms",
-        Kind.LONG,
         86400000,
         "How long a token lives after its creation, and after a renewal that asks for no other time.",
-        section=Section.TOKENS,
-        unit="milliseconds",
         minimum=1,
         seconds_alias="delegation.token.expiry.time.sec",
+        kind=Kind.LONG,
     )
     expiry_check_interval_ms: int = option(
         "delegation.token.expiry.check.interval.ms",
-        Kind.LONG,
         3600000,
         "How often the node deletes expired tokens from ZooKeeper.",
-        section=Section.TOKENS,
-        unit="milliseconds",
         minimum=1,
+        kind=Kind.LONG,
     )
     hmac_algorithm: str = option(
         "kafka.dt.token.hmac.algorithm",
-        Kind.STRING,
         "HmacSHA512",
         "The algorithm of a token's HMAC. Brokers use HmacSHA512; the text of KIP-48 has HmacSHA1.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
         choices=("HmacSHA512", "HmacSHA256", "HmacSHA1"),
     )
     auth_without_extension: bool = option(
         "kafka.dt.token.auth.without.extension",
-        Kind.BOOLEAN,
         True,
         "Whether a SCRAM login counts as a login by token without `tokenauth=true`, if its user name is a live token "
         "id and not a SCRAM user. librdkafka, aiokafka, kafka-python and sarama cannot send `tokenauth=true`.",
-        section=Section.TOKENS,
-        source=Source.KAFKA_DT,
     )

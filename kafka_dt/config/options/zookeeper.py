@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import Kind, Secret, Section, Source, option
+from kafka_dt.config.options.option import Kind, Secret, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,119 +16,85 @@ class ZooKeeperOptions:
 
     zookeeper_connect: str = option(
         "zookeeper.connect",
-        Kind.STRING,
         "",
         "The servers of the ZooKeeper ensemble, `host:port,host:port/chroot`.",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_session_timeout_ms: int = option(
         "zookeeper.session.timeout.ms",
-        Kind.INT,
         18000,
         "How long ZooKeeper waits for a sign of life from the node; then it ends the node's session.",
-        section=Section.ZOOKEEPER,
-        unit="milliseconds",
         minimum=1,
     )
     zookeeper_connection_timeout_ms: int = option(
         "zookeeper.connection.timeout.ms",
-        Kind.INT,
         18000,
         "How long the node waits for ZooKeeper when it starts.",
-        section=Section.ZOOKEEPER,
-        unit="milliseconds",
         minimum=1,
     )
     zookeeper_set_acl: bool = option(
         "zookeeper.set.acl",
-        Kind.BOOLEAN,
         False,
         "Whether only the node's own login may change the znodes that the node creates. Needs a login at ZooKeeper.",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_client_enable: bool = option(
         "zookeeper.ssl.client.enable",
-        Kind.BOOLEAN,
         False,
         "Whether the node connects to ZooKeeper by TLS.",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_truststore_location: str = option(
         "zookeeper.ssl.truststore.location",
-        Kind.STRING,
         "",
         "A file with the certificates of the authorities that may sign ZooKeeper's certificate (PEM or PKCS12).",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_truststore_password: Secret | None = option(
         "zookeeper.ssl.truststore.password",
-        Kind.PASSWORD,
         None,
         "The password of the trust store.",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_keystore_location: str = option(
         "zookeeper.ssl.keystore.location",
-        Kind.STRING,
         "",
         "A file with the node's own certificate and private key for ZooKeeper (PEM or PKCS12).",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_keystore_password: Secret | None = option(
         "zookeeper.ssl.keystore.password",
-        Kind.PASSWORD,
         None,
         "The password of the key store.",
-        section=Section.ZOOKEEPER,
     )
     zookeeper_ssl_endpoint_identification_algorithm: str = option(
         "zookeeper.ssl.endpoint.identification.algorithm",
-        Kind.STRING,
         "HTTPS",
         "Whether ZooKeeper's certificate must hold the host name that the node connects to; an empty value turns the "
         "check off.",
-        section=Section.ZOOKEEPER,
         choices=("HTTPS", "https", ""),
     )
     zookeeper_digest: Secret | None = option(
         "kafka.dt.zookeeper.digest",
-        Kind.PASSWORD,
         None,
         "The login at ZooKeeper by its digest scheme, `user:password`.",
-        section=Section.ZOOKEEPER,
-        source=Source.KAFKA_DT,
     )
     zookeeper_jaas_config: Secret | None = option(
         "kafka.dt.zookeeper.sasl.jaas.config",
-        Kind.PASSWORD,
         None,
         "The login at ZooKeeper by SASL DIGEST-MD5: the login module that a broker has in the section `Client` of its "
         'JAAS file, `org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="...";`. '
         "Needed beside brokers that own their znodes by SASL (`zookeeper.set.acl`).",
-        section=Section.ZOOKEEPER,
-        source=Source.KAFKA_DT,
     )
     zookeeper_max_staleness_ms: int = option(
         "kafka.dt.zookeeper.max.staleness.ms",
-        Kind.LONG,
         30000,
         "The longest time for which a node may accept a revoked token, also when the node is cut off from ZooKeeper, "
         "is connected to a member that is cut off from the others, or was frozen. A worker that has not proved for "
         "this long that it knows all revocations refuses every login by token. Each proof is a write to ZooKeeper; a "
         "worker makes three in this period.",
-        section=Section.ZOOKEEPER,
-        source=Source.KAFKA_DT,
-        unit="milliseconds",
         minimum=1000,
+        kind=Kind.LONG,
     )
     change_retention_ms: int = option(
         "kafka.dt.zookeeper.change.retention.ms",
-        Kind.LONG,
         60000,
         "How long the node keeps its change znodes, so that brokers and other nodes can read them. A broker keeps its "
         "own for 15 minutes, which is too long at thousands of changes a second.",
-        section=Section.ZOOKEEPER,
-        source=Source.KAFKA_DT,
-        unit="milliseconds",
         minimum=1000,
+        kind=Kind.LONG,
     )

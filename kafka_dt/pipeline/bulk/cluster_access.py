@@ -19,8 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.config import ConfigError, SecretKeyFiles, from_properties, options
-from kafka_dt.config.options.option import Section
+from kafka_dt.config import ConfigError, SecretKeyFiles, Section, from_properties, options
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.tokens import Keyring
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
@@ -35,6 +34,7 @@ ALIASES: Final = {"secret.key": CURRENT, "secret.keys.previous": PREVIOUS}
 """Shorter names for options of a data source."""
 REFERENCES: Final = ("file:", "env:")
 _CONNECT: Final = "zookeeper.connect"
+_OF_ZOOKEEPER: Final = frozenset(option.key for _, option in options(Section.ZOOKEEPER))
 
 
 class PlainSecret(ConfigError):
@@ -110,7 +110,7 @@ class ClusterAccess:
             ZooKeeperError: ZooKeeper cannot be reached.
         """
         # Without the secret keys, which this does not need.
-        mine = {key: text for key, text in self.properties.items() if _TRAVELLING[key].section is Section.ZOOKEEPER}
+        mine = {key: text for key, text in self.properties.items() if _TRAVELLING[key].key in _OF_ZOOKEEPER}
         settings = zookeeper_settings(from_properties(mine).settings)
         client = ZooKeeperClient(replace(settings, makes_chroot=False))
         await client.start()
@@ -131,7 +131,7 @@ class ClusterAccess:
 
 def _travelling() -> Iterable[tuple[str, Option]]:
     for _, option in options():
-        if option.section is Section.ZOOKEEPER or option.key in (CURRENT, PREVIOUS):
+        if option.key in _OF_ZOOKEEPER or option.key in (CURRENT, PREVIOUS):
             for spelling in (option.key, *option.aliases):
                 yield spelling, option
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_dt import client
 from kafka_dt.config import (
     ConfigError,
     GatewaySettings,
@@ -13,7 +14,9 @@ from kafka_dt.config import (
     gateway_settings,
     listeners,
 )
+from kafka_dt.config.options.client import LOGIN_MECHANISMS, SCRAM_MECHANISMS
 from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt_protocol.sasl import ScramMechanism
 
 UPSTREAM = "kafka.dt.gateway.upstream."
 BROKER = "kafka.dt.gateway.broker."
@@ -209,3 +212,8 @@ def test_without_an_authorizer_everybody_could_be_anybody(identity: dict[str, st
     changes = {f"{UPSTREAM}{key}": value for key, value in identity.items()}
     with pytest.raises(ConfigError, match=r"^authorizer\.class\.name: without it every user may create tokens"):
         made(TOKENS | changes | {"authorizer.class.name": ""})
+
+
+def test_a_node_can_be_told_to_log_in_by_every_mechanism_of_the_client() -> None:
+    assert LOGIN_MECHANISMS == client.MECHANISMS
+    assert tuple(ScramMechanism) == SCRAM_MECHANISMS
