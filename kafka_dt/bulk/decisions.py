@@ -1,4 +1,4 @@
-"""Decisions of a task about a token znode, and the result of each.
+"""Decisions of a task about token znodes, the result of each, and the sum of the results.
 
 A task is a function of token ids and the bytes of their znodes. It is called in threads, several at once, so it keeps
 no state on which a decision depends. The `note` of a decision carries anything else that the task reports.
@@ -8,10 +8,15 @@ Source: KIP-395, "Future work" (a tool for all existing delegation tokens).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
+
+NAMES_A_REASON: Final = 5
+MAX_REASONS: Final = 50
+OTHER_REASONS: Final = "other reasons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +92,50 @@ class Result:
     """Of the last decision."""
     version: int | None = None
     """Of the znode's data when it was last read; None if it was not."""
+
+
+@dataclass(slots=True)
+class Failures:
+    """The znodes that failed for one reason."""
+
+    count: int = 0
+    token_ids: list[str] = field(default_factory=list)
+    """The first few."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """The results so far. Its size is bounded, however many znodes fail: reasons, and names for each, are limited."""
+
+    counts: Counter[ZnodeResult] = field(default_factory=Counter)
+    failures: dict[str, Failures] = field(default_factory=dict)
+    """By reason."""
+
+    @property
+    def total(self) -> int:
+        """How many znodes are done."""
+        return self.counts.total()
+
+    @property
+    def failed(self) -> int:
+        """How many of them failed."""
+        return self.counts[ZnodeResult.FAILED]
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Count results."""
+        self.counts.update(result.outcome for result in results)
+        for result in results:
+            if result.outcome is ZnodeResult.FAILED:
+                self._add_failures(result.reason, 1, [result.token_id])
+
+    def merge(self, other: Summary) -> None:
+        """Add the counts of another summary."""
+        self.counts.update(other.counts)
+        for reason, failed in other.failures.items():
+            self._add_failures(reason, failed.count, failed.token_ids)
+
+    def _add_failures(self, reason: str, count: int, token_ids: Sequence[str]) -> None:
+        known = reason in self.failures or len(self.failures) < MAX_REASONS
+        failures = self.failures.setdefault(reason if known else OTHER_REASONS, Failures())
+        failures.count += count
+        failures.token_ids += token_ids[: NAMES_A_REASON - len(failures.token_ids)]

@@ -28,8 +28,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Remove, Result, Task, Write, ZnodeResult
-from kafka_dt.bulk.pace import WHOLE
-from kafka_dt.bulk.writes import Writes, ZnodeChange, news_of_changes
+from kafka_dt.bulk.writes import WHOLE, Writes, ZnodeChange, news_of_changes
 from kafka_dt.lanes import run_lanes
 from kafka_dt.zookeeper.connection.operations import Delete, SetData
 from kafka_dt.zookeeper.connection.reads import Reads
@@ -44,7 +43,7 @@ from kafka_dt.zookeeper.errors import (
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
 if TYPE_CHECKING:
-    from kafka_dt.bulk.pace import Portion
+    from kafka_dt.bulk.writes import Portion
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Znode
 
@@ -117,7 +116,7 @@ async def process(
     threads = ThreadPoolExecutor(limits.threads or (os.cpu_count() or 1) + 1, thread_name_prefix="bulk")
     if not dry_run:
         limits = replace(limits, batch=portion.batch(limits.batch))
-    run = _Run(client, task, threads, report=report, stop=stop or asyncio.Event(), limits=limits)
+    run = _Run(client, Reads(client), task, threads, report, stop or asyncio.Event(), limits)
     rate = portion.own_changes_a_second
     try:
         if dry_run:
@@ -136,40 +135,31 @@ class _Read(NamedTuple):
     znode: Znode
 
 
+@dataclass(frozen=True, slots=True)
 class _Run:
-    def __init__(
-        self,
-        client: ZooKeeperClient,
-        task: Task,
-        threads: Executor,
-        *,
-        report: Report,
-        stop: asyncio.Event,
-        limits: BulkLimits,
-    ) -> None:
-        self._client = client
-        self._reads = Reads(client)
-        self._task = task
-        self._threads = threads
-        self._report = report
-        self._stop = stop
-        self._limits = limits
+    client: ZooKeeperClient
+    reads: Reads
+    task: Task
+    threads: Executor
+    report: Report
+    stop: asyncio.Event
+    limits: BulkLimits
 
     async def all(self, names: Iterable[str], writes: Writes | None) -> None:
         """Work on all names, several batches at once; without `writes` nothing is changed."""
         lane = partial(self._lane, iter(names), writes)
-        await run_lanes(lane, self._limits.lanes, raises=ZooKeeperError)
+        await run_lanes(lane, self.limits.lanes, raises=ZooKeeperError)
 
     async def _lane(self, left: Iterator[str], writes: Writes | None) -> None:
-        while not self._stop.is_set() and (names := list(islice(left, self._limits.batch))):
-            batch = _Batch(self._reads, self._task, self._threads, writes)
+        while not self.stop.is_set() and (names := list(islice(left, self.limits.batch))):
+            batch = _Batch(self, writes)
             try:
                 await self._finish(batch, names)
             finally:
-                self._report(list(batch.results.values()))
+                self.report(list(batch.results.values()))
 
     async def _finish(self, batch: _Batch, names: Sequence[str]) -> None:
-        for _ in range(self._limits.attempts):
+        for _ in range(self.limits.attempts):
             names = await batch.attempt(names)
             if not names:
                 return
@@ -179,13 +169,13 @@ class _Run:
 
     async def _reconnected(self) -> bool:
         """Wait for the connection; False when told to stop while there is none."""
-        deadline_s = time.monotonic() + self._limits.reconnect_s
-        while not self._client.connected:
-            if self._stop.is_set():
+        deadline_s = time.monotonic() + self.limits.reconnect_s
+        while not self.client.connected:
+            if self.stop.is_set():
                 return False
             if time.monotonic() > deadline_s:
                 raise ConnectionLost(
-                    f"ZooKeeper has not been reached again for {self._limits.reconnect_s:g} s", sent=False
+                    f"ZooKeeper has not been reached again for {self.limits.reconnect_s:g} s", sent=False
                 )
             await asyncio.sleep(_RECONNECTED_POLL_S)
         return True
@@ -194,10 +184,8 @@ class _Run:
 class _Batch:
     """Some znodes, from reading to their results."""
 
-    def __init__(self, reads: Reads, task: Task, threads: Executor, writes: Writes | None) -> None:
-        self._reads = reads
-        self._task = task
-        self._threads = threads
+    def __init__(self, run: _Run, writes: Writes | None) -> None:
+        self._run = run
         self._writes = writes
         self._unsure: set[str] = set()
         """Which of them may have been changed by a request whose answer was lost."""
@@ -209,7 +197,7 @@ class _Batch:
         self._lost.clear()
         found = await self._read(names)
         contents = [(read.token_id, read.znode.data) for read in found]
-        decisions = await asyncio.get_running_loop().run_in_executor(self._threads, self._task, contents)
+        decisions = await asyncio.get_running_loop().run_in_executor(self._run.threads, self._run.task, contents)
         changes = [
             (read, decision, operation)
             for read, decision in zip(found, decisions, strict=True)
@@ -226,7 +214,7 @@ class _Batch:
     async def _read(self, names: Sequence[str]) -> list[_Read]:
         answers: Sequence[Znode | ZooKeeperError]
         try:
-            answers = await self._reads.read([TokenZnode.path(name) for name in names], lambda _, found: found)
+            answers = await self._run.reads.read([TokenZnode.path(name) for name in names], lambda _, found: found)
         except ZooKeeperError as error:
             answers = [error] * len(names)
         found = []

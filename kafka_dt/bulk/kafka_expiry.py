@@ -23,7 +23,7 @@ from kafka_dt.lanes import run_lanes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk.engine import Report
-    from kafka_dt.bulk.filters import TokenFilter
+    from kafka_dt.bulk.tasks import TokenFilter
     from kafka_dt.client import ClientConfig, DelegationToken
 
 CONNECTIONS: Final = 16

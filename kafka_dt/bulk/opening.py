@@ -39,12 +39,7 @@ class OpenedToken:
 
 
 class DerivedForBatch:
-    """Derives as `sealed.derive` does; what was asked for at the start takes no time any more.
-
-    Args:
-        key: the one that will most likely be asked for.
-        salts: of znodes.
-    """
+    """Derives as `sealed.derive` does; the bytes of these salts and the key are derived at the start."""
 
     __slots__ = ("_derived", "_key")
 
@@ -59,11 +54,7 @@ class DerivedForBatch:
 
 
 class TokenOpener:
-    """Reads token znodes of either form.
-
-    Args:
-        keys: those that may have sealed them; none where only plain ones can be read.
-    """
+    """Reads token znodes of either form; without any key only plain ones."""
 
     def __init__(self, keys: Sequence[SecretKey]) -> None:
         self._keys = tuple(keys)
@@ -77,12 +68,7 @@ class TokenOpener:
         return DerivedForBatch(self._likely, [salt for salt in salts if salt])
 
     def open(self, token_id: str, data: bytes, ahead: Derive) -> OpenedToken:
-        """Read one znode; which key made the token is not looked at.
-
-        Args:
-            token_id: the name of the znode.
-            data: its content.
-            ahead: what was derived for its batch.
+        """Read one znode, with the bytes that were derived for its batch; which key made the token is not looked at.
 
         Raises:
             UnknownKey: none of the keys has sealed it.

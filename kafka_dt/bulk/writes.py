@@ -1,4 +1,4 @@
-"""Carry out guarded changes of many token znodes in one request, with or without change znodes.
+"""Carry out guarded changes of many token znodes in one request, with or without change znodes, at a rate.
 
 All changes of a batch go out in one `multi`. It happens wholly or not at all: if one znode has been changed meanwhile,
 each change is made by itself, and only that one fails. A change and its change znode stay together in either case.
@@ -7,8 +7,7 @@ A run removes its change znodes as the token store does, but not before every no
 Nodes follow as fast as changes are made. A broker takes changes in one after the other, derives credentials for a token
 that it has to read (4 ms), and reads all change znodes that are kept again and again; it misses a change znode that is
 gone before the broker reads it. So beside brokers a run announces changes at the pace of a broker, not faster. Each of
-several runs has its share of that rate, and of the change znodes that may be kept. A run hands over the change znodes
-that it leaves.
+several runs has its share of that rate, and of the change znodes that may be kept (`Portion`).
 
 Source: kafka.common.ZkNodeChangeNotificationListener, kafka.server.DelegationTokenManagerZk.
 """
@@ -16,11 +15,12 @@ Source: kafka.common.ZkNodeChangeNotificationListener, kafka.server.DelegationTo
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.pace import WHOLE, WriteTurns
 from kafka_dt.zookeeper.connection.operations import Create, Delete
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, ZooKeeperError
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
@@ -28,9 +28,8 @@ from kafka_dt.zookeeper.stores.nodes import live_brokers
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator
 
-    from kafka_dt.bulk.pace import Portion
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Stat
 
@@ -41,6 +40,51 @@ DELETIONS_A_SECOND: Final = 500
 WRITES_A_SECOND: Final = 50
 """Beside brokers. On a busy machine a broker took in 500 deletions a second at once, and 30 tokens to read: with these
 rates and limits such a one misses nothing of up to 12,000 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """One run's share of a ZooKeeper: each of 4 runs with 1,000 changes a second makes at most 250."""
+
+    runs: int = 1
+    """How many runs work at the same time, this one among them; each may use as much as the others."""
+    changes_a_second: float | None = None
+    """Of all runs together; None = as many as they can."""
+    hand_over: Callable[[Sequence[str]], None] | None = None
+    """Gets the change znodes that are left at the end, to purge them later; None = nodes and brokers will."""
+
+    @property
+    def own_changes_a_second(self) -> float | None:
+        """The changes a second of this run; None = as many as it can."""
+        return None if self.changes_a_second is None else self.changes_a_second / self.runs
+
+    def batch(self, wanted: int) -> int:
+        """Return how many znodes to change together: no more than a second's worth."""
+        own = self.own_changes_a_second
+        return wanted if own is None else max(1, min(wanted, int(own)))
+
+
+WHOLE: Final = Portion()
+"""Of the only run there is."""
+
+
+class WriteTurns:
+    """Gives turns to changes, one after the other, each after the time that it costs.
+
+    So runs that follow each other keep the rate as one would.
+    """
+
+    __slots__ = ("next_s",)
+
+    def __init__(self) -> None:
+        self.next_s = 0.0
+        """When the last turn that was given away begins, in seconds of `time.monotonic`."""
+
+    async def take(self, cost_s: float) -> None:
+        """Wait for a turn; no other change has one in the `cost_s` seconds before it."""
+        now_s = time.monotonic()
+        self.next_s = max(now_s, self.next_s) + cost_s
+        await asyncio.sleep(self.next_s - now_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +188,7 @@ class News:
 async def news_of_changes(
     client: ZooKeeperClient, now_ms: Callable[[], int], portion: Portion = WHOLE
 ) -> AsyncIterator[News]:
-    """Give a `News`, which adds a change znode to each change.
-
-    Args:
-        client: the connection.
-        now_ms: the wall clock, in milliseconds since 1970.
-        portion: this run's share of ZooKeeper, and the receiver of the change znodes that are left at the end; without
-            a receiver, nodes and brokers purge them later.
+    """Give a `News`, which adds a change znode to each change, within this run's portion of ZooKeeper.
 
     Raises:
         ZooKeeperError: ZooKeeper cannot be asked.
@@ -172,10 +210,6 @@ async def news_of_changes(
 @asynccontextmanager
 async def handed_over_changes(client: ZooKeeperClient, now_ms: Callable[[], int]) -> AsyncIterator[ChangePurger]:
     """Give a purger for the change znodes that runs hand over: add them as they come.
-
-    Args:
-        client: the connection.
-        now_ms: the wall clock, in milliseconds since 1970.
 
     Raises:
         ZooKeeperError: ZooKeeper cannot be asked.

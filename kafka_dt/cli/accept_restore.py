@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_dt.bulk.engine import token_ids
+from kafka_dt.bulk import token_ids
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.nodes import counted
 from kafka_dt.cli.node_options import Output, connected, node_options, node_settings, tell_if_no_token_was_made

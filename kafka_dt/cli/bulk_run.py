@@ -30,17 +30,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from kafka_dt.bulk.decisions import ZnodeResult
-from kafka_dt.bulk.engine import process, token_ids
-from kafka_dt.bulk.summary import Summary
+from kafka_dt.bulk import Summary, ZnodeResult, process, token_ids
 from kafka_dt.cli.keys.nodes import counted
 from kafka_dt.cli.node_options import Output, connected, tell_if_no_token_was_made
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
-    from kafka_dt.bulk.decisions import Result, Task
-    from kafka_dt.bulk.engine import Report
+    from kafka_dt.bulk import Report, Result, Task
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 

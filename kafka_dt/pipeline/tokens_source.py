@@ -44,8 +44,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafka_dt.bulk.engine import BulkLimits
-from kafka_dt.bulk.inventory import inventory
+from kafka_dt.bulk import BulkLimits, inventory
 from kafka_dt.config import ConfigError
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.token_names import catch_up, listed_names, packs, unpack
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafka_dt.bulk.inventory import Row
+    from kafka_dt.bulk import Row
     from kafka_dt.tokens import Principal, SecretKey, Token
 
 FORMAT: Final = "delegation_tokens"

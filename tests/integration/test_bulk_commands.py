@@ -19,9 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 
-from kafka_dt.bulk.engine import BulkLimits, process, token_ids
-from kafka_dt.bulk.summary import Summary
-from kafka_dt.bulk.tasks import Seal
+from kafka_dt.bulk import BulkLimits, Seal, Summary, process, token_ids
 from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule

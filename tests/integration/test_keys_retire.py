@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from kafka_dt.bulk.census import Census, census
+from kafka_dt.bulk import Census, census
 from kafka_dt.cli import main
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.retire import CLOCK_SLACK_MS, Nameless, Retirement

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.bulk.decisions import ZnodeResult
-from kafka_dt.bulk.tasks import Seal, Unseal, Verify
+from kafka_dt.bulk import Seal, Unseal, Verify, ZnodeResult
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.files import KeyFiles, KeysError
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractContextManager
 
-    from kafka_dt.bulk.decisions import Task
+    from kafka_dt.bulk import Task
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 

@@ -22,7 +22,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from kafka_dt.bulk.census import census
+from kafka_dt.bulk import census
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.files import HeldKeys, Stage
 from kafka_dt.cli.keys.nodes import counted, named
@@ -40,7 +40,7 @@ from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.stores.nodes import live_nodes
 
 if TYPE_CHECKING:
-    from kafka_dt.bulk.census import Census
+    from kafka_dt.bulk import Census
     from kafka_dt.stores import WorkerState
     from kafka_dt.tokens import Keyring, SecretKey
 

@@ -26,12 +26,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.bulk.census import census
-from kafka_dt.bulk.decisions import ZnodeResult
-from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, process, token_ids
-from kafka_dt.bulk.expiry import STILL_LIVE, ExpireOfKey
-from kafka_dt.bulk.summary import Summary
-from kafka_dt.bulk.tasks import Reseal
+from kafka_dt.bulk import (
+    ALWAYS_CHANGED,
+    STILL_LIVE,
+    UNREACHABLE,
+    ExpireOfKey,
+    Reseal,
+    Summary,
+    ZnodeResult,
+    census,
+    process,
+    token_ids,
+)
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.nodes import counted, named, require_workers, see_to, wait_for_workers, workers_with_tokens
@@ -51,7 +57,7 @@ from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
 
 if TYPE_CHECKING:
-    from kafka_dt.bulk.decisions import Task
+    from kafka_dt.bulk import Task
     from kafka_dt.tokens import SecretKey
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from kafka_dt.bulk.filters import TokenFilter
+from kafka_dt.bulk import TokenFilter
 from kafka_dt.cli.bulk_run import BulkRun, now_ms
 from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.bulk import VERIFIED
@@ -52,7 +52,7 @@ from kafka_dt.zookeeper.stores.nodes import live_brokers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_dt.bulk.engine import Report
+    from kafka_dt.bulk import Report
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 _parallelism = click.option(

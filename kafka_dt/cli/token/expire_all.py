@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.bulk.decisions import Result, ZnodeResult
-from kafka_dt.bulk.expiry import NOT_READABLE, Expire
+from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
 from kafka_dt.bulk.kafka_expiry import expire_over_kafka, selected_tokens
 from kafka_dt.cli.bulk_run import BulkRun, ascii_name
 from kafka_dt.cli.client_options import client_config, client_errors, connection_options
@@ -32,8 +31,7 @@ from kafka_dt.config import ConfigError, Settings
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
-    from kafka_dt.bulk.engine import Report
-    from kafka_dt.bulk.filters import TokenFilter
+    from kafka_dt.bulk import Report, TokenFilter
     from kafka_dt.client import DelegationToken
     from kafka_dt.tokens import Keyring
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import click
 
-from kafka_dt.bulk.filters import TokenFilter
+from kafka_dt.bulk import TokenFilter
 from kafka_dt.tokens import InvalidPrincipal, Principal
 
 _PLAUSIBLE_MS: Final = 10**12

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from kafka_dt.bulk.filters import TokenFilter
-from kafka_dt.bulk.summary import Summary
+from kafka_dt.bulk import Summary, TokenFilter
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 
 CHANGES_A_SECOND: Final = 5_000

@@ -41,7 +41,7 @@ from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_dt.bulk.writes import DELETIONS_A_SECOND, WRITES_A_SECOND, handed_over_changes
+from kafka_dt.bulk import DELETIONS_A_SECOND, WRITES_A_SECOND, handed_over_changes
 from kafka_dt.pipeline.bulk.executors import cancel_jobs, translated
 from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
 from kafka_dt.pipeline.bulk.partition import work_on

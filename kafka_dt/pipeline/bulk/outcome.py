@@ -14,8 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kafka_dt.bulk.filters import TokenFilter
-from kafka_dt.bulk.summary import Summary
+from kafka_dt.bulk import Summary, TokenFilter
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.executors import executors_ring, slots
 from kafka_dt.pipeline.bulk.job import CHANGES_A_SECOND, BulkJob

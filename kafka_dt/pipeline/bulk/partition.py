@@ -19,12 +19,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.decisions import ZnodeResult
-from kafka_dt.bulk.engine import BulkLimits, process
-from kafka_dt.bulk.expiry import NOT_READABLE, Expire
-from kafka_dt.bulk.pace import Portion
-from kafka_dt.bulk.summary import Summary
-from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
+from kafka_dt.bulk import (
+    NOT_READABLE,
+    BulkLimits,
+    Expire,
+    Portion,
+    Reseal,
+    Seal,
+    Summary,
+    Unseal,
+    Verify,
+    ZnodeResult,
+    process,
+)
 from kafka_dt.config import ConfigError
 from kafka_dt.config.secret_keys import CURRENT
 from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
@@ -32,7 +39,7 @@ from kafka_dt.pipeline.bulk.token_names import catch_up, pack, unpack
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:
-    from kafka_dt.bulk.decisions import Result, Task
+    from kafka_dt.bulk import Result, Task
     from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
     from kafka_dt.pipeline.bulk.job import BulkJob
     from kafka_dt.tokens import Keyring

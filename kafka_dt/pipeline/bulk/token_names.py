@@ -12,7 +12,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.bulk.engine import token_ids
+from kafka_dt.bulk import token_ids
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_dt.bulk.decisions import ZnodeResult
-from kafka_dt.bulk.filters import TokenFilter
+from kafka_dt.bulk import TokenFilter, ZnodeResult
 from kafka_dt.config import ConfigError
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.executors import executors_ring, slots

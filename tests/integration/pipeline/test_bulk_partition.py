@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.bulk.decisions import ZnodeResult
-from kafka_dt.bulk.filters import TokenFilter
+from kafka_dt.bulk import TokenFilter, ZnodeResult
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult
 from kafka_dt.pipeline.bulk.partition import ring_ids, work_on

@@ -10,10 +10,9 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Remove, Result, Write, ZnodeResult
+from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Remove, Result, Summary, Write, ZnodeResult
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
-from kafka_dt.bulk.pace import WHOLE, Portion
-from kafka_dt.bulk.summary import Summary
+from kafka_dt.bulk.writes import WHOLE, Portion
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ConnectionLost
 from tests.support.waiting import on_this_machine

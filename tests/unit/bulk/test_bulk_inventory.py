@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from kafka_dt.bulk.engine import BulkLimits
-from kafka_dt.bulk.inventory import NO_KEY_GIVEN, Row, inventory
+from kafka_dt.bulk.inventory import NO_KEY_GIVEN, Census, Row, census, inventory
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ConnectionLost
-from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY, RING, plain, sealed, token
+from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
 from tests.support.znodes_in_memory import ZnodesInMemory
 
 TOKEN = token(renewers=("yarn",))
@@ -85,4 +85,27 @@ async def test_a_connection_that_does_not_come_back_is_an_error_and_no_row() -> 
 async def test_nothing_is_written() -> None:
     client = ZnodesInMemory({NAME: sealed(TOKEN, OLD_KEY)})
     await rows_of(client, [NAME])
+    assert (client.multis, client.announced) == ([], [])
+
+
+async def test_a_census_counts_tokens_by_the_key_that_made_them_and_by_the_key_that_seals_them() -> None:
+    nameless = replace(token(3), key_id=None)
+    client = ZnodesInMemory(
+        {
+            token(0).token_id: plain(token(0)),
+            token(1).token_id: sealed(token(1), OLD_KEY),
+            token(2).token_id: sealed(replace(token(2), expiry_timestamp_ms=NOW_MS)),
+            token(3).token_id: plain(nameless),
+            token(4).token_id: plain(replace(token(4), key_id=FOREIGN_KEY.id)),
+            token(5).token_id: b"{",
+        }
+    )
+    counted = await census(cast("ZooKeeperClient", client), RING, now_ms=lambda: NOW_MS + DAY_MS // 2)
+    assert counted == Census(
+        live_by_key={NEW_KEY.id: 2, None: 1},
+        sealed_by_key={OLD_KEY.id: 1, NEW_KEY.id: 1},
+        plain=2,
+        unreadable={token(5).token_id: "not JSON"},
+        unknown_keys={FOREIGN_KEY.id: 1},
+    )
     assert (client.multis, client.announced) == ([], [])

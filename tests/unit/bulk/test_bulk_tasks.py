@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_dt.bulk.decisions import Fail, Leave, Remove, Task, Write
-from kafka_dt.bulk.expiry import NOT_READABLE, STILL_LIVE, Expire, ExpireOfKey
-from kafka_dt.bulk.filters import TokenFilter
-from kafka_dt.bulk.tasks import Reseal, Seal, Unseal, Verify
+from kafka_dt.bulk.tasks import NOT_READABLE, STILL_LIVE, Expire, ExpireOfKey, Reseal, Seal, TokenFilter, Unseal, Verify
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed
 from tests.support.derivations_counted import derivations_counted

@@ -1,4 +1,4 @@
-"""Changes in one request or each by itself, and news of them no faster than brokers hear."""
+"""Changes go in one request or each by itself, at a rate, and news of them no faster than brokers hear."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.bulk.pace import Portion
 from kafka_dt.bulk.writes import (
     DELETIONS_A_SECOND,
+    WHOLE,
     WITHOUT_BROKERS,
     WRITES_A_SECOND,
     News,
+    Portion,
     Writes,
+    WriteTurns,
     ZnodeChange,
     handed_over_changes,
     news_of_changes,
@@ -171,3 +173,34 @@ async def test_runs_share_how_many_change_znodes_are_kept(monkeypatch: pytest.Mo
         kept.append(purger._limits.max_own)
     most = WITHOUT_BROKERS.max_own
     assert kept == [most, most // 4, most // 8, most // 2]
+
+
+async def test_every_turn_comes_after_what_it_costs() -> None:
+    turns, begun_s = WriteTurns(), time.monotonic()
+    for number in range(1, 4):
+        await turns.take(0.05)
+        assert time.monotonic() - begun_s >= 0.05 * number - 0.001
+
+
+async def test_time_in_which_nobody_asked_is_not_made_up_for() -> None:
+    turns = WriteTurns()
+    turns.next_s = time.monotonic() - 100
+    begun_s = time.monotonic()
+    await turns.take(0.05)
+    assert time.monotonic() - begun_s >= 0.049
+
+
+@pytest.mark.parametrize(
+    ("portion", "rate", "batch"),
+    [
+        (WHOLE, None, 64),
+        (Portion(runs=4), None, 64),
+        (Portion(changes_a_second=1_000), 1_000, 64),
+        (Portion(runs=4, changes_a_second=100), 25, 25),
+        (Portion(runs=40, changes_a_second=10), 0.25, 1),
+    ],
+)
+def test_runs_share_a_rate_and_change_no_more_together_than_a_seconds_worth(
+    portion: Portion, rate: float | None, batch: int
+) -> None:
+    assert (portion.own_changes_a_second, portion.batch(64)) == (rate, batch)

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from kafka_dt.bulk.decisions import Result, ZnodeResult
+from kafka_dt.bulk import Result, ZnodeResult
 from kafka_dt.cli import bulk_run, main
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.node_options import Output

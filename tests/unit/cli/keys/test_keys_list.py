@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kafka_dt.bulk.census import Census
+from kafka_dt.bulk import Census
 from kafka_dt.cli.keys.files import HeldKeys
 from kafka_dt.cli.keys.listing import Found, console
 from kafka_dt.config import SecretKeys

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_dt.bulk.decisions import Result, ZnodeResult
-from kafka_dt.bulk.summary import MAX_REASONS, NAMES_A_REASON, OTHER_REASONS, Summary
+from kafka_dt.bulk.decisions import MAX_REASONS, NAMES_A_REASON, OTHER_REASONS, Result, Summary, ZnodeResult
 
 
 def failed(token_id: str, reason: str) -> Result:
