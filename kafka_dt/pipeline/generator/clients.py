@@ -60,52 +60,25 @@ class Place:
 
 EDGE: Final = Subnet("10.30.0")
 """Hosts on which jobs are submitted."""
-
-
 SCHEDULERS: Final = Subnet("10.30.1")
-
-
 RENEWERS: Final = Subnet("10.30.2")
-
-
 ADMINISTRATION: Final = Subnet("10.31.0")
-
-
 YARN: Final = (Subnet("10.20.4"), Subnet("10.20.5"))
 """The hosts of a Hadoop cluster, which many owners share."""
-
-
 NOTEBOOKS: Final = Subnet("10.61.8")
 """Of a JupyterHub."""
-
-
 OFFICE: Final = tuple(Subnet(f"10.90.{number}", OUTSIDE) for number in range(6))
-
-
 VPN: Final = tuple(Subnet(f"10.99.{number}", OUTSIDE) for number in range(3))
-
-
 BASTION: Final = Subnet("10.8.0")
-
-
 SCANNER: Final = Subnet("10.8.9").host(5)
 """Of the security team, which looks at every port once a week."""
-
-
 INTERNET: Final = tuple(Subnet(prefix, OUTSIDE) for prefix in ("203.0.113", "198.51.100", "192.0.2"))
-
-
 ELSEWHERE: Final = (BASTION, *(Subnet(f"10.77.{number}") for number in range(8)), Subnet("10.66.1"), Subnet("10.66.2"))
 """Inside, but no owner's place of work: a bastion, a development cluster, build machines."""
 
 
 def pods(cluster: int, number: int) -> Subnet:
-    """Give the subnet of a team's pods.
-
-    Args:
-        cluster: its second number.
-        number: of the team; many teams fill more than one cluster.
-    """
+    """Give the subnet of a team's pods; many teams fill more than one cluster, whose number is the second of it."""
     return Subnet(f"10.{cluster + number // _SUBNETS}.{number % _SUBNETS}")
 
 

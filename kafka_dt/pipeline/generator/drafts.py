@@ -44,7 +44,7 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The secret keys of a scenario, by their ids; in its middle the second takes the place of the first."""
+    """The ids of a scenario's secret keys; in its middle the second takes the place of the first."""
 
     first: str
     second: str
@@ -52,7 +52,7 @@ class Keys:
 
     @classmethod
     def of(cls, scenario: Scenario) -> Self:
-        """Give those of a scenario."""
+        """Draw them."""
         chance = scenario.chance("keys")
         change_ms = scenario.begin_ms(scenario.days // 2) + 11 * HOUR_MS
         return cls(f"{chance.getrandbits(32):08x}", f"{chance.getrandbits(32):08x}", change_ms)
@@ -63,38 +63,23 @@ class Keys:
 
 
 class Desk:
-    """Makes drafts.
-
-    Args:
-        scenario: what all of it is part of.
-        names: of this desk, so that it has random numbers of its own and no two desks name connections alike.
-    """
+    """Makes drafts; its names give it random numbers of its own, so no two desks name connections alike."""
 
     def __init__(self, scenario: Scenario, *names: object) -> None:
         self.chance = scenario.chance("desk", *names)
-        """Decides about nodes, ports and milliseconds."""
         self.nodes = scenario.nodes
         self._keys = Keys.of(scenario)
         self._name = f"{self.chance.getrandbits(48):012x}"
         self._connections = 0
 
-    def any_node(self) -> int:
-        """Draw a node."""
-        return self.chance.randrange(self.nodes)
-
-    def new_connection(self) -> str:
-        """Name a connection."""
-        self._connections += 1
-        return f"{self._name}-c{self._connections}"
-
     def login(self, time_ms: int, shared: Mapping[str, Any], node: int | None = None) -> Draft:
         """Log in on a new connection; the node is drawn unless it is said."""
-        where = self.any_node() if node is None else node
-        return Draft(time_ms, where, shared, self.new_connection(), port(self.chance))
+        where = self._any_node() if node is None else node
+        return Draft(time_ms, where, shared, self._new_connection(), port(self.chance))
 
     def acts(self, who: Account, time_ms: int, facts: Mapping[str, Any]) -> Iterator[Draft]:
         """Have an account log in without a token and make a request, which is the event that `facts` is about."""
-        node, connection, number = self.any_node(), self.new_connection(), port(self.chance)
+        node, connection, number = self._any_node(), self._new_connection(), port(self.chance)
         origin = _origin(who.place, who.client_id, who.software) | {
             "mechanism": who.mechanism,
             "principal": who.principal,
@@ -111,10 +96,16 @@ class Desk:
     def removal(self, owner: Owner, life: TokenLife, time_ms: int) -> Draft:
         """Remove a token by its age, which a node does by itself."""
         facts = {"type": EventType.TOKEN_REMOVED, "outcome": Outcome.OK, **self._token(owner, life, time_ms)}
-        return Draft(time_ms, self.any_node(), facts)
+        return Draft(time_ms, self._any_node(), facts)
+
+    def _any_node(self) -> int:
+        return self.chance.randrange(self.nodes)
+
+    def _new_connection(self) -> str:
+        self._connections += 1
+        return f"{self._name}-c{self._connections}"
 
     def _token(self, owner: Owner, life: TokenLife, time_ms: int) -> Fields:
-        """Give the fields that tell what a token is at an instant."""
         ended = life.cancelled is not None and time_ms >= life.cancelled.at_ms
         return {
             "token_id": life.token_id,

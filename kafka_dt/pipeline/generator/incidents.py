@@ -1,6 +1,6 @@
 """Plants incidents: which token of which owner, when, and the drafts of a stranger that has a token, or guesses one.
 
-    planted = plant(scenario, shares)
+    planted = plant(scenario, workloads)
     truth = Truth(scenario.document(), tuple(each.incident for each in planted))
 
 Strengths take turns, and so do the kinds of work, so that a few incidents have something of everything. No token is
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from kafka_dt.pipeline.generator.shares import Shares
+    from kafka_dt.pipeline.generator.workloads import Workloads
 
 _ATTEMPTS: Final = 80
 _STRENGTHS: Final = (Strength.PLAIN, Strength.SUBTLE, Strength.BLATANT)
@@ -63,50 +63,51 @@ class Planted:
     """Whose token is concerned."""
 
 
-def plant(scenario: Scenario, shares: Shares) -> list[Planted]:
+def plant(scenario: Scenario, workloads: Workloads) -> list[Planted]:
     """Plan all incidents; fewer than asked for where there is no room for more."""
     taken: set[str] = set()
     found = []
     for number in range(scenario.incidents):
         for kind in IncidentKind:
-            made = _plant(scenario, shares, (kind, number), taken)
+            made = _plant(scenario, workloads, kind, number, taken)
             if made is not None:
                 taken.add(made.incident.subject)
                 found.append(made)
     return found
 
 
-def _plant(scenario: Scenario, shares: Shares, named: tuple[IncidentKind, int], taken: set[str]) -> Planted | None:
-    kind, number = named
+def _plant(
+    scenario: Scenario, workloads: Workloads, kind: IncidentKind, number: int, taken: set[str]
+) -> Planted | None:
     chance = scenario.chance("incident", kind, number)
     strength = _STRENGTHS[number % len(_STRENGTHS)]
     for attempt in range(_ATTEMPTS):
         desk = Desk(scenario, "incident", kind, number, attempt)
         if kind is IncidentKind.UNKNOWN_ID_BURST:
-            place = _somewhere(shares.owners, strength, chance)
+            place = _somewhere(workloads.owners, strength, chance)
             begin_ms = chance.randrange(_first_ms(scenario), scenario.end_ms - 6 * HOUR_MS)
-            made = _planted(kind, strength, guesses(place, begin_ms, strength, desk), address=place.address)
+            made = _planted(kind, strength, _guesses(place, begin_ms, strength, desk), place)
         else:
             plan, works = _OF_TOKENS[kind]
             # After some attempts any work will do.
             work = works[(number + attempt // 20) % len(works)]
-            victim = _victim(scenario, shares, work, chance)
+            victim = _victim(scenario, workloads, work, chance)
             if victim is None or victim.life.token_id in taken:
                 continue
-            made = _planted(kind, strength, plan(victim, strength, desk), victim=victim)
+            made = _planted(kind, strength, plan(victim, strength, desk), victim)
         if made and made.incident.subject not in taken and _fits(scenario, made):
             return made
     return None
 
 
-def _victim(scenario: Scenario, shares: Shares, work: Work, chance: random.Random) -> Victim | None:
-    mine = [each for each in shares.owners if each.work is work]
+def _victim(scenario: Scenario, workloads: Workloads, work: Work, chance: random.Random) -> _Victim | None:
+    mine = [each for each in workloads.owners if each.work is work]
     owner = chance.choice(mine)
     day = chance.randrange(_first_day(scenario), scenario.days)
     # A token that ended before the first event has no history in the events.
-    lives = [each for each in shares.lives(owner, day) if each.end_ms > scenario.start_ms]
-    others = chance.choice([each.home[0] for each in shares.owners if each.home[0] not in owner.home])
-    return Victim(owner, chance.choice(lives), others) if lives else None
+    lives = [each for each in workloads.lives(owner, day) if each.end_ms > scenario.start_ms]
+    others = chance.choice([each.home[0] for each in workloads.owners if each.home[0] not in owner.home])
+    return _Victim(owner, chance.choice(lives), others) if lives else None
 
 
 def _somewhere(owners: Sequence[Owner], strength: Strength, chance: random.Random) -> clients.Place:
@@ -120,15 +121,11 @@ def _somewhere(owners: Sequence[Owner], strength: Strength, chance: random.Rando
 
 
 def _planted(
-    kind: IncidentKind,
-    strength: Strength,
-    drafts: Sequence[Draft],
-    *,
-    victim: Victim | None = None,
-    address: str | None = None,
+    kind: IncidentKind, strength: Strength, drafts: Sequence[Draft], subject: _Victim | Place
 ) -> Planted | None:
     if not drafts:
         return None
+    victim = subject if isinstance(subject, _Victim) else None
     incident = Incident(
         kind=kind,
         strength=strength,
@@ -137,14 +134,13 @@ def _planted(
         events=len(drafts),
         token_id=victim.life.token_id if victim else None,
         owner=victim.owner.principal if victim else None,
-        address=address,
+        address=subject.address if isinstance(subject, Place) else None,
     )
     return Planted(incident, drafts, victim.owner if victim else None)
 
 
 def _fits(scenario: Scenario, planted: Planted) -> bool:
-    first_ms, last_ms = (reduce(each.time_ms for each in planted.drafts) for reduce in (min, max))
-    return first_ms >= _first_ms(scenario) and last_ms < scenario.end_ms
+    return all(_first_ms(scenario) <= each.time_ms < scenario.end_ms for each in planted.drafts)
 
 
 def _first_day(scenario: Scenario) -> int:
@@ -156,16 +152,14 @@ def _first_ms(scenario: Scenario) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
-    """Whose token it is."""
-
+class _Victim:
     owner: Owner
     life: TokenLife
     others: Subnet
     """Where another team works."""
 
 
-def steals(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
+def _steals(victim: _Victim, strength: Strength, desk: Desk) -> list[Draft]:
     """Log in with a token that is in use."""
     life, chance = victim.life, desk.chance
     if not life.sessions:
@@ -185,7 +179,7 @@ def steals(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
     ]
 
 
-def uses_after_revocation(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
+def _uses_after_revocation(victim: _Victim, strength: Strength, desk: Desk) -> list[Draft]:
     """Try a token that a request has ended."""
     life, chance = victim.life, desk.chance
     if life.cancelled is None or not life.sessions:
@@ -205,7 +199,7 @@ def uses_after_revocation(victim: Victim, strength: Strength, desk: Desk) -> lis
     return drafts
 
 
-def renews(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
+def _renews(victim: _Victim, strength: Strength, desk: Desk) -> list[Draft]:
     """Renew a token that another account renews.
 
     There is a later renewal or a request that ends the token, so that it ends as if nothing had happened.
@@ -233,7 +227,7 @@ def renews(victim: Victim, strength: Strength, desk: Desk) -> list[Draft]:
     return drafts
 
 
-def guesses(place: Place, begin_ms: int, strength: Strength, desk: Desk) -> list[Draft]:
+def _guesses(place: Place, begin_ms: int, strength: Strength, desk: Desk) -> list[Draft]:
     """Try ids that no token has."""
     chance = desk.chance
     tool = strangers_tool(chance)
@@ -245,10 +239,11 @@ def guesses(place: Place, begin_ms: int, strength: Strength, desk: Desk) -> list
     ]
 
 
-def _thieves(victim: Victim, strength: Strength, begin_ms: int, chance: random.Random) -> Sequence[TokenSession]:
+def _thieves(victim: _Victim, strength: Strength, begin_ms: int, chance: random.Random) -> Sequence[TokenSession]:
     """Draw the processes of a stranger that has the token."""
     theirs = chance.choice(victim.life.sessions)
-    tool = _another(theirs.software, chance)
+    while (tool := strangers_tool(chance)).name == theirs.software.name:
+        pass
     if strength is Strength.BLATANT:
         subnet = chance.choice(clients.INTERNET)
         places = {subnet.any_host(chance) for _ in range(chance.randint(3, 6))}
@@ -262,23 +257,16 @@ def _thieves(victim: Victim, strength: Strength, begin_ms: int, chance: random.R
     return [_session(victim.owner.home[0].any_host(chance), "rdkafka", tool, begin_ms, chance)]
 
 
-def _another(software: Software, chance: random.Random) -> Software:
-    """Draw a tool that is not what the owner has."""
-    while (tool := strangers_tool(chance)).name == software.name:
-        pass
-    return tool
-
-
 def _session(place: Place, client_id: str, software: Software, begin_ms: int, chance: random.Random) -> TokenSession:
     return TokenSession(place, client_id, software, begin_ms, begin_ms, port(chance))
 
 
-_OF_TOKENS: Final[Mapping[IncidentKind, tuple[Callable[[Victim, Strength, Desk], list[Draft]], Sequence[Work]]]] = {
-    IncidentKind.STOLEN_TOKEN: (steals, (Work.SERVICE, Work.BATCH, Work.STREAMING, Work.BATCH, Work.NOTEBOOK)),
+_OF_TOKENS: Final[Mapping[IncidentKind, tuple[Callable[[_Victim, Strength, Desk], list[Draft]], Sequence[Work]]]] = {
+    IncidentKind.STOLEN_TOKEN: (_steals, (Work.SERVICE, Work.BATCH, Work.STREAMING, Work.BATCH, Work.NOTEBOOK)),
     IncidentKind.USE_AFTER_REVOCATION: (
-        uses_after_revocation,
+        _uses_after_revocation,
         (Work.BATCH, Work.NOTEBOOK, Work.STREAMING, Work.SERVICE),
     ),
-    IncidentKind.FOREIGN_RENEWAL: (renews, (Work.SERVICE, Work.STREAMING, Work.BATCH)),
+    IncidentKind.FOREIGN_RENEWAL: (_renews, (Work.SERVICE, Work.STREAMING, Work.BATCH)),
 }
 """Incidents about a token: what makes the drafts, and the kinds of work that take turns."""

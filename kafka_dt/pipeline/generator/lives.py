@@ -46,16 +46,8 @@ class TokenSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """A renewal that was granted."""
-
-    at_ms: int
-    by: Account
-
-
-@dataclass(frozen=True, slots=True)
-class Cancellation:
-    """The end of a token by a request."""
+class Granted:
+    """A request to renew or to end a token that was granted."""
 
     at_ms: int
     by: Account
@@ -77,8 +69,8 @@ class TokenLife:
     requester: Account
     renewers: tuple[str, ...]
     issued_ms: int
-    renewals: tuple[Renewal, ...] = ()
-    cancelled: Cancellation | None = None
+    renewals: tuple[Granted, ...] = ()
+    cancelled: Granted | None = None
     sessions: tuple[TokenSession, ...] = ()
     retries: tuple[Retries, ...] = ()
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.generator.clients import Place
     from kafka_dt.pipeline.generator.lives import TokenLife
     from kafka_dt.pipeline.generator.recording import Day
-    from kafka_dt.pipeline.generator.shares import Shares
+    from kafka_dt.pipeline.generator.workloads import Workloads
 
 _TYPO: Final = 0.02
 _TYPO_OF_A_PERSON: Final = 0.06
@@ -45,11 +45,11 @@ _SCANNED_ON: Final = 2
 """A day of the week."""
 
 
-def mishaps(day: Day, owner: Owner, shares: Shares, desk: Desk) -> Iterator[Draft]:
+def mishaps(day: Day, owner: Owner, workloads: Workloads, desk: Desk) -> Iterator[Draft]:
     """Make what goes wrong for an owner on a day."""
     chance = desk.chance
     place = owner.home[0].any_host(chance)
-    most = max(5, int(_PART * shares.events(owner, day.number)))
+    most = max(5, int(_PART * workloads.events(owner, day.number)))
     if chance.random() < (_TYPO_OF_A_PERSON if owner.work is Work.NOTEBOOK else _TYPO):
         yield from _typos(day, owner, place, desk)
     if chance.random() < _WRONG_PASSWORD:
@@ -63,7 +63,7 @@ def mishaps(day: Day, owner: Owner, shares: Shares, desk: Desk) -> Iterator[Draf
     if owner.work is not Work.NOTEBOOK and chance.random() < _OLD_TOKEN:
         aged = [
             life
-            for life in shares.lives(owner, day.number - 3)
+            for life in workloads.lives(owner, day.number - 3)
             if life.removed_ms is not None and life.removed_ms < day.begin_ms and life.sessions
         ]
         if aged:
@@ -71,7 +71,6 @@ def mishaps(day: Day, owner: Owner, shares: Shares, desk: Desk) -> Iterator[Draf
 
 
 def _typos(day: Day, owner: Owner, place: Place, desk: Desk) -> Iterator[Draft]:
-    """Try one or two ids that are not what they should be, each up to three times."""
     chance = desk.chance
     at_ms = _working_hours(day, desk)
     for _ in range(chance.choice((1, 1, 2))):

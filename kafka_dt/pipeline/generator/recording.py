@@ -30,66 +30,42 @@ _TOLD_LATER: Final = 0.03
 _AT_RESTARTED_NODE: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """A node that goes and comes back."""
-
-    at_ms: int
-    node: int
-
-
-@dataclass(frozen=True, slots=True)
 class Day:
     """A day that is recorded."""
 
-    scenario: Scenario
-    number: int
-    restarts: Sequence[Restart]
-    """Of this day."""
-
-    @property
-    def begin_ms(self) -> int:
-        """Its first millisecond."""
-        return self.scenario.begin_ms(self.number)
-
-    @property
-    def end_ms(self) -> int:
+    def __init__(self, scenario: Scenario, number: int) -> None:
+        self.scenario = scenario
+        self.number = number
+        self.begin_ms = scenario.begin_ms(number)
+        self.end_ms = scenario.begin_ms(number + 1)
         """The first millisecond of the next one."""
-        return self.scenario.begin_ms(self.number + 1)
+        self.restarts = [(at_ms, node) for at_ms, node in _restarts(scenario) if self.has(at_ms)]
+        """When which nodes go and come back."""
 
     def has(self, instant_ms: int) -> bool:
         """Whether an instant is in it."""
         return self.begin_ms <= instant_ms < self.end_ms
 
 
-def restarts(scenario: Scenario) -> Iterator[Restart]:
+def _restarts(scenario: Scenario) -> Iterator[tuple[int, int]]:
     """Give all restarts: a rolling one every two weeks, and once a crash."""
     chance = scenario.chance("restarts")
     for fortnight in range(0, scenario.days, 14):
         first_ms = scenario.begin_ms(min(scenario.days - 1, fortnight + chance.randrange(14))) + 10 * HOUR_MS
         for node in range(scenario.nodes):
-            yield Restart(first_ms + node * 5 * 60 * SECOND_MS, node)
+            yield first_ms + node * 5 * 60 * SECOND_MS, node
     crashed_ms = scenario.start_ms + int(chance.random() * (scenario.end_ms - scenario.start_ms))
-    yield Restart(crashed_ms, chance.randrange(scenario.nodes))
+    yield crashed_ms, chance.randrange(scenario.nodes)
 
 
 def record(day: Day, owner: Owner, lives: Sequence[TokenLife], events: float, desk: Desk) -> Iterator[Draft]:
-    """Make the drafts of an owner's day.
-
-    Args:
-        day: which one.
-        owner: whose.
-        lives: its tokens whose life touches the day.
-        events: how many there should be, about.
-        desk: makes the drafts.
-    """
+    """Make the drafts of an owner's day: about `events` of them, with the tokens whose lives touch the day."""
     done = [draft for life in lives for draft in (*_changes(day, owner, life, desk), *_retries(day, owner, life, desk))]
     yield from done
     yield from _logins(day, owner, lives, events - len(done), desk)
 
 
 def _changes(day: Day, owner: Owner, life: TokenLife, desk: Desk) -> Iterator[Draft]:
-    """Make the token, renew it, end it."""
     planned = [
         (EventType.TOKEN_CREATED, life.issued_ms, life.requester),
         *((EventType.TOKEN_RENEWED, each.at_ms, each.by) for each in life.renewals),
@@ -99,9 +75,9 @@ def _changes(day: Day, owner: Owner, life: TokenLife, desk: Desk) -> Iterator[Dr
         if day.has(at_ms):
             yield from desk.token_acts(kind, owner, life, who, at_ms)
     if life.removed_ms is not None:
-        removed_ms = life.removed_ms + desk.chance.randrange(2 * SECOND_MS)
+        late_ms = desk.chance.randrange(2 * SECOND_MS)
         if day.has(life.removed_ms):
-            yield desk.removal(owner, life, removed_ms)
+            yield desk.removal(owner, life, life.removed_ms + late_ms)
 
 
 def _retries(day: Day, owner: Owner, life: TokenLife, desk: Desk) -> Iterator[Draft]:
@@ -126,7 +102,6 @@ class _Presence:
 
     @property
     def hours(self) -> float:
-        """How long it is there."""
         return (self.end_ms - self.begin_ms) / HOUR_MS
 
 
@@ -144,8 +119,7 @@ def _logins(day: Day, owner: Owner, lives: Sequence[TokenLife], events: float, d
         if each.begins:
             yield from _opening(each, login, opens, desk)
         more = an_hour * each.hours
-        count = int(more) + (desk.chance.random() < more % 1)
-        yield from _further(each, login, count, desk)
+        yield from _further(each, login, int(more) + (desk.chance.random() < more % 1), desk)
         yield from _back(day, each, login, desk)
 
 
@@ -182,15 +156,15 @@ def _further(presence: _Presence, login: Mapping[str, Any], count: int, desk: De
 
 
 def _back(day: Day, presence: _Presence, login: Mapping[str, Any], desk: Desk) -> Iterator[Draft]:
-    """Come back when a node has gone."""
+    """Come back elsewhere when a node has gone."""
     chance = desk.chance
-    for restart in day.restarts:
-        if not presence.begin_ms < restart.at_ms < presence.end_ms - _COMES_BACK_MS:
+    for restart_ms, restarted in day.restarts:
+        if not presence.begin_ms < restart_ms < presence.end_ms - _COMES_BACK_MS:
             continue
         if chance.random() > _AT_RESTARTED_NODE:
             continue
-        at_ms = restart.at_ms + chance.randrange(_COMES_BACK_MS)
-        node = (restart.node + 1 + chance.randrange(max(1, desk.nodes - 1))) % desk.nodes
+        at_ms = restart_ms + chance.randrange(_COMES_BACK_MS)
+        node = (restarted + 1 + chance.randrange(max(1, desk.nodes - 1))) % desk.nodes
         if chance.random() < _TOLD_LATER:
             yield desk.login(at_ms - 900, refused(login, RefusalReason.UNAVAILABLE), node)
         yield desk.login(at_ms, login, node)

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_dt.audit import AuditEvent
+from kafka_dt.pipeline.generator import parts
 from kafka_dt.pipeline.generator.incidents import Planted, plant
-from kafka_dt.pipeline.generator.run import parts
 from kafka_dt.pipeline.generator.scenario import Scenario
-from kafka_dt.pipeline.generator.shares import Shares
+from kafka_dt.pipeline.generator.workloads import Workloads
 
 SMALL = Scenario(
     start=datetime(2026, 9, 7, tzinfo=UTC), days=8, owners=16, tokens_a_day=25, events=12_000, seed=7, incidents=3
@@ -35,7 +35,7 @@ class Played:
 
 
 def play(scenario: Scenario) -> Played:
-    planted = plant(scenario, Shares(scenario))
+    planted = plant(scenario, Workloads(scenario))
     made = [list(events) for part in parts(scenario, planted) for _, events in part.events()]
     return Played(scenario, planted, made)
 

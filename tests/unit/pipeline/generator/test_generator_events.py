@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome, RefusalReason
 from kafka_dt.audit.encoding import encode
+from kafka_dt.pipeline.generator import parts
 from kafka_dt.pipeline.generator.incidents import plant
-from kafka_dt.pipeline.generator.run import parts
 from kafka_dt.pipeline.generator.scenario import DAY_MS, HOUR_MS, MAX_LIFE_MS
-from kafka_dt.pipeline.generator.shares import Shares
+from kafka_dt.pipeline.generator.workloads import Workloads
 from tests.unit.pipeline.generator.conftest import SMALL, Played, play
 
 
@@ -67,7 +67,7 @@ def test_another_seed_makes_others(played: Played) -> None:
 
 
 def test_parts_do_not_depend_on_the_order_in_which_they_are_made(played: Played) -> None:
-    made = parts(SMALL, plant(SMALL, Shares(SMALL)))
+    made = parts(SMALL, plant(SMALL, Workloads(SMALL)))
     backwards = [[list(events) for _, events in part.events()] for part in reversed(made)]
     assert [events for part in reversed(backwards) for events in part] == played.by_worker
 

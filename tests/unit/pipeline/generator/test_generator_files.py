@@ -9,10 +9,9 @@ import pytest
 
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
-from kafka_dt.pipeline.generator import FolderInUse, IncidentKind, Truth, TruthError, generate
+from kafka_dt.pipeline.generator import FolderInUse, IncidentKind, Truth, TruthError, generate, parts, write_part
 from kafka_dt.pipeline.generator.incidents import plant
-from kafka_dt.pipeline.generator.run import parts, write_part
-from kafka_dt.pipeline.generator.shares import Shares
+from kafka_dt.pipeline.generator.workloads import Workloads
 from tests.unit.pipeline.generator.conftest import SMALL, Played
 
 SHORT = replace(SMALL, days=2, events=3_000, incidents=1)
@@ -92,7 +91,7 @@ def test_a_file_that_is_full_is_followed_by_another(tmp_path: Path) -> None:
 def test_the_truth_is_read_as_it_was_written(folder: Path) -> None:
     truth = Truth.load(folder / "truth.json")
     assert truth.scenario["seed"] == SHORT.seed
-    planted = [each.incident for each in plant(SHORT, Shares(SHORT))]
+    planted = [each.incident for each in plant(SHORT, Workloads(SHORT))]
     assert list(truth.incidents) == planted
     assert [each.kind for each in truth.of(IncidentKind.UNKNOWN_ID_BURST)] == [IncidentKind.UNKNOWN_ID_BURST]
 
