@@ -5,14 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_dt.log.floods import PEERS_AT_LEAST, WINDOW_S, Floods
-from kafka_dt.log.lines import (
+from kafka_dt.log import (
     CUT,
     LONGEST_MESSAGE,
     LONGEST_VALUE,
     LONGEST_WORDS,
+    PEERS_AT_LEAST,
     TRACEBACK_LINES,
+    WINDOW_S,
     ComposedText,
+    Floods,
     GuardedFormatter,
     GuardedHandler,
     OneLineFormatter,
