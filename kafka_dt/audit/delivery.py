@@ -1,18 +1,20 @@
-"""The way of lines from the event loop to a sink: a bounded queue, and a thread that empties it in batches.
+"""Bring lines from the event loop to a sink: by a bounded queue, and a thread that empties it in batches.
 
     delivery = Delivery(sink, buffer_bytes=32 * 1024 * 1024)
     delivery.start()
     delivery.put(line, kind)        # on the event loop: never waits, never raises
     delivery.close(5.0)             # in a thread: what is queued is written, or counted as lost
 
-A sink that fails is tried again with the same lines, in the same order, as long as it takes. Meanwhile lines are queued
-up to `buffer_bytes`, of which each kind of event has its share; what comes after that is lost, and counted by kind.
-That a sink fails, and goes again, is one line of the log each; how much was lost is one now and then.
+The thread offers a failing sink the same lines, in the same order, until it takes them. Meanwhile lines are queued up
+to `buffer_bytes`, of which each kind of event has its share (`Budget`); further lines are lost, and counted by kind.
+The log has one line when a sink fails, one when it works again, and one now and then about losses.
 
 There is no lock: `put` belongs to one thread, the rest to the other, and each counts in numbers of its own.
 
-Limits: lines wait in memory. A process that is killed takes those of the last `LINGER_SECONDS` along, or all that are
-queued where the sink fails.
+Limits: lines wait in memory. A process that is killed loses those of the last `LINGER_SECONDS`, or the whole queue of a
+sink that fails.
+
+Source: docs/audit.md, "What can be lost".
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from kafka_dt.audit.budgets import KINDS, EventKind, Room
+from kafka_dt.audit.event import AuditEvent, EventType, Outcome
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,6 +43,51 @@ REPORT_SECONDS: Final = 30.0
 """How often the log says that events are being lost."""
 BATCH_BYTES: Final = 1024 * 1024
 """How much is given to a sink at once, unless one line is longer."""
+
+
+class Budget(Enum):
+    """The share of the queue that events of a kind may fill together, so that a flood of one displaces no other.
+
+    A client without any rights can cause as many refused events as it likes, and one with a login as many logins.
+    Successful changes may fill all of the queue, and find a quarter of it free whatever the others do.
+    """
+
+    CHANGES = 1.0
+    """Successful changes: of tokens, ACLs, users and keys."""
+    ACCESS = 0.5
+    """Successful logins, and tokens that were described."""
+    REFUSED = 0.25
+    """Refused requests and failed logins."""
+
+
+class EventKind(NamedTuple):
+    """What losses are counted by."""
+
+    type: EventType
+    outcome: Outcome
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.outcome}"
+
+    @classmethod
+    def of(cls, event: AuditEvent) -> EventKind:
+        """Give the kind of an event."""
+        return cls(event.type, event.outcome)
+
+    @property
+    def budget(self) -> Budget:
+        """The part of the queue that it may fill."""
+        return _BUDGETS[self]
+
+
+def _budget(kind: EventKind) -> Budget:
+    if kind.outcome is Outcome.REFUSED:
+        return Budget.REFUSED
+    return Budget.ACCESS if kind.type in {EventType.LOGIN, EventType.TOKENS_DESCRIBED} else Budget.CHANGES
+
+
+KINDS: Final = tuple(EventKind(type_, outcome) for type_ in EventType for outcome in Outcome)
+_BUDGETS: Final = {kind: _budget(kind) for kind in KINDS}
 
 
 @dataclass(eq=False)
@@ -111,7 +159,7 @@ class Delivery:
         self._linger_seconds = linger_seconds
         self._retry_seconds = retry_seconds
         self._lines: deque[_Waiting] = deque()
-        self._room = Room(buffer_bytes)
+        self._room = _Room(buffer_bytes)
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._closing = threading.Event()
@@ -272,3 +320,37 @@ class Delivery:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.lost_by_kind().items())
         _LOG.warning("Audit events for %s are lost: %d so far (%s)", self._sink.name, lost, kinds)
         self._reported, self._reported_at = lost, self._monotonic()
+
+
+class _Room:
+    """Counts the bytes that wait in a queue, for each budget.
+
+    One thread enters and another one leaves; each counts in numbers of its own, so there is no lock.
+
+    Args:
+        limit_bytes: how much may wait in all.
+    """
+
+    __slots__ = ("_entered", "_left", "_limit_bytes")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._entered = dict.fromkeys(Budget, 0)
+        self._left = dict.fromkeys(Budget, 0)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits."""
+        return sum(self._entered.values()) - sum(self._left.values())
+
+    def enter(self, budget: Budget, size: int) -> bool:
+        """Take bytes in; False if there is no room for them. A budget of which nothing waits has room for one line."""
+        own = self._entered[budget] - self._left[budget]
+        if self.waiting_bytes + size > self._limit_bytes or (own and own + size > budget.value * self._limit_bytes):
+            return False
+        self._entered[budget] += size
+        return True
+
+    def leave(self, budget: Budget, size: int) -> None:
+        """Let bytes out."""
+        self._left[budget] += size

@@ -1,20 +1,29 @@
-"""Making events: what all of a worker's have in common, and what those of one connection have.
+"""Make events, and queue them for every sink.
 
+    log = QueuedLog([EventFiles(...), EventTopic(...)], buffer_bytes=32 * 1024 * 1024)
+    log.start()
     recorder = Recorder(log, node="kdt1-0", instance=secrets.token_hex(8), now_ms=now_ms)
     recorder.record(EventType.TOKEN_CREATED, Outcome.OK, origin, token_id=..., owner=...)
+    await log.close()               # the sinks get what is queued
 
-Code that knows what has happened calls it; code that must not know of events gets a callback.
+`record` runs on the event loop; it never waits and never raises. It encodes the event at once, which takes some
+microseconds, so that the queues hold bytes and their bound is one of memory. Every sink has a queue and a thread of its
+own: one that fails costs the others nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Final, TypedDict, Unpack
+from typing import Final, Protocol, TypedDict, Unpack
 
+from kafka_dt.audit.delivery import Delivery, EventKind, Sink
+from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent, EventType, Outcome
-from kafka_dt.audit.log import AuditLog
+
+CLOSE_SECONDS: Final = 5.0
+"""How long the end waits for sinks to take what is queued."""
 
 
 class Facts(TypedDict, total=False):
@@ -37,33 +46,39 @@ class Facts(TypedDict, total=False):
     limit: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(TypedDict, total=False):
     """The fields of an event that tell which client is at the other end; their meaning is that of `AuditEvent`."""
 
-    listener: str | None = None
-    mechanism: str | None = None
-    principal: str | None = None
-    by_token: bool | None = None
-    session_token_id: str | None = None
-    client_id: str | None = None
-    client_software: str | None = None
-    client_software_version: str | None = None
-    client_address: str | None = None
-    client_port: int | None = None
-    connection: str | None = None
+    listener: str | None
+    mechanism: str | None
+    principal: str | None
+    by_token: bool | None
+    session_token_id: str | None
+    client_id: str | None
+    client_software: str | None
+    client_software_version: str | None
+    client_address: str | None
+    client_port: int | None
+    connection: str | None
 
 
 NOBODY: Final = Origin()
-"""What a node does by itself has no origin."""
+"""The origin of an event that the node causes by itself."""
+
+
+class AuditLog(Protocol):
+    """Takes events."""
+
+    def record(self, event: AuditEvent) -> None:
+        """Write down an event; never blocks, never raises."""
 
 
 class Recorder:
     """Makes events and writes them to a log.
 
     Args:
-        log: where to.
-        node: which worker of which node this is.
+        log: the log.
+        node: the names of the node and of the worker.
         instance: text that no other start of any worker has.
         now_ms: the wall clock, milliseconds since the epoch.
     """
@@ -81,7 +96,7 @@ class Recorder:
         return f"{self._instance}-c{next(self._connections)}"
 
     def now_ms(self) -> int:
-        """Give the time of an event that is written down later."""
+        """Return the time, for an event that is recorded later."""
         return self._now_ms()
 
     def record(
@@ -93,7 +108,7 @@ class Recorder:
         time_ms: int | None = None,
         **facts: Unpack[Facts],
     ) -> None:
-        """Write down that something has happened, now unless a time is given."""
+        """Record that something has happened, now unless a time is given."""
         self._log.record(
             AuditEvent(
                 id=f"{self._instance}-{next(self._events)}",
@@ -101,17 +116,46 @@ class Recorder:
                 node=self._node,
                 type=kind,
                 outcome=outcome,
-                listener=origin.listener,
-                mechanism=origin.mechanism,
-                principal=origin.principal,
-                by_token=origin.by_token,
-                session_token_id=origin.session_token_id,
-                client_id=origin.client_id,
-                client_software=origin.client_software,
-                client_software_version=origin.client_software_version,
-                client_address=origin.client_address,
-                client_port=origin.client_port,
-                connection=origin.connection,
+                **origin,
                 **facts,
             )
         )
+
+
+class QueuedLog:
+    """An `AuditLog` with sinks.
+
+    Args:
+        sinks: each gets every event.
+        buffer_bytes: how much may wait for one sink.
+        close_seconds: how long `close` may take.
+    """
+
+    def __init__(self, sinks: Sequence[Sink], *, buffer_bytes: int, close_seconds: float = CLOSE_SECONDS) -> None:
+        self._deliveries = tuple(Delivery(sink, buffer_bytes=buffer_bytes) for sink in sinks)
+        self._close_seconds = close_seconds
+        self._started = False
+
+    @property
+    def lost(self) -> int:
+        """How many events at least one sink has lost."""
+        return sum(delivery.lost for delivery in self._deliveries)
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._started = True
+        for delivery in self._deliveries:
+            delivery.start()
+
+    def record(self, event: AuditEvent) -> None:
+        """Queue an event for every sink."""
+        line, kind = encode(event), EventKind.of(event)
+        for delivery in self._deliveries:
+            delivery.put(line, kind)
+
+    async def close(self) -> None:
+        """Deliver the queued events, and end; nothing may be recorded any more."""
+        if self._started:
+            self._started = False
+            ends = (asyncio.to_thread(delivery.close, self._close_seconds) for delivery in self._deliveries)
+            await asyncio.gather(*ends)

@@ -17,7 +17,6 @@ import importlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
@@ -37,27 +36,23 @@ class AiokafkaMissing(Exception):
     """The package aiokafka, which is an extra, is not installed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicProducer:
-    """How to write to a topic."""
-
-    topic: str
-    timeout_seconds: float
-    """How long brokers may take for an answer."""
-    arguments: Mapping[str, Any] = field(repr=False)
-    """The arguments of aiokafka's producer: the brokers, the login with its password, `acks` and so on."""
-
-
 class EventTopic:
     """A `Sink` that writes to a topic.
 
     Args:
-        producer: how.
+        topic: its name.
+        timeout_seconds: how long brokers may take for an answer.
+        arguments: of aiokafka's producer: the brokers, the login with its password, `acks` and so on.
+
+    Raises:
+        AiokafkaMissing: the extra is not installed.
     """
 
-    def __init__(self, producer: TopicProducer) -> None:
-        self._settings = producer
-        self._timeout_seconds = producer.timeout_seconds
+    def __init__(self, topic: str, timeout_seconds: float, arguments: Mapping[str, Any]) -> None:
+        _aiokafka()
+        self._topic = topic
+        self._timeout_seconds = timeout_seconds
+        self.arguments = arguments
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: Any = None
         self._turn = count()
@@ -65,7 +60,7 @@ class EventTopic:
     @property
     def name(self) -> str:
         """What the log calls it."""
-        return f"topic {self._settings.topic}"
+        return f"topic {self._topic}"
 
     def open(self) -> None:
         """Make the loop."""
@@ -96,13 +91,11 @@ class EventTopic:
                 producer = await self._started()
             # It ends by itself, and then it says why.
             async with asyncio.timeout(self._timeout_seconds + STOP_SECONDS):
-                partitions = sorted(await producer.partitions_for(self._settings.topic))
+                partitions = sorted(await producer.partitions_for(self._topic))
             for batch in _batches(lines):
                 async with asyncio.timeout(self._timeout_seconds):
                     partition = partitions[next(self._turn) % len(partitions)]
-                    delivered = await producer.send_batch(
-                        _built(producer, batch), self._settings.topic, partition=partition
-                    )
+                    delivered = await producer.send_batch(_built(producer, batch), self._topic, partition=partition)
                     await delivered
                 written += len(batch)
         except TimeoutError:
@@ -117,7 +110,7 @@ class EventTopic:
 
     async def _started(self) -> Any:
         if self._producer is None:
-            self._producer = _aiokafka().AIOKafkaProducer(**self._settings.arguments)
+            self._producer = _aiokafka().AIOKafkaProducer(**self.arguments)
             await self._producer.start()
         return self._producer
 
@@ -167,15 +160,6 @@ def _built(producer: Any, lines: Sequence[bytes]) -> Any:
 def _words(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def require_aiokafka() -> None:
-    """Check that events can be written to topics.
-
-    Raises:
-        AiokafkaMissing: the extra is not installed.
-    """
-    _aiokafka()
 
 
 def _aiokafka() -> Any:

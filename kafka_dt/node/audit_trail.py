@@ -19,10 +19,9 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka_dt.audit.delivery import Sink
-from kafka_dt.audit.files import EventFiles, FileLimits
-from kafka_dt.audit.log import QueuedLog
-from kafka_dt.audit.recorder import Recorder
-from kafka_dt.audit.topic import BATCH_BYTES, AiokafkaMissing, EventTopic, TopicProducer, require_aiokafka
+from kafka_dt.audit.files import EventFiles
+from kafka_dt.audit.recorder import QueuedLog, Recorder
+from kafka_dt.audit.topic import BATCH_BYTES, AiokafkaMissing, EventTopic
 from kafka_dt.client import ClientConfig, ClientConfigError, Credentials
 from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings, ConfigError
 from kafka_dt.config.audit import DIR
@@ -52,14 +51,19 @@ class AuditTrail:
         sinks: list[Sink] = []
         if settings.files is not None:
             _require_directory(settings.files)
-            limits = FileLimits(
-                file_bytes=settings.files.file_bytes,
-                roll_ms=settings.files.roll_ms,
-                retention_ms=settings.files.retention_ms,
+            sinks.append(
+                EventFiles(
+                    settings.files.directory,
+                    settings.node,
+                    number,
+                    file_bytes=settings.files.file_bytes,
+                    roll_ms=settings.files.roll_ms,
+                    retention_ms=settings.files.retention_ms,
+                    now_ms=now_ms,
+                )
             )
-            sinks.append(EventFiles(settings.files.directory, settings.node, number, limits, now_ms=now_ms))
         if settings.topic is not None:
-            sinks.append(EventTopic(topic_producer(settings.topic)))
+            sinks.append(event_topic(settings.topic))
         self._log = QueuedLog(sinks, buffer_bytes=settings.buffer_bytes)
         node = f"{settings.node}-{number}"
         self.recorder: Final = Recorder(self._log, node=node, instance=random_hex(INSTANCE_BYTES), now_ms=now_ms)
@@ -74,7 +78,7 @@ class AuditTrail:
         if settings.files is not None:
             _require_directory(settings.files)
         if settings.topic is not None:
-            topic_producer(settings.topic)
+            event_topic(settings.topic)
 
     def start(self) -> None:
         """Begin to write."""
@@ -85,20 +89,14 @@ class AuditTrail:
         await self._log.close()
 
 
-def topic_producer(settings: AuditTopicSettings) -> TopicProducer:
-    """Say how to write to the topic; reads the files of trust and key stores.
+def event_topic(settings: AuditTopicSettings) -> EventTopic:
+    """Make the sink of the topic, which does not connect yet; reads the files of trust and key stores.
 
     Raises:
         ConfigError: naming the key whose value cannot be used, or the extra that is missing.
     """
     try:
-        require_aiokafka()
         client = ClientConfig.from_properties(settings.client)
-    except AiokafkaMissing:
-        raise ConfigError(
-            f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
-            f"events in a topic need the extra audit-kafka ({installed_by('audit-kafka')})",
-        ) from None
     except ClientConfigError as error:
         raise ConfigError(AUDIT_KAFKA_PREFIX + error.key, error.reason) from error
     arguments = {
@@ -111,11 +109,13 @@ def topic_producer(settings: AuditTopicSettings) -> TopicProducer:
         "security_protocol": str(client.security_protocol),
         "ssl_context": client.ssl_context if client.security_protocol.uses_tls else None,
     }
-    return TopicProducer(
-        topic=settings.topic,
-        timeout_seconds=client.request_timeout_ms / 1000,
-        arguments=arguments | _login(client.credentials),
-    )
+    try:
+        return EventTopic(settings.topic, client.request_timeout_ms / 1000, arguments | _login(client.credentials))
+    except AiokafkaMissing:
+        raise ConfigError(
+            f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
+            f"events in a topic need the extra audit-kafka ({installed_by('audit-kafka')})",
+        ) from None
 
 
 def _login(credentials: Credentials | None) -> dict[str, str]:

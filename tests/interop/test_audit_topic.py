@@ -14,9 +14,8 @@ import aiokafka
 import pytest
 
 from kafka_dt.audit.delivery import SinkFailed
-from kafka_dt.audit.topic import EventTopic
 from kafka_dt.config import audit_settings, from_properties
-from kafka_dt.node.audit_trail import topic_producer
+from kafka_dt.node.audit_trail import event_topic
 from tests.support.audit import AuditFolder, Event
 from tests.support.broker import USERS, Broker
 from tests.support.java import Java
@@ -272,7 +271,7 @@ def test_a_broker_that_hangs_leaves_nothing_behind_however_often_it_is_tried(kra
     found = audit_settings(from_properties(settings | {f"{KAFKA}.request.timeout.ms": "1000"}).settings)
     assert found is not None
     assert found.topic is not None
-    sink = EventTopic(topic_producer(found.topic))
+    sink = event_topic(found.topic)
     sink.open()
     with closing(sink):
         sink.write([b"1\n"])

@@ -45,7 +45,7 @@ def test_every_field_says_what_it_holds() -> None:
 
 def test_origin_and_facts_are_the_rest_of_an_event() -> None:
     own = {"version", "id", "time", "node", "type", "outcome"}
-    origin = {each.name for each in fields(Origin)}
+    origin = set(get_type_hints(Origin))
     facts = set(get_type_hints(Facts))
     assert own | origin | facts == set(FIELDS)
     assert not own & origin

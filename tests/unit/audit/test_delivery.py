@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.budgets import KINDS, Budget, EventKind
-from kafka_dt.audit.delivery import BATCH_BYTES, Delivery, SinkFailed
+from kafka_dt.audit.delivery import BATCH_BYTES, KINDS, Budget, Delivery, EventKind, SinkFailed
 from tests.support.waiting import eventually
 
 CHANGE = EventKind(EventType.ACL_CREATED, Outcome.OK)

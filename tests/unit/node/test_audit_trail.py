@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.topic import BATCH_BYTES, EventTopic, TopicProducer
+from kafka_dt.audit.topic import BATCH_BYTES, EventTopic
 from kafka_dt.config import AuditSettings, ConfigError, audit_settings, from_properties
-from kafka_dt.node.audit_trail import AuditTrail, topic_producer
+from kafka_dt.node.audit_trail import AuditTrail, event_topic
 
 KAFKA = "kafka.dt.audit.kafka."
 TOPIC = {f"{KAFKA}bootstrap.servers": "k1:9092,k2:9092"}
@@ -26,10 +26,10 @@ def settings(properties: dict[str, str]) -> AuditSettings:
     return found
 
 
-def producer(properties: dict[str, str]) -> TopicProducer:
+def producer(properties: dict[str, str]) -> EventTopic:
     topic = settings(TOPIC | properties).topic
     assert topic is not None
-    return topic_producer(topic)
+    return event_topic(topic)
 
 
 def only_line(directory: Path) -> tuple[str, Any]:
@@ -127,4 +127,4 @@ def test_settings_become_the_arguments_of_the_producer() -> None:
         "sasl_plain_password": "hidden",
     }
     assert "hidden" not in repr(made)
-    assert EventTopic(made).name == "topic kafka-dt-audit"
+    assert made.name == "topic kafka-dt-audit"

@@ -312,8 +312,12 @@ async def test_requests_know_where_they_come_from(log: RecordedEvents) -> None:
     (context,) = seen.contexts
     assert context.audit is not None
     origin = context.audit.origin(context.principal)
-    assert (origin.principal, origin.mechanism, origin.session_token_id) == ("Group:ops", "SCRAM-SHA-256", TOKEN_ID)
-    assert (origin.by_token, origin.client_id, origin.connection) == (True, "test", f"{INSTANCE}-c1")
+    assert (origin["principal"], origin["mechanism"], origin["session_token_id"]) == (
+        "Group:ops",
+        "SCRAM-SHA-256",
+        TOKEN_ID,
+    )
+    assert (origin["by_token"], origin["client_id"], origin["connection"]) == (True, "test", f"{INSTANCE}-c1")
 
 
 async def test_without_a_recorder_nothing_is_kept_of_a_connection() -> None:
