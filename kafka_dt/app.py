@@ -9,38 +9,30 @@ import logging
 import os
 import secrets
 import sys
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import uvloop
 
+from kafka_dt.clock import now_ms
 from kafka_dt.config import Endpoint, Listener, Loaded, Settings, audit_settings, from_properties, listeners
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.mechanisms import MECHANISMS
-from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
-from kafka_dt.processes.node_memory import NodeTurn, node_memory
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts, row_bytes
 from kafka_dt.stores import WorkerPlace
-from kafka_dt.tokens import CreationCounts, counts_bytes
 from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 
 WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
 """What happens to lie in the directory in which a node is started is not run (-P)."""
-
-
-def now_ms() -> int:
-    """Give the time: milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -64,29 +56,23 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     made = listeners(settings, MECHANISMS)
     workers = _workers(settings)
     _check(settings, made, workers)
-    with node_memory(
-        board=board_bytes(workers),
-        creations=counts_bytes(workers),
-        derivations=MEMORY_BYTES,
-        turn=0,
-        connections=workers * row_bytes(),
-    ) as memory:
-        supervisor = Supervisor(
+    with node_memory(**Shared.sizes(workers), derivations=MEMORY_BYTES) as memory:
+        brief = {
+            "properties": dict(loaded.properties),
+            "memory": memory,
+            "log_level": log_level,
+            "log_lines": settings.log_lines_per_minute,
+            "node": secrets.token_hex(8),
+        }
+        await Supervisor(
             command=WORKER_COMMAND,
-            brief={
-                "properties": dict(loaded.properties),
-                "memory": memory,
-                "log_level": log_level,
-                "log_lines": settings.log_lines_per_minute,
-                "node": secrets.token_hex(8),
-            },
+            brief=brief,
             endpoints=[listener.bind for listener in made],
             count=workers,
             inherited=list(memory.values()),
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
-        )
-        await supervisor.run()
+        ).run()
 
 
 def worker(brief: Mapping[str, Any]) -> Worker:
@@ -99,21 +85,13 @@ def worker(brief: Mapping[str, Any]) -> Worker:
         ConfigError: a setting cannot be used.
     """
     settings = from_properties(brief["properties"]).settings
-    number, node = brief["number"], brief["node"]
-    place = WorkerPlace(number, _workers(settings), node)
-    memory = brief["memory"]
-    derivations = Derivations.shared(memory["derivations"])
+    place = WorkerPlace(brief["number"], _workers(settings), brief["node"])
+    derivations = Derivations.shared(brief["memory"]["derivations"])
     return Worker(
         settings,
         ports=brief["ports"],
         place=place,
-        mechanisms=MECHANISMS,
-        shared=Shared(
-            board=Board.shared(memory["board"], number),
-            creations=CreationCounts.shared(memory["creations"], number, node.encode()),
-            connections=ConnectionCounts.shared(memory["connections"], number, node),
-            turn=NodeTurn(memory["turn"]),
-        ),
+        shared=Shared.opened(brief["memory"], place),
         make_stores=partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms),
         now_ms=now_ms,
     )

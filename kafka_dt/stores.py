@@ -58,46 +58,26 @@ class WorkerState:
 
 
 class ClusterState(Protocol):
-    """Keeps the state of a cluster."""
+    """Keeps the state of a cluster; what is asked raises ClusterUnavailable if the store cannot be used."""
 
     @property
     def outdated(self) -> asyncio.Event:
         """Set when this worker must start again, because an operator has accepted a state that it does not know."""
 
     async def start(self) -> None:
-        """Connect; before any other request, and before the other stores of the node are asked.
-
-        Raises:
-            ClusterUnavailable: the store cannot be used.
-        """
+        """Connect; before any other request, and before the other stores of the node are asked."""
 
     async def cluster_id(self) -> str:
-        """Return the id of the cluster, 22 characters of base64url; the first node makes it.
-
-        Raises:
-            ClusterUnavailable: it can be neither read nor made.
-        """
+        """Return the id of the cluster, 22 characters of base64url; the first node makes it."""
 
     async def salt_secret(self) -> bytes:
-        """Return the secret that SCRAM salts are made with, the same on all nodes; the first node makes it.
-
-        Raises:
-            ClusterUnavailable: it can be neither read nor made.
-        """
+        """Return the secret that SCRAM salts are made with, the same on all nodes; the first node makes it."""
 
     async def announce(self, state: WorkerState) -> None:
-        """Tell the other nodes of this worker, as long as it lives; later calls return before that is written.
-
-        Raises:
-            ClusterUnavailable: the first time, if it does not work.
-        """
+        """Tell the other nodes of this worker, as long as it lives; later calls return before that is written."""
 
     async def brokers(self) -> Sequence[str]:
-        """Return the ids of the brokers that read the same tokens, in order.
-
-        Raises:
-            ClusterUnavailable: they cannot be read.
-        """
+        """Return the ids of the brokers that read the same tokens, in order."""
 
     async def keep(self) -> None:
         """Do what the store needs regularly, such as looking whether its history went back; every second."""

@@ -24,7 +24,7 @@ from kafka_dt_protocol.errors import InvalidFrameLength, RemoteProtocolError
 from kafka_dt_protocol.wire.frames import frame
 
 if TYPE_CHECKING:
-    from kafka_dt.client.config import Address
+    from kafka_dt.client.config import Address, ClientConfig
     from kafka_dt.client.requests import Sent
     from kafka_dt_protocol.api.registry import ApiKey
 
@@ -51,21 +51,14 @@ class Connection:
         self._ended = False
 
     @classmethod
-    async def open(
-        cls,
-        address: Address,
-        *,
-        ssl_context: ssl.SSLContext | None,
-        client_id: str,
-        setup_timeout_ms: int,
-        request_timeout_ms: int,
-    ) -> Self:
-        """Connect to a server and ask for its API versions.
+    async def open(cls, address: Address, config: ClientConfig) -> Self:
+        """Connect to a server as a configuration says, and ask for its API versions.
 
         Raises ConnectionLost or one of its kinds.
         """
-        link = await _connect(address, ssl_context, setup_timeout_ms)
-        connection = cls(Requests(str(address), client_id), link, request_timeout_ms=request_timeout_ms)
+        link = await _connect(address, config.tls, config.setup_timeout_ms)
+        requests = Requests(str(address), config.client_id)
+        connection = cls(requests, link, request_timeout_ms=config.request_timeout_ms)
         try:
             await connection._requests.ask_versions(connection._exchange)
         except BaseException as error:

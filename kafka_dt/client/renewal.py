@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from kafka_dt.client.errors import TokenClientError, TokenExpired, TokenNotFound, TokenOwnerMismatch
+from kafka_dt.clock import now_ms
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -83,7 +83,7 @@ class Renewal:
         on_renewed: OnRenewed | None = None,
         on_end: OnEnd | None = None,
         period_ms: int = -1,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:

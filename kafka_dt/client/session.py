@@ -86,17 +86,10 @@ class ClientSession:
         return error
 
     async def _connect(self) -> Connection:
-        config = self._config
         reasons = []
         for address in self._servers():
             try:
-                connection = await Connection.open(
-                    address,
-                    ssl_context=config.tls,
-                    client_id=config.client_id,
-                    setup_timeout_ms=config.setup_timeout_ms,
-                    request_timeout_ms=config.request_timeout_ms,
-                )
+                connection = await Connection.open(address, self._config)
                 await self._log_in(connection)
             except ConnectionLost as error:
                 reasons.append((error.server, error.reason))

@@ -12,18 +12,19 @@ all others yet. Where a broker is that was known before, the cluster alone says,
 be asked, what was known stays.
 
 What each broker speaks is asked of the broker itself, without a login: when it is new or has moved, and now and then,
-for it may have been upgraded in between.
+for it may have been upgraded. A client that came by an address of no broker in particular is told the versions that
+all have in common.
 
-Source: KIP-700 (DescribeCluster), KIP-4 (Metadata); kafka.server.MetadataCache.
+Source: KIP-700 (DescribeCluster), KIP-4 (Metadata); KIP-35, KIP-511, KIP-584 (versions and features).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -31,8 +32,8 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import Address, ClientConfig, ConnectionFailed, ConnectionLost, LoginFailed, TokenClientError
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.session import ClientSession
-from kafka_dt.gateway.broker_versions import in_common, in_latest_layout
-from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol import APIS, ApiKey, build
+from kafka_dt_protocol.wire.layout import entity_layout
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ VERSIONS_SECONDS: Final = 60.0
 """How often a broker is asked what it speaks."""
 VERSIONS_RETRY_SECONDS: Final = 10.0
 """... and when it could not be asked."""
+
+_LATEST: Final = APIS[ApiKey.API_VERSIONS].response[APIS[ApiKey.API_VERSIONS].max_version]
 
 OnChange = Callable[[frozenset[int], frozenset[int]], None]
 """Called with the ids of the brokers that came and of those that went."""
@@ -136,33 +139,22 @@ class UpstreamBrokers:
 
     # What is known
 
-    def get(self, broker_id: int) -> Address | None:
-        """Say where a broker is; None if there is no such broker now."""
-        broker = self._brokers.get(broker_id)
-        return broker.address if broker else None
+    def candidates(self, broker_id: int | None) -> list[Address]:
+        """Say where a connection can go, best first.
 
-    def any(self) -> list[Address]:
-        """Give the addresses of all brokers; of the bootstrap servers, if none is known.
-
-        They are in random order, except that brokers that could not be reached come last.
+        Args:
+            broker_id: the broker it is meant for. None: any will do, also a bootstrap server if no broker is known;
+                they are in random order, except that brokers that could not be reached come last.
         """
+        if broker_id is not None:
+            broker = self._brokers.get(broker_id)
+            return [] if broker is None else [broker.address]
         known = list(self._brokers.values()) or [_Broker(address) for address in self._config.bootstrap_servers]
         return [each.address for each in sorted(known, key=lambda broker: (broker.unreachable, self._jitter()))]
 
     def servers(self) -> tuple[Address, ...]:
         """Say where the cluster can be asked: its brokers, and then the bootstrap servers."""
-        return tuple(dict.fromkeys((*self.any(), *self._config.bootstrap_servers)))
-
-    def candidates(self, broker_id: int | None) -> list[Address]:
-        """Say where a connection can go, best first.
-
-        Args:
-            broker_id: the broker it is meant for; None if any will do.
-        """
-        if broker_id is None:
-            return self.any()
-        address = self.get(broker_id)
-        return [] if address is None else [address]
+        return tuple(dict.fromkeys((*self.candidates(None), *self._config.bootstrap_servers)))
 
     def versions(self, broker_id: int | None) -> Any:
         """Say what a broker speaks; what all of them do, for None and for one that has not been asked yet.
@@ -236,7 +228,9 @@ class UpstreamBrokers:
         fresh = self._monotonic() - LEARNED_SECONDS
         settled = {broker_id for broker_id, broker in self._brokers.items() if broker.learned < fresh}
         changed = {
-            broker_id: _Broker(address) for broker_id, address in found.items() if self.get(broker_id) != address
+            broker_id: _Broker(address)
+            for broker_id, address in found.items()
+            if self.candidates(broker_id) != [address]
         }
         self._change(changed, settled - found.keys())
 
@@ -266,7 +260,9 @@ class UpstreamBrokers:
     async def _ask_versions(self, broker_id: int, broker: _Broker) -> None:
         broker.ask_at = self._monotonic() + VERSIONS_SECONDS
         try:
-            self._note_versions(broker, await self._versions_at(broker.address))
+            connection = await Connection.open(broker.address, self._config)
+            await connection.close()
+            self._note_versions(broker, in_latest_layout(connection.api_versions))
             broker.unreachable = False
         except TokenClientError as error:
             broker.ask_at = self._monotonic() + VERSIONS_RETRY_SECONDS
@@ -278,18 +274,6 @@ class UpstreamBrokers:
         finally:
             broker.asking = None
 
-    async def _versions_at(self, address: Address) -> Any:
-        config = self._config
-        connection = await Connection.open(
-            address,
-            ssl_context=config.tls,
-            client_id=config.client_id,
-            setup_timeout_ms=config.setup_timeout_ms,
-            request_timeout_ms=config.request_timeout_ms,
-        )
-        await connection.close()
-        return in_latest_layout(connection.api_versions)
-
     def _note_versions(self, broker: _Broker, versions: Any) -> None:
         if versions != broker.versions:
             broker.versions = versions
@@ -298,7 +282,7 @@ class UpstreamBrokers:
     def _find_common(self) -> None:
         known = [broker.versions for broker in self._brokers.values() if broker.versions is not None]
         common = in_common(known) if known else None
-        if common != self._common:
+        if common != self._common:  # else it stays the same object
             self._common = common
 
 
@@ -324,3 +308,45 @@ async def _metadata(connection: Connection) -> Mapping[int, Address]:
         include_topic_authorized_operations=False,
     )
     return {broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers}
+
+
+def in_latest_layout(answer: Any) -> Any:
+    """Give an answer to ApiVersions in the layout of the newest version; what it does not say has its default."""
+    if type(answer) is _LATEST:
+        return answer
+    layout, values = entity_layout(_LATEST), _values(answer)
+    for each in (*layout.plain, *layout.tagged):
+        if each.entity is not None:
+            found = values.get(each.name, ())
+            values[each.name] = tuple(build(each.entity, **_values(element)) for element in found)
+    return build(_LATEST, **values)
+
+
+def in_common(answers: Sequence[Any]) -> Any:
+    """Give what all of some answers say; they are of the newest layout, and at least one.
+
+    What the cluster has finalized is told as by the broker that knows most of it.
+    """
+    newest = max(answers, key=lambda answer: answer.finalized_features_epoch)
+    return replace(
+        newest,
+        api_keys=_shared(*(answer.api_keys for answer in answers), key="api_key"),
+        supported_features=_shared(*(answer.supported_features for answer in answers), key="name"),
+        zk_migration_ready=all(answer.zk_migration_ready for answer in answers),
+    )
+
+
+def _shared(first: Iterable[Any], *others: Iterable[Any], key: str) -> tuple[Any, ...]:
+    """Narrow ranges to what is in those of the same key of all others; what is then empty is left out."""
+    tables = [{getattr(each, key): each for each in other} for other in others]
+    found = []
+    for entry in first:
+        same = [entry, *(table[getattr(entry, key)] for table in tables if getattr(entry, key) in table)]
+        lowest, highest = max(each.min_version for each in same), min(each.max_version for each in same)
+        if len(same) == len(tables) + 1 and lowest <= highest:
+            found.append(replace(entry, min_version=lowest, max_version=highest))
+    return tuple(found)
+
+
+def _values(entity: Any) -> dict[str, Any]:
+    return {field.name: getattr(entity, field.name) for field in fields(entity)}

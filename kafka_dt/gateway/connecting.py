@@ -1,4 +1,12 @@
-"""From a principal to a connection upstream: find what it logs in with, find a broker that can be reached, log in.
+"""A client's way upstream: find what its principal logs in with, find a broker that can be reached, log in.
+
+    connector = Connector(config, identities)                    # of all clients
+    way = UpstreamSide(connection, route, connector=connector, now_ms=now_ms)
+    way.open(listener, candidates)      # connects and logs in as the client's principal
+    way.pieces.append(piece)            # what is passed on; all of it is written at once
+    way.write()
+    way.log_in_again_if_due(answers)    # before the broker ends the session (KIP-368), while no answer is due
+    way.leave()
 
 A login may be refused for reasons that pass. A token that has just been made reaches the brokers of a KRaft cluster one
 after the other, so what is new is tried again for some seconds; what is not new may have ended without our
@@ -8,37 +16,43 @@ since clients come back at once and a cluster may lock out who guesses.
 A connection that may go to any broker does not wait long for one: after `PATIENCE_S` a second broker is tried as well,
 and the one that takes the login first is used.
 
-The keys that SCRAM makes of a password are remembered: clients of one principal log in with the same password, and a
-broker has the same salt for it each time.
+What was written needs no answer any more when the client goes, but may be a Produce with acks=0: so a connection that
+is left is flushed first.
 
-Source: KIP-900 (tokens in KRaft's metadata log); org.apache.kafka.clients.NetworkClient; RFC 5802, 3 (a client may
-keep what it has derived).
+Source: KIP-368, KIP-900 (tokens in KRaft's metadata log); org.apache.kafka.clients.NetworkClient; RFC 5802, 3 (a client
+may keep what it has derived).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_dt.client.errors import ConnectionFailed, ConnectionLost, LoginFailed, MechanismNotEnabled, NoServerReached
-from kafka_dt.config import UpstreamIdentity
-from kafka_dt.gateway.identities import OneForAll, RefusedLogin
-from kafka_dt.gateway.mapped import MappedIdentities
-from kafka_dt.gateway.owner_tokens import OwnerTokens
+from kafka_dt.client import (
+    ConnectionFailed,
+    ConnectionLost,
+    LoginFailed,
+    MechanismNotEnabled,
+    NoServerReached,
+    TokenClientError,
+)
+from kafka_dt.clock import now_ms
+from kafka_dt.gateway.identities import NoIdentity, RefusedLogin
 from kafka_dt.gateway.upstream import Upstream
+from kafka_dt_protocol import ConnectionClosed
 from kafka_dt_protocol.sasl import derive_keys
 from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
-    from kafka_dt.client.config import Address, Credentials
+    from kafka_dt.client import Address, ClientConfig, Credentials
     from kafka_dt.gateway.identities import Identities, UpstreamLogin
     from kafka_dt.gateway.upstream import Exchange, UpstreamListener
-    from kafka_dt.gateway.upstream_settings import UpstreamSettings
+    from kafka_dt.server.connections.intake import Serving
     from kafka_dt.tokens import Principal
+    from kafka_dt_protocol.rewriting import AnswerStream
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,35 +63,17 @@ PATIENCE_S: Final = 3.0
 MOST_AT_ONCE: Final = 2
 """How many brokers one connection is tried at in the same moment."""
 REMEMBERED_KEYS: Final = 4_096
-"""Of how many passwords, each with the salt of a broker, the keys are remembered; about a kilobyte each."""
-
-
-def identities_for(settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> Identities:
-    """Make what finds the identities of clients, of the kind that is set.
-
-    Args:
-        settings: says which kind.
-        servers: where the cluster can be asked now.
-
-    Raises:
-        ConfigError: the file of identities cannot be used.
-    """
-    match settings.identity:
-        case UpstreamIdentity.OWNER_TOKEN:
-            return OwnerTokens.of(settings, servers)
-        case UpstreamIdentity.MAPPED:
-            return MappedIdentities.of(settings)
-        case UpstreamIdentity.SERVICE:
-            return OneForAll(settings.client.credentials)
-        case UpstreamIdentity.NONE:
-            return OneForAll(None)
+"""Of how many passwords, each with the salt of a broker, the keys are remembered; about a kilobyte each. Clients of one
+principal log in with the same password, and a broker has the same salt for it each time."""
+FLUSH_S: Final = 5.0
+"""How long an upstream that is left may take for what was written to it."""
 
 
 class Connector:
     """Makes connections upstream.
 
     Args:
-        settings: how brokers are spoken to.
+        config: how brokers are spoken to.
         identities: who clients are there.
         now_ms: milliseconds since 1970.
         sleep: waits for seconds.
@@ -86,14 +82,14 @@ class Connector:
 
     def __init__(
         self,
-        settings: UpstreamSettings,
+        config: ClientConfig,
         identities: Identities,
         *,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._settings = settings
+        self._config = config
         self._patience_s = patience_s
         self._identities = identities
         self._now_ms = now_ms
@@ -126,11 +122,9 @@ class Connector:
         except LoginFailed as refusal:
             if login is None:
                 raise
-            name = printable(str(principal))
             _LOG.info(
                 "The upstream cluster refused the login of %s; the gateway looks for another login: %s",
-                name,
-                refusal.reason,
+                *(printable(str(principal)), refusal.reason),
             )
             await self._identities.refused(principal, login)
             other = await self._identities.login(principal)
@@ -206,26 +200,159 @@ class Connector:
     async def _open(self, login: UpstreamLogin | None, address: Address, listener: UpstreamListener) -> Upstream:
         """Connect to one broker, unless it has just refused the same login."""
         credentials = login.credentials if login else None
-        self._raise_if_refused(credentials, address)
+        if credentials is not None and (refused := self._refused.get((credentials, str(address)))) is not None:
+            refused.raise_if_recent(self._now_ms())
         try:
-            return await Upstream.open(address, self._settings, credentials, listener, derive=self._derive)
+            return await Upstream(self._config, listener, derive=self._derive).open(address, credentials)
+        except MechanismNotEnabled:
+            raise  # the credentials were not checked
         except LoginFailed as refusal:
             if credentials is not None and not self._may_be_known_later(login):
                 self._remember(credentials, refusal)
             raise
 
-    def _raise_if_refused(self, credentials: Credentials | None, address: Address) -> None:
-        refused = None if credentials is None else self._refused.get((credentials, str(address)))
-        if refused is not None:
-            refused.raise_if_recent(self._now_ms())
-
     def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
         """Remember a refusal, and forget those that have ended."""
-        if isinstance(refusal, MechanismNotEnabled):
-            return  # the credentials were not checked
         now_ms = self._now_ms()
         self._refused = {other: refused for other, refused in self._refused.items() if refused.recent(now_ms)}
         self._refused[credentials, refusal.server] = RefusedLogin(refusal, now_ms)
+
+
+class UpstreamSide:
+    """One client's way upstream.
+
+    Args:
+        connection: the client's.
+        route: goes on with what the client wants, when the way is there or the login is over.
+        connector: makes connections.
+        now_ms: the clock, milliseconds since the epoch.
+    """
+
+    link: Upstream | None = None
+    """The connection, once there is one."""
+    full: bool = False
+    """Whether the upstream broker does not read what is written."""
+    task: asyncio.Task[None] | None = None
+    """Connects or logs in."""
+    login_timer: asyncio.TimerHandle | None = None
+    """Runs until it is time to log in again."""
+    login_due: bool = False
+    """Whether it is time to log in again."""
+    own_answer: asyncio.Future[bytes] | None = None
+    """Takes the answer to a request of the gateway's own, once one was sent."""
+
+    def __init__(
+        self, connection: Serving, route: Callable[[], None], *, connector: Connector, now_ms: Callable[[], int]
+    ) -> None:
+        self._connection = connection
+        self._route = route
+        self._connector = connector
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
+        self.pieces: list[bytes] = []
+
+    def open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
+        """Connect and log in as the client's principal.
+
+        Args:
+            listener: hears what comes.
+            candidates: gives the brokers that will do, best first.
+        """
+        self._begin(self._open(listener, candidates))
+
+    def write(self) -> None:
+        """Write what was passed on: a call of the system costs more than all that is done with a short request."""
+        pieces = self.pieces
+        if pieces:
+            self.pieces = []
+            if self.link is not None:
+                self.link.write(*pieces)
+
+    def pause_reading(self) -> None:
+        """Take nothing of the upstream."""
+        if self.link is not None:
+            self.link.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take again what comes."""
+        if self.link is not None:
+            self.link.resume_reading()
+
+    def log_in_again_if_due(self, answers: AnswerStream) -> bool:
+        """Begin to log in again if it is time and no answer is due; says whether it is time."""
+        if self.login_due and answers.outstanding == 0 and self.link is not None:
+            self.login_due = False
+            self._begin(self._log_in_again(self.link, answers))
+            return True
+        return self.login_due
+
+    def log_in_when_drained(self) -> None:
+        """Log in again as soon as no answer is due."""
+        self.login_due = True
+        self._route()
+
+    def leave(self, *, at_once: bool = False) -> None:
+        """End the connection; what was written is sent first, unless it must end at once."""
+        if self.login_timer is not None:
+            self.login_timer.cancel()
+        if self.task is not None:
+            self.task.cancel()
+        if not at_once:
+            self.write()
+        link, self.link = self.link, None
+        if link is None:
+            return
+        if at_once:
+            link.abort()
+        else:
+            link.close()
+            self._loop.call_later(FLUSH_S, link.abort)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self.task = self._loop.create_task(work)
+        self.task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.task = None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        connection = self._connection
+        if connection.closing:
+            return
+        match error:
+            case None:
+                self._route()
+            case asyncio.CancelledError():
+                connection.end(ConnectionClosed("no connection to the upstream cluster: the login was cancelled"))
+            case NoIdentity() | TokenClientError() | OSError():
+                connection.end(ConnectionClosed(f"no connection to the upstream cluster: {error}"))
+            case _:
+                connection.fail(error)
+
+    async def _open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
+        connection = self._connection
+        upstream = await self._connector.connect(connection.logins.principal, candidates, listener)
+        if connection.closing:
+            upstream.abort()
+            return
+        self.link = upstream
+        if not connection.writable:
+            upstream.pause_reading()
+        self._log_in_later(upstream)
+
+    def _log_in_later(self, upstream: Upstream) -> None:
+        if upstream.login_due_ms is not None:
+            seconds = max(0, upstream.login_due_ms - self._now_ms()) / 1000
+            self.login_timer = self._loop.call_later(seconds, self.log_in_when_drained)
+
+    async def _log_in_again(self, upstream: Upstream, answers: AnswerStream) -> None:
+        async def exchange(correlation_id: int, request: bytes) -> bytes:
+            self.own_answer = self._loop.create_future()
+            answers.expect_own(correlation_id)
+            upstream.write(request)
+            return await self.own_answer
+
+        await self._connector.log_in_again(self._connection.logins.principal, upstream, exchange)
+        self._log_in_later(upstream)
 
 
 def _abandon(attempts: set[asyncio.Task[Upstream]]) -> None:

@@ -1,21 +1,17 @@
 """The intake of a gateway: the gateway serves the requests about logins and tokens, and forwards all others.
 
-`Forwarding` stands between a client's `ClientConnection` and the bytes that the client sends. A client logs in as at
-any node; the first request that is not ours opens a connection upstream (`upstream_side.py`) under the identity of the
-client's principal. It serves this client alone: no bytes of two principals ever meet, and correlation ids, order and
-quotas stay the upstream's.
-
-Requests are told apart by their first bytes and written on as they come. The table of APIs says which are ours
-(`AtGateway`). Ours wait until everything forwarded has been answered, and nothing is forwarded while one of
+The first request that is not ours opens a connection upstream (`connecting.py`) under the identity of the client's
+principal. It serves this client alone: no bytes of two principals ever meet, and correlation ids, order and quotas stay
+the upstream's. Requests are told apart by their first bytes and written on as they come; the table of APIs says which
+are ours (`AtGateway`). Ours wait until everything forwarded has been answered, and nothing is forwarded while one of
 ours is under way, as a broker serves one request of a connection at a time. So both sides write to the client without a
-queue between them. An Envelope (`AtGateway.NEVER`) closes the connection.
+queue between them.
 
 Reading stops on either side while the other cannot be written to, while the upstream connection is being opened or
 logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due.
 
-When one side ends, so does the other, whether or not the client reads: it sees what it would see of a broker that has
-gone. A client that says goodbye gets the answers that it waits for, and what it sent that needs none still goes
-upstream; both have their time. A token that ends takes both sides with it.
+When one side ends, so does the other. A client that says goodbye gets the answers that it waits for, and what it sent
+that needs none still goes upstream; both have their time. A token that ends takes both sides with it.
 
 Source: docs/design.md#the-gateway; kafka.network.Processor; KIP-43, KIP-152, KIP-368, KIP-951.
 """
@@ -29,14 +25,12 @@ from typing import Final
 
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
-from kafka_dt.gateway.connecting import Connector
-from kafka_dt.gateway.upstream_side import UpstreamSide
+from kafka_dt.gateway.connecting import Connector, UpstreamSide
 from kafka_dt.server.connections.intake import Serving
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
-from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward
-from kafka_dt_protocol.rewriting.request_stream import RequestStart, RequestStream
+from kafka_dt_protocol.rewriting import AnswerStream, Forward, RequestStart, RequestStream
 
 MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""

@@ -12,23 +12,36 @@ Source: docs/design.md#the-gateway.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from kafka_dt.config import GatewaySettings, Listener
-from kafka_dt.gateway.addresses import BrokerAddresses
+from kafka_dt.client import Address, ClientConfig, ClientConfigError, TokenClient
+from kafka_dt.config import ConfigError, GatewaySettings, Listener, UpstreamIdentity
+from kafka_dt.config.gateway import IDENTITY_FILE
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
+from kafka_dt.gateway.addresses import BrokerAddresses, BrokerPorts, PortListener
 from kafka_dt.gateway.brokers import UpstreamBrokers
-from kafka_dt.gateway.connecting import Connector, identities_for
+from kafka_dt.gateway.connecting import Connector
 from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
-from kafka_dt.gateway.ports import BrokerPorts, PortListener
-from kafka_dt.gateway.upstream_settings import UpstreamSettings
+from kafka_dt.gateway.identities import Identities, MappedIdentities, OneForAll
+from kafka_dt.gateway.owner_tokens import OwnerTokens
+from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt.tls import ReloadingContext, TlsError, client_context
+from kafka_dt.tokens import ANONYMOUS
+from kafka_dt.tokens.principal import USER_TYPE
 from kafka_dt_protocol import APIS
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
+from kafka_dt_protocol.sasl import ScramMechanism
+
+_LOG = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -43,16 +56,16 @@ class Gateway:
     """
 
     def __init__(self, settings: GatewaySettings, listeners: Sequence[Listener]) -> None:
-        self._settings: Final = UpstreamSettings.of(settings)
-        upstream = self._settings
+        self._client = UpstreamClient(settings.client)
+        config = self._client.config
         self._brokers = UpstreamBrokers(
-            upstream.client, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
+            config, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
         )
-        self._identities = identities_for(upstream, self._brokers.servers)
+        self._identities = identities_for(settings, config, self._brokers.servers)
         self._addresses = BrokerAddresses(listeners)
         self._ports: BrokerPorts | None = None
         self._services: Final = GatewayServices(
-            connector=Connector(upstream, self._identities),
+            connector=Connector(config, self._identities),
             brokers=self._brokers,
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway),
@@ -89,7 +102,7 @@ class Gateway:
 
     async def refresh_certificates(self) -> None:
         """Take new certificates for upstream if their files have changed; for connections that are made from now on."""
-        await self._settings.refresh_certificates()
+        await self._client.refresh_certificates()
 
     def close_ports(self) -> None:
         """Open no more ports; open ones and their connections are their listeners' to close."""
@@ -100,3 +113,68 @@ class Gateway:
         """Follow the cluster no more, once the connections are closed: they look for brokers and logins to the end."""
         await self._brokers.close()
         await self._identities.close()
+
+
+class UpstreamClient:
+    """How the cluster behind a gateway is reached.
+
+    Certificates are taken from their files again when these change, as those of a listener are: a gateway lives for
+    longer than they do. Passwords are not.
+
+    Args:
+        properties: Kafka's client properties by name.
+
+    Raises:
+        ConfigError: naming the key whose value cannot be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._certificates: ReloadingContext | None = None
+        try:
+            config = ClientConfig.from_properties(properties)
+            if config.security_protocol.uses_tls:
+                self._certificates = followed = ReloadingContext(properties, client_context)
+                config = replace(config, ssl_context=lambda: followed.current)
+        except (ClientConfigError, TlsError) as error:
+            raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
+        self.config: Final = config
+
+    async def refresh_certificates(self) -> None:
+        """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
+        if self._certificates is None:
+            return
+        try:
+            if await asyncio.to_thread(self._certificates.refresh):
+                _LOG.info("The gateway has read its upstream certificates again")
+        except TlsError as error:
+            reason = f"{UPSTREAM_PREFIX}{error.key}: {error.reason}"
+            _LOG.error("The gateway keeps its upstream certificates, the new ones cannot be used: %s", reason)
+
+
+def identities_for(
+    settings: GatewaySettings, client: ClientConfig, servers: Callable[[], Sequence[Address]]
+) -> Identities:
+    """Make what finds the identities of clients, of the kind that is set.
+
+    Args:
+        settings: says which kind.
+        client: how the cluster is reached, and the gateway's own login there.
+        servers: where the cluster can be asked now.
+
+    Raises:
+        ConfigError: the file of identities cannot be used.
+    """
+    mechanism = ScramMechanism(settings.identity_mechanism)
+    match settings.identity:
+        case UpstreamIdentity.OWNER_TOKEN:
+            user = client.credentials.username if client.credentials else ANONYMOUS.name
+            requests = TokenRequests(lambda address: TokenClient(client, servers=lambda: (address,)), servers)
+            return OwnerTokens(requests, f"{USER_TYPE}:{user}", mechanism)
+        case UpstreamIdentity.MAPPED:
+            if settings.identity_file is None:
+                raise ConfigError(IDENTITY_FILE, f"is needed for {settings.identity}")
+            return MappedIdentities(settings.identity_file, mechanism)
+        case UpstreamIdentity.SERVICE:
+            return OneForAll(client.credentials)
+        case UpstreamIdentity.NONE:
+            return OneForAll(None)

@@ -3,27 +3,48 @@
     identities.login(principal)              # what to log in with there; None for no login at all
     identities.refused(principal, login)     # the cluster did not take it: the next call looks for another
 
-`owner_tokens.py` and `mapped.py` have an identity for each principal; `OneForAll` has the same for every client.
-`connecting.py` makes connections with them.
+`OneForAll` has the same for every client, `MappedIdentities` the users that a file names, in the syntax of Java's login
+files, and `owner_tokens.py` a token of each principal.
 
-Source: KIP-48, KIP-373 (tokens for other owners).
+    "User:alice" {
+      org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="...";
+    };
+
+PlainLoginModule is PLAIN; ScramLoginModule is the mechanism of the settings. A file that cannot be used is an error at
+the start; later the users stay as they are, and the reason is one line in the log. No text here shows a password.
+
+Source: KIP-48, KIP-373 (tokens for other owners); javax.security.auth.login.Configuration;
+org.apache.kafka.common.security.JaasContext.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kafka_dt.client.errors import LoginFailed
+from kafka_dt.client import Credentials, LoginFailed
+from kafka_dt.config import ConfigError
+from kafka_dt.config.gateway import IDENTITY_FILE
+from kafka_dt.files import stamp
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_file
+from kafka_dt.tokens import InvalidPrincipal, Principal
+from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
 from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
-    from kafka_dt.client.config import Credentials
-    from kafka_dt.tokens import Principal
+    from pathlib import Path
 
+_LOG = logging.getLogger(__name__)
 
 REFUSED_MS: Final = 5_000
 """How long the gateway does not repeat a login that the cluster refused: clients come back without a pause."""
+LOOK_S: Final = 1.0
+"""How often the gateway checks the file of identities, while clients need it."""
 
 
 class NoIdentity(Exception):
@@ -101,3 +122,115 @@ class OneForAll:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+class MappedIdentities:
+    """The users of a file.
+
+    Args:
+        path: the file.
+        mechanism: of users with a ScramLoginModule.
+        monotonic: seconds of a clock that never goes back.
+
+    Raises:
+        ConfigError: the file cannot be used.
+    """
+
+    def __init__(
+        self, path: Path, mechanism: ScramMechanism, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path = path
+        self._mechanism = mechanism
+        self._monotonic = monotonic
+        # Taken before the file is read: a change in between is then seen as one.
+        self._seen = stamp(path)
+        self._logins = read(path, mechanism)
+        self._looked = monotonic()
+        self._look_under_way: asyncio.Task[None] | None = None
+        self._problem = ""
+
+    async def login(self, principal: Principal) -> UpstreamLogin:
+        """Return the user of a principal, as the file has it, or had it a second ago.
+
+        Raises:
+            NoIdentity: the file has no section for it.
+        """
+        if self._monotonic() - self._looked >= LOOK_S:
+            await self._look()
+        login = self._logins.get(principal)
+        if login is None:
+            raise NoIdentity(principal, f'there is no section "{printable(str(principal))}" in {self._path}')
+        return login
+
+    async def refused(self, principal: Principal, login: UpstreamLogin) -> None:  # noqa: ARG002 - the file has all of them
+        """Check the file at once: perhaps the password has changed in both places."""
+        await self._look()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def _look(self) -> None:
+        """Read the file again if it has changed; many callers share it."""
+        if self._look_under_way is None:
+            self._look_under_way = asyncio.create_task(self._refresh(), name="file of upstream identities")
+        await asyncio.shield(self._look_under_way)
+
+    async def _refresh(self) -> None:
+        try:
+            seen = await asyncio.to_thread(stamp, self._path)
+            if seen != self._seen or self._problem:
+                self._logins = await asyncio.to_thread(read, self._path, self._mechanism)
+                self._seen, self._problem = seen, ""
+                _LOG.info("The gateway has read its upstream identities again: %d", len(self._logins))
+        except ConfigError as error:
+            if str(error) != self._problem:
+                self._problem = str(error)
+                _LOG.error("The gateway keeps its upstream identities, the changed file cannot be used: %s", error)
+        finally:
+            self._looked = self._monotonic()
+            self._look_under_way = None
+
+
+def read(path: Path, mechanism: ScramMechanism) -> Mapping[Principal, UpstreamLogin]:
+    """Read a file of identities.
+
+    Raises:
+        ConfigError: it cannot be read or used; the reason holds no secret.
+    """
+    try:
+        sections = parse_login_file(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(IDENTITY_FILE, f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(IDENTITY_FILE, f"{path} is not UTF-8 text") from None
+    except JaasError as error:
+        raise ConfigError(IDENTITY_FILE, f"{path}: {error}") from None
+    if not sections:
+        raise ConfigError(IDENTITY_FILE, f"{path} names no principal")
+    logins: dict[Principal, UpstreamLogin] = {}
+    for number, (section, modules) in enumerate(sections.items(), start=1):
+        place = f"{path}, section {number}"
+        logins[_principal(place, section)] = UpstreamLogin(_credentials(place, modules, mechanism))
+    return MappingProxyType(logins)
+
+
+def _principal(place: str, section: str) -> Principal:
+    try:
+        return Principal.parse(section)
+    except InvalidPrincipal:
+        # Not quoted: with a quotation mark in the wrong place it may be a piece of a password.
+        raise ConfigError(IDENTITY_FILE, f'{place}: its name is no principal, such as "User:alice"') from None
+
+
+def _credentials(place: str, modules: Sequence[LoginModule], mechanism: ScramMechanism) -> Credentials:
+    module = modules[0]
+    if len(modules) != 1 or module.name not in {PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE}:
+        wanted = f"one login module, {PLAIN_LOGIN_MODULE} or {SCRAM_LOGIN_MODULE}"
+        raise ConfigError(IDENTITY_FILE, f"{place}: it needs {wanted}")
+    if not module.username or not module.password:
+        missing = "password" if module.username else "username"
+        raise ConfigError(IDENTITY_FILE, f'{place}: there is no {missing}="..." in it')
+    plain = module.name == PLAIN_LOGIN_MODULE
+    return Credentials(
+        PLAIN if plain else mechanism, module.username, module.password, token_auth=module.token_auth and not plain
+    )

@@ -4,14 +4,10 @@ The gateway, a user there with CREATE_TOKENS on its clients' names, asks for a t
 the gateway may renew (KIP-373). Before it makes one it looks for one: other processes of the gateway, and this one
 before its restart, have made some, and tokens should not pile up. A token is used until a quarter of its longest
 lifetime is left, and renewed when three quarters of the time to its expiry are over. A token that no client has needed
-is not renewed and expires. To expire it by a request would end it for the other processes, too.
+is not renewed and expires: other processes may use it, so the gateway never ends it.
 
 Renewals begin when a client needs a token, which is often enough: a client with an open connection has to log in again
 before the token expires (KIP-368). A renewal changes neither id nor secret, so no client waits for it.
-
-A principal for which the cluster makes no token has no identity there, and the cluster is not asked again for some
-seconds. `token_requests.py` sends the requests, and holds them back after the cluster has refused the gateway's own
-login.
 
 Source: KIP-48, KIP-373; kafka.server.DelegationTokenManager,
 org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (a session ends with its token).
@@ -21,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -33,22 +28,17 @@ from kafka_dt.client import (
     InvalidArgument,
     LoginFailed,
     RequestRefused,
-    TokenClient,
     TokenClientError,
     UnsupportedByServer,
 )
+from kafka_dt.clock import now_ms
 from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
-from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.tokens import ANONYMOUS
 from kafka_dt.tokens.principal import USER_TYPE
 from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kafka_dt.client import Address
     from kafka_dt.gateway.token_requests import Tokens
-    from kafka_dt.gateway.upstream_settings import UpstreamSettings
     from kafka_dt.tokens import Principal
     from kafka_dt_protocol.sasl import ScramMechanism
 
@@ -103,7 +93,7 @@ class OwnerTokens:
         gateway: str,
         mechanism: ScramMechanism,
         *,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
     ) -> None:
         self._tokens = tokens
         self._gateway = gateway
@@ -117,19 +107,6 @@ class OwnerTokens:
         self._under_way: dict[str, asyncio.Task[_Held]] = {}
         self._swept_ms = now_ms()
         self._closed = False
-
-    @classmethod
-    def of(cls, settings: UpstreamSettings, servers: Callable[[], Sequence[Address]]) -> OwnerTokens:
-        """Make them for the cluster of these settings.
-
-        Args:
-            settings: say who asks it.
-            servers: where it can be asked now.
-        """
-        client = settings.client
-        user = client.credentials.username if client.credentials else ANONYMOUS.name
-        requests = TokenRequests(lambda address: TokenClient(client, servers=lambda: (address,)), servers)
-        return cls(requests, f"{USER_TYPE}:{user}", settings.identity_mechanism)
 
     async def login(self, principal: Principal) -> UpstreamLogin:
         """Return the token of a principal; a renewal that is due runs in the background.
@@ -225,24 +202,20 @@ class OwnerTokens:
 
     async def _found(self, owner: str) -> _Held | None:
         """Take the longest-lived of the principal's tokens that we may renew, unless it is too near to its end."""
+        tokens = await self._tokens.describe([owner])
+        now_ms, unfit = self._now_ms(), self._unfit(owner)
         ours = [
             self._hold(token, token.issue_timestamp_ms)
-            for token in await self._tokens.describe([owner])
-            if token.owner == owner and (self._gateway in token.renewers or self._gateway == owner)
+            for token in tokens
+            if token.owner == owner and token.token_id != unfit and self._gateway in (owner, *token.renewers)
         ]
-        now_ms, unfit = self._now_ms(), self._unfit(owner)
-        usable = [
-            held
-            for held in ours
-            if held.token.token_id != unfit and now_ms < min(held.replace_at_ms, held.token.expiry_timestamp_ms)
-        ]
+        usable = [held for held in ours if now_ms < min(held.replace_at_ms, held.token.expiry_timestamp_ms)]
         best = max(usable, key=lambda held: held.token.max_timestamp_ms, default=None)
         return await self._renewed(best) if best else None
 
     def _unfit(self, owner: str) -> str:
         """Return the id of an owner's token that was refused; empty if none was."""
-        token_id, _ = self._refused.get(owner, ("", 0))
-        return token_id
+        return self._refused.get(owner, ("", 0))[0]
 
     async def _made(self, owner: str) -> _Held:
         token = await self._tokens.create(owner, [self._gateway])
@@ -258,12 +231,9 @@ class OwnerTokens:
         try:
             expiry_timestamp_ms = await self._tokens.renew(token.hmac)
         except RequestRefused as refusal:
-            owner = printable(token.owner)
             _LOG.warning(
                 "The upstream cluster refused to renew token %s of %s; the gateway creates another: %s",
-                token.token_id,
-                owner,
-                refusal,
+                *(token.token_id, printable(token.owner), refusal),
             )
             return await self._made(token.owner)
         except ConnectionFailed as failure:
@@ -272,13 +242,9 @@ class OwnerTokens:
 
     def _as_it_is(self, held: _Held, failure: TokenClientError) -> _Held:
         """Keep using a valid token whose renewal or replacement has failed."""
-        token = held.token
-        owner = printable(token.owner)
         _LOG.warning(
             "The gateway could not renew or replace upstream token %s of %s and tries again: %s",
-            token.token_id,
-            owner,
-            failure,
+            *(held.token.token_id, printable(held.token.owner), failure),
         )
         return replace(held, due_ms=self._now_ms() + RETRY_MS)
 

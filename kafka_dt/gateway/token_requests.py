@@ -7,7 +7,7 @@
 Each connection goes to one broker and carries one request at a time. A request that is not answered within
 `PATIENCE_S` is sent to a second broker, then to a third; the first answer counts. A broker that was slow or out of
 reach is asked last for `AVOIDED_S`. Until the cluster has accepted the gateway's own login, one request is sent at a
-time: a cluster may lock out a user whose login fails again and again.
+time, and none for some seconds after a refusal: a cluster may lock out a user whose login fails again and again.
 
 A create that went to two brokers can make two tokens. The second one is expired as soon as its broker answers. A
 token of a broker that never answers stays until it expires; `describe` finds it meanwhile, so it is used instead of
@@ -24,7 +24,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from kafka_dt.client import (
     ConnectionFailed,
@@ -34,10 +34,11 @@ from kafka_dt.client import (
     RequestRefused,
     TokenClientError,
 )
+from kafka_dt.clock import now_ms
 from kafka_dt.gateway.identities import RefusedLogin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from kafka_dt.client import Address, DelegationToken
 
@@ -59,17 +60,15 @@ MOST_BROKERS: Final = 3
 class Tokens(Protocol):
     """What the gateway asks about tokens."""
 
-    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
-        """Return tokens."""
+    async def describe(self, owners: Sequence[str]) -> list[DelegationToken]:
+        """Return the tokens of some owners."""
         ...
 
-    async def create(
-        self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
-    ) -> DelegationToken:
+    async def create(self, owner: str, renewers: Sequence[str]) -> DelegationToken:
         """Make a token."""
         ...
 
-    async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
+    async def renew(self, hmac: bytes) -> int:
         """Move a token's expiry and return it."""
         ...
 
@@ -81,7 +80,7 @@ class Tokens(Protocol):
 class TokensAtBroker(Tokens, Protocol):
     """The same of one broker; a TokenClient with one address."""
 
-    async def expire(self, hmac: bytes, period_ms: int = -1) -> int:
+    async def expire(self, hmac: bytes) -> int:
         """End a token."""
         ...
 
@@ -97,14 +96,6 @@ class _Line:
 
     address: Address
     tokens: TokensAtBroker
-
-
-@dataclass(slots=True, eq=False)
-class _Attempt(Generic[_T]):
-    """One request at one broker."""
-
-    address: Address
-    answer: asyncio.Task[_T]
 
 
 class TokenRequests:
@@ -124,7 +115,7 @@ class TokenRequests:
         servers: Callable[[], Sequence[Address]],
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._connect = connect
@@ -145,40 +136,34 @@ class TokenRequests:
         self._tasks: set[asyncio.Task[object]] = set()
         """Attempts, and what is done about late answers."""
 
-    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
-        """Return tokens.
+    async def describe(self, owners: Sequence[str]) -> list[DelegationToken]:
+        """Return the tokens of some owners.
 
         Raises:
             ConnectionFailed: no broker can be asked.
             LoginFailed: the cluster refuses our login, or did so a moment ago.
             TokenClientError: as TokenClient.describe.
         """
-        wanted = None if owners is None else tuple(owners)
         async with self._describes:
-            return await self._ask(lambda broker: broker.describe(wanted))
+            return await self._ask(lambda broker: broker.describe(owners))
 
-    async def create(
-        self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
-    ) -> DelegationToken:
+    async def create(self, owner: str, renewers: Sequence[str]) -> DelegationToken:
         """Make a token; one that a second broker makes as well is expired.
 
         Raises:
             TokenClientError: as `describe`, and TokenClient.create.
         """
-        allowed = tuple(renewers)
         async with self._changes:
-            return await self._ask(
-                lambda broker: broker.create(owner, allowed, max_lifetime_ms), too_late=self._expire_second
-            )
+            return await self._ask(lambda broker: broker.create(owner, renewers), too_late=self._expire_second)
 
-    async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
+    async def renew(self, hmac: bytes) -> int:
         """Move a token's expiry and return it.
 
         Raises:
             TokenClientError: as `describe`, and TokenClient.renew.
         """
         async with self._changes:
-            return await self._ask(lambda broker: broker.renew(hmac, period_ms))
+            return await self._ask(lambda broker: broker.renew(hmac))
 
     async def close(self) -> None:
         """End all connections and what is under way."""
@@ -211,46 +196,40 @@ class TokenRequests:
     async def _raced(self, request: Request[_T], too_late: TooLate[_T] | None) -> _T:
         """Ask one broker after the other until one answers."""
         asked: list[Address] = []
-        running: list[_Attempt[_T]] = []
+        running: dict[asyncio.Task[_T], Address] = {}
         failures: list[ConnectionFailed] = []
         try:
             while True:
                 address = self._next(asked) if len(running) < MOST_BROKERS else None
                 if address is not None:
                     asked.append(address)
-                    running.append(_Attempt(address, self._begin(self._at(address, request))))
+                    running[self._begin(self._at(address, request))] = address
                 elif not running:
                     raise _joined(failures)
-                done = await self._first_done(running, patient=address is None)
+                patience_s = None if address is None else self._patience_s
+                await asyncio.wait(running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                done = next((answer for answer in running if answer.done()), None)
                 if done is None:
                     self._avoid(asked[-1], f"no answer within {self._patience_s:g} s")
                     continue
-                running.remove(done)
+                answered = running.pop(done)
                 try:
-                    return done.answer.result()
+                    return done.result()
                 except ConnectionFailed as failure:
-                    self._avoid(done.address, str(failure))
+                    self._avoid(answered, str(failure))
                     if too_late is not None and not isinstance(failure, NoServerReached):
                         raise  # the request may have been sent
                     failures.append(failure)
         finally:
-            for attempt in running:
-                self._begin(self._see_off(attempt, too_late))
+            for answer, broker in running.items():
+                self._begin(self._see_off(answer, broker, too_late))
 
-    async def _first_done(self, running: Sequence[_Attempt[_T]], *, patient: bool) -> _Attempt[_T] | None:
-        """Wait for an answer; None if there was none in time, and there is another broker to ask."""
-        timeout_s = None if patient else self._patience_s
-        await asyncio.wait(
-            [attempt.answer for attempt in running], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
-        )
-        return next((attempt for attempt in running if attempt.answer.done()), None)
-
-    async def _see_off(self, attempt: _Attempt[_T], too_late: TooLate[_T] | None) -> None:
+    async def _see_off(self, answer: asyncio.Task[_T], address: Address, too_late: TooLate[_T] | None) -> None:
         """Wait for an answer that came too late, and undo its change."""
         with suppress(TokenClientError):
-            answer = await attempt.answer
+            found = await answer
             if too_late is not None:
-                await too_late(attempt.address, answer)
+                await too_late(address, found)
 
     async def _expire_second(self, address: Address, token: DelegationToken) -> None:
         try:
@@ -323,15 +302,10 @@ def _joined(failures: Sequence[ConnectionFailed]) -> ConnectionFailed:
         return ConnectionFailed("no address of the upstream cluster is known")
     if len(failures) == 1:
         return failures[0]
-    return NoServerReached([reason for each in failures for reason in _reasons(each)])
-
-
-def _reasons(failure: ConnectionFailed) -> Sequence[tuple[str, str]]:
-    """Tell server and reason of a failure."""
-    match failure:
-        case NoServerReached(reasons=reasons):
-            return reasons
-        case ConnectionLost(server=server, reason=reason):
-            return [(server, reason)]
-        case _:
-            return []
+    reasons: list[tuple[str, str]] = []
+    for failure in failures:
+        if isinstance(failure, NoServerReached):
+            reasons += failure.reasons
+        elif isinstance(failure, ConnectionLost):
+            reasons.append((failure.server, failure.reason))
+    return NoServerReached(reasons)

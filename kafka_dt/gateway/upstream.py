@@ -1,6 +1,6 @@
 """One connection of one client to a broker behind the gateway: logged in, and then nothing but bytes.
 
-    upstream = await Upstream.open(address, settings, credentials, listener)
+    upstream = await Upstream(config, listener).open(address, credentials)
     upstream.write(data)         # whatever comes goes to listener.upstream_data
 
 The client's login code makes the connection; then this is the asyncio.Protocol of its transport, and no bytes are
@@ -14,21 +14,20 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from kafka_dt.client.connection import Connection, translated, transport_reason
 from kafka_dt.client.login import log_in, login_due_s
+from kafka_dt.clock import now_ms
+from kafka_dt_protocol import frame
 from kafka_dt_protocol.sasl import derive_keys
-from kafka_dt_protocol.wire.frames import frame
 
 if TYPE_CHECKING:
-    from kafka_dt.client.config import Address, Credentials
+    from kafka_dt.client.config import Address, ClientConfig, Credentials
     from kafka_dt.client.login import Channel
     from kafka_dt.client.requests import Requests
-    from kafka_dt.gateway.upstream_settings import UpstreamSettings
-    from kafka_dt_protocol.api.registry import ApiKey
+    from kafka_dt_protocol import ApiKey
     from kafka_dt_protocol.sasl.scram_client import DeriveKeys
 
 Exchange = Callable[[int, bytes], Awaitable[bytes]]
@@ -54,83 +53,57 @@ class UpstreamListener(Protocol):
 
 
 class Upstream(asyncio.Protocol):
-    """A logged-in connection to a broker; made by `open`."""
+    """A connection to a broker, once it is open: logged in.
 
-    login_due_ms: int | None
+    Args:
+        config: how the broker is spoken to.
+        listener: hears of what happens, from the moment on at which `open` returns.
+        now_ms: milliseconds since 1970.
+        derive: makes SCRAM's keys of a password, in a thread; also of the logins to come.
+        jitter: a number from 0 up to 1.
+    """
+
+    server: str
+    """host:port of the broker."""
+    login_due_ms: int | None = None
     """When to log in again (milliseconds since 1970), a good while before the broker ends the session and not all
     connections at once; None if it does not end it."""
 
     def __init__(
         self,
-        connection: Connection,
-        settings: UpstreamSettings,
+        config: ClientConfig,
         listener: UpstreamListener,
         *,
-        now_ms: Callable[[], int],
-        derive: DeriveKeys,
-        random_bytes: Callable[[int], bytes],
-        jitter: Callable[[], float],
+        now_ms: Callable[[], int] = now_ms,
+        derive: DeriveKeys = derive_keys,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.server: Final = connection.server
+        self._config = config
         self._listener: UpstreamListener | None = listener
-        self._timeout_ms = settings.client.request_timeout_ms
         self._now_ms = now_ms
         self._derive = derive
-        self._random_bytes = random_bytes
         self._jitter = jitter
-        self.login_due_ms = None
         self._requests: Requests
         self._transport: asyncio.Transport
 
-    @classmethod
-    async def open(
-        cls,
-        address: Address,
-        settings: UpstreamSettings,
-        credentials: Credentials | None,
-        listener: UpstreamListener,
-        *,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-        derive: DeriveKeys = derive_keys,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        jitter: Callable[[], float] = random.random,
-    ) -> Self:
-        """Connect to a broker and log in.
-
-        Args:
-            address: of the broker.
-            settings: how it is spoken to.
-            credentials: what to log in with; not looked at where there is no login by SASL.
-            listener: hears of what happens, from the moment on at which this returns.
-            now_ms: milliseconds since 1970.
-            derive: makes SCRAM's keys of a password, in a thread; also of the logins to come.
-            random_bytes: unguessable bytes, for SCRAM.
-            jitter: a number from 0 up to 1.
+    async def open(self, address: Address, credentials: Credentials | None) -> Self:
+        """Connect to a broker and log in, by the credentials if it has logins by SASL.
 
         Raises:
             ConnectionLost: it, or one of its kinds.
             LoginFailed: the broker refused the login.
             UnsupportedByServer: the broker has no login by SASL that we know.
         """
-        config = settings.client
-        connection = await Connection.open(
-            address,
-            ssl_context=config.tls,
-            client_id=config.client_id,
-            setup_timeout_ms=config.setup_timeout_ms,
-            request_timeout_ms=config.request_timeout_ms,
-        )
-        upstream = cls(
-            connection, settings, listener, now_ms=now_ms, derive=derive, random_bytes=random_bytes, jitter=jitter
-        )
+        self.server = str(address)
+        connection = await Connection.open(address, self._config)
         try:
-            if credentials is not None and config.security_protocol.uses_sasl:
-                await upstream._log_in(connection, credentials)
-            upstream._transport, upstream._requests = connection.hand_over(upstream)
+            if credentials is not None and self._config.security_protocol.uses_sasl:
+                await self._log_in(connection, credentials)
+            self._transport, self._requests = connection.hand_over(self)
         except BaseException:
             connection.abort()
             raise
-        return upstream
+        return self
 
     def write(self, *pieces: bytes) -> None:
         """Send bytes, all at once; they are kept while the broker takes none (`upstream_full`)."""
@@ -159,7 +132,7 @@ class Upstream(asyncio.Protocol):
         each the connection is of no more use.
         """
         try:
-            await self._log_in(_Channel(self._requests, exchange, self._timeout_ms), credentials)
+            await self._log_in(_Channel(self._requests, exchange, self._config.request_timeout_ms), credentials)
         except BaseException:
             self.abort()
             raise
@@ -200,9 +173,10 @@ class Upstream(asyncio.Protocol):
 
     async def _log_in(self, channel: Channel, credentials: Credentials) -> None:
         asked_ms = self._now_ms()
-        lifetime_ms = await log_in(channel, credentials, self._random_bytes, self._derive)
-        due_ms = asked_ms + round(1000 * login_due_s(lifetime_ms, self._jitter())) if lifetime_ms else None
-        self.login_due_ms = due_ms
+        lifetime_ms = await log_in(channel, credentials, os.urandom, self._derive)
+        self.login_due_ms = None
+        if lifetime_ms:
+            self.login_due_ms = asked_ms + round(1000 * login_due_s(lifetime_ms, self._jitter()))
 
 
 class _Channel:

@@ -1,11 +1,5 @@
 """The audit trail of a worker: the log with its sinks, and the recorder that writes to it, as the settings say.
 
-    AuditTrail.check(settings)          # before anything is opened
-    trail = AuditTrail(settings, 0, now_ms=now_ms, random_hex=secrets.token_hex)
-    trail.start()
-    trail.recorder.record(...)
-    await trail.close()
-
 Limits: nodes log in to the topic's brokers by PLAIN and SCRAM. aiokafka cannot say that a user name is a token's, and a
 token ends.
 

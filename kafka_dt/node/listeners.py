@@ -1,8 +1,8 @@
 """The open ports of a worker, and the gateway behind them where the node is one.
 
-ports = WorkerPorts(settings, listeners, place, shared, recorder)
+ports = WorkerPorts(settings, listeners, place, shared, recorder=recorder, now_ms=now_ms)
 await ports.start_gateway()
-await ports.open(handler, sessions, new_login, now_ms)
+await ports.open(handler, sessions, new_login)
 ...
 await ports.drain()
 """
@@ -13,43 +13,31 @@ import asyncio
 import resource
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener, Settings, gateway_settings
 from kafka_dt.config.options.option import INT_MAX
-from kafka_dt.gateway.gateway import Gateway
-from kafka_dt.gateway.ports import PortListener
+from kafka_dt.gateway import Gateway, PortListener
 from kafka_dt.identity.login.login import Login
-from kafka_dt.processes.node_memory import NodeTurn
+from kafka_dt.node.shared import Shared
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.request_memory import RequestMemory, request_buffer_bytes
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.server.handlers import Handler
 from kafka_dt.server.listeners.admission import Admission, ConnectionLimits
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts
 from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.server.listeners.encryption import ListenerEncryption
 from kafka_dt.server.listeners.gates import FileGate, Gate, RateGate
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.rates import FailedLogins, Rate
 from kafka_dt.server.repeated import Repeated
+from kafka_dt.stores import WorkerPlace
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import Limits
 
 DRAIN_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What the connections of all listeners share."""
-
-    handler: Handler
-    sessions: Sessions
-    new_login: Callable[[Listener], Login]
-    now_ms: Callable[[], int]
 
 
 class WorkerPorts:
@@ -58,10 +46,10 @@ class WorkerPorts:
     Args:
         settings: of the node.
         listeners: of the node, with the ports that they are bound to.
-        workers: how many workers share what the node allows.
-        turn: to hold more of a request than a worker's share of the memory for requests.
-        counts: where the workers count connections.
+        place: which worker it is; the workers share what the node allows.
+        shared: with the other workers of the node.
         recorder: makes audit events; None where nothing is written down.
+        now_ms: the wall clock, milliseconds since 1970.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -71,26 +59,31 @@ class WorkerPorts:
         self,
         settings: Settings,
         listeners: Sequence[Listener],
+        place: WorkerPlace,
+        shared: Shared,
         *,
-        workers: int,
-        turn: NodeTurn,
-        counts: ConnectionCounts,
         recorder: Recorder | None,
+        now_ms: Callable[[], int],
     ) -> None:
         self._settings = settings
         self._listeners = listeners
-        self._workers = workers
-        self._counts = counts
+        self._place = place
+        self._shared = shared
         self._recorder = recorder
+        self._now_ms = now_ms
         self._encryption = {listener.name: encryption(listener, recorder) for listener in listeners}
         self._gateway = gateway(settings, listeners)
         self._limits = ConnectionLimits.of(settings, listeners)
         self._gates: list[Gate] = [FileGate(_file_limit), *self._rate_gates(settings.max_connection_creation_rate)]
         self._failed_logins = FailedLogins(settings.connection_failed_authentication_delay_ms, time.monotonic)
-        receive_timeout_s = settings.request_receive_timeout_ms / 1000
-        self._memory = RequestMemory(request_buffer_bytes(settings) // workers, receive_timeout_s, time.monotonic, turn)
+        self._memory = RequestMemory(
+            request_buffer_bytes(settings) // place.workers,
+            settings.request_receive_timeout_ms / 1000,
+            time.monotonic,
+            shared.turn,
+        )
         self._memory_sweep = Repeated(self._memory.sweep_seconds, self._memory.sweep)
-        self._open: list[OpenListener] = []
+        self._opened: list[OpenListener] = []
         self._broker_ports: list[PortListener] = []
 
     @property
@@ -107,21 +100,40 @@ class WorkerPorts:
         if self._gateway is not None:
             await self._gateway.start()
 
-    async def open(self, served: Served, *, node: str) -> None:
+    async def open(self, handler: Handler, sessions: Sessions, new_login: Callable[[Listener], Login]) -> None:
         """Open all ports.
-
-        Args:
-            served: what the connections share.
-            node: a name that the workers of this node have in common, and those of no other node.
 
         Raises:
             OSError: a port cannot be had.
         """
+        settings = self._settings
         self._memory_sweep.start()
         for listener in self._listeners:
-            await self._open_listener(listener, served)
+            opened = OpenListener(
+                listener.bind,
+                backlog=settings.socket_listen_backlog_size,
+                lifetimes=Lifetimes.from_settings(settings),
+                admission=Admission(self._limits, self._shared.connections, self._listeners.index(listener)),
+                gates=[*self._gates, *self._rate_gates(listener.max_connection_creation_rate)],
+            )
+            services = ConnectionServices(
+                listener=listener,
+                limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
+                handler=handler,
+                sessions=sessions,
+                new_login=new_login,
+                certified=_certified(listener, self._encryption[listener.name]),
+                now_ms=self._now_ms,
+                failed_logins=self._failed_logins,
+                opened=opened.opened,
+                closed=opened.closed,
+                deadlines=opened.deadlines,
+                memory=self._memory,
+                recorder=self._recorder,
+            )
+            await self._open(opened, services)
         if self._gateway is not None:
-            self._gateway.open_ports(self._broker_ports, node=node)
+            self._gateway.open_ports(self._broker_ports, node=self._place.node)
 
     async def refresh_certificates(self) -> None:
         """Take new certificates if their files have changed."""
@@ -134,21 +146,14 @@ class WorkerPorts:
         """Answer the requests under way and close every connection; then leave the cluster behind the gateway."""
         if self._gateway is not None:
             self._gateway.close_ports()
-        await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._open))
+        await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._opened))
         self._memory_sweep.stop()
         if self._gateway is not None:
             await self._gateway.close()
 
-    async def _open_listener(self, listener: Listener, served: Served) -> None:
+    async def _open(self, opened: OpenListener, services: ConnectionServices) -> None:
+        listener = services.listener
         encrypted = self._encryption[listener.name]
-        opened = OpenListener(
-            listener.bind,
-            backlog=self._settings.socket_listen_backlog_size,
-            lifetimes=Lifetimes.from_settings(self._settings),
-            admission=Admission(self._limits, self._counts, self._listeners.index(listener)),
-            gates=[*self._gates, *self._rate_gates(listener.max_connection_creation_rate)],
-        )
-        services = self._services(listener, opened, served)
 
         def new_connection(broker_id: int | None = None) -> LoginConnection:
             behind = self._gateway
@@ -156,33 +161,15 @@ class WorkerPorts:
             return encrypted.protocol(connection) if encrypted else connection
 
         await opened.open(new_connection)
-        self._open.append(opened)
+        self._opened.append(opened)
         if listener.broker_port_base is not None:
             self._broker_ports.append(PortListener(listener, opened, new_connection))
-
-    def _services(self, listener: Listener, opened: OpenListener, served: Served) -> ConnectionServices:
-        settings = self._settings
-        return ConnectionServices(
-            listener=listener,
-            limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
-            handler=served.handler,
-            sessions=served.sessions,
-            new_login=served.new_login,
-            certified=_certified(listener, self._encryption[listener.name]),
-            now_ms=served.now_ms,
-            failed_logins=self._failed_logins,
-            opened=opened.opened,
-            closed=opened.closed,
-            deadlines=opened.deadlines,
-            memory=self._memory,
-            recorder=self._recorder,
-        )
 
     def _rate_gates(self, per_second: int) -> list[Gate]:
         """Make the gate that holds a worker to its share of a rate, if there is one."""
         if per_second >= INT_MAX:
             return []
-        return [RateGate(Rate(per_second / self._workers, time.monotonic))]
+        return [RateGate(Rate(per_second / self._place.workers, time.monotonic))]
 
 
 def encryption(listener: Listener, recorder: Recorder | None = None) -> ListenerEncryption | None:

@@ -8,14 +8,13 @@ from functools import partial
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import SecretKeyFiles, Settings
-from kafka_dt.identity.revocation.board import Board
 from kafka_dt.identity.revocation.revocations import Revocations
-from kafka_dt.node.membership import Membership
+from kafka_dt.node.secret_keys import Membership
+from kafka_dt.node.shared import Shared
 from kafka_dt.server.audited.requests import record_keys
 from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.stores import MakeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import (
-    CreationCounts,
     CreationLimits,
     HmacAlgorithm,
     Keyring,
@@ -34,9 +33,10 @@ class WorkerTokens:
         place: which worker it is.
         make_stores: builds the stores.
         executor: threads for expensive computations of the stores.
-        creations: where the workers of the node count the tokens that requesters ask for.
+        shared: with the other workers of the node, which hear of revocations.
         recorder: hears of changed keys; None where nothing is written down.
         broker_id: the id that the node shows to clients.
+        end_sessions_on_expiry: whether a connection is closed when its token expires, as a gateway does.
         now_ms: the wall clock, milliseconds since 1970.
     """
 
@@ -46,10 +46,11 @@ class WorkerTokens:
         place: WorkerPlace,
         make_stores: MakeStores,
         executor: Executor,
+        shared: Shared,
         *,
-        creations: CreationCounts,
         recorder: Recorder | None,
         broker_id: int,
+        end_sessions_on_expiry: bool,
         now_ms: Callable[[], int],
     ) -> None:
         files = SecretKeyFiles(settings)
@@ -65,7 +66,7 @@ class WorkerTokens:
             keyring,
             self.stores.cluster,
             self.stores.keyed_tokens,
-            number=place.number,
+            place=place,
             broker_id=broker_id,
         )
         self.manager = TokenManager(
@@ -74,22 +75,14 @@ class WorkerTokens:
             self.cache,
             limits,
             now_ms=now_ms,
-            creation_counts=creations,
+            creation_counts=shared.creations,
         )
         if keyring is not None:
             keyring.on_change(self.manager.forget_misses)
-
-    def sessions(self, now_ms: Callable[[], int], *, end_on_expiry: bool) -> Sessions:
-        """Make the sessions of the worker's connections; they end with their tokens."""
-        sessions = Sessions(self._token, now_ms, end_on_expiry=end_on_expiry)
-        self.cache.on_change(sessions.token_changed)
-        return sessions
-
-    def revocations(self, board: Board, sessions: Sessions) -> Revocations:
-        """Tell the other workers of revocations, and end the sessions that they tell of."""
-        revocations = Revocations(board, self.manager.prove, self.cache.held, sessions.end_by)
-        self.cache.on_change(revocations.token_changed)
-        return revocations
+        self.sessions = Sessions(self._token, now_ms, end_on_expiry=end_sessions_on_expiry)
+        self.cache.on_change(self.sessions.token_changed)
+        self.revocations = Revocations(shared.board, self.manager.prove, self.cache.held, self.sessions.end_by)
+        self.cache.on_change(self.revocations.token_changed)
 
     def _token(self, token_id: str) -> Token | None:
         held = self.cache.get(token_id)

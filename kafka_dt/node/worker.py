@@ -1,6 +1,6 @@
 """One worker of a node: its parts, joined.
 
-    worker = Worker(settings, ports=ports, place=place, mechanisms=MECHANISMS, shared=shared, make_stores=make, ...)
+    worker = Worker(settings, ports=ports, place=place, shared=shared, make_stores=make_stores, now_ms=now_ms)
     await worker.start()
     await worker.outdated.wait()      # or a signal
     await worker.stop()
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -29,13 +29,12 @@ from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.tokens import LoginTokens
-from kafka_dt.identity.mechanisms import Mechanism
-from kafka_dt.identity.revocation.board import Board
+from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.node.audit_trail import AuditTrail
-from kafka_dt.node.listeners import Served, WorkerPorts
+from kafka_dt.node.listeners import WorkerPorts
 from kafka_dt.node.logins import Logins
+from kafka_dt.node.shared import Shared
 from kafka_dt.node.tokens import WorkerTokens
-from kafka_dt.processes.node_memory import NodeTurn
 from kafka_dt.server.audited.requests import AuditedRequests, AuditedTokens, record_removed
 from kafka_dt.server.handlers import Handler, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
@@ -43,12 +42,8 @@ from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts
 from kafka_dt.stores import MakeStores, WorkerPlace
-from kafka_dt.tokens import (
-    CreationCounts,
-    StoreUnavailable,
-)
+from kafka_dt.tokens import StoreUnavailable
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,20 +56,6 @@ FILE_CHECK_SECONDS: Final = 1.0
 """How often the files of certificates and secret keys are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The memories that the workers of a node share."""
-
-    board: Board
-    """Where they post revocations."""
-    creations: CreationCounts
-    """Where they count the tokens that requesters ask for."""
-    connections: ConnectionCounts
-    """Where they count connections."""
-    turn: NodeTurn
-    """To hold more of a request than a worker's share of the memory for requests."""
-
-
 class Worker:
     """The parts of one worker.
 
@@ -82,7 +63,6 @@ class Worker:
         settings: of the node.
         ports: the port of each listener, by name.
         place: which worker it is.
-        mechanisms: the SASL mechanisms that a listener can offer, by name.
         shared: with the other workers of the node.
         make_stores: builds the stores.
         now_ms: the wall clock, milliseconds since 1970.
@@ -97,7 +77,6 @@ class Worker:
         *,
         ports: Mapping[str, int],
         place: WorkerPlace,
-        mechanisms: Mapping[str, Mechanism[Any]],
         shared: Shared,
         make_stores: MakeStores,
         now_ms: Callable[[], int],
@@ -108,24 +87,21 @@ class Worker:
         self._background: list[asyncio.Task[None]] = []
         self._audit = _audit(settings, place.number, now_ms)
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
-        made = [_bound(listener, ports) for listener in listeners(settings, mechanisms)]
-        self._ports = WorkerPorts(
-            settings, made, workers=place.workers, turn=shared.turn, counts=shared.connections, recorder=self._recorder
-        )
-        self._logins = Logins(settings, made, mechanisms, self._executor, now_ms)
+        made = [_bound(listener, ports) for listener in listeners(settings, MECHANISMS)]
+        self._ports = WorkerPorts(settings, made, place, shared, recorder=self._recorder, now_ms=now_ms)
+        self._logins = Logins(settings, made, MECHANISMS, self._executor, now_ms)
         self._tokens = WorkerTokens(
             settings,
             place,
             make_stores,
             self._executor,
-            creations=shared.creations,
+            shared,
             recorder=self._recorder,
             broker_id=self._broker_id,
+            end_sessions_on_expiry=self._ports.is_gateway,
             now_ms=now_ms,
         )
         self._stores = self._tokens.stores
-        self._sessions = self._tokens.sessions(now_ms, end_on_expiry=self._ports.is_gateway)
-        self._revocations = self._tokens.revocations(shared.board, self._sessions)
         acls = AclCache()
         self._acls = AclManager(self._stores.acls, acls)
         self._authorizer = Authorizer.from_settings(settings, acls)
@@ -156,11 +132,10 @@ class Worker:
         await self._tokens.manager.start()
         if self._authorizer.enabled:
             await self._acls.start()
-        login_tokens = LoginTokens(self._tokens.manager, self._revocations, self._now_ms)
+        login_tokens = LoginTokens(self._tokens.manager, self._tokens.revocations, self._now_ms)
         await self._logins.start(self._stores.users, login_tokens, salt_secret)
         await self._ports.start_gateway()
-        served = Served(self._handler(cluster_id), self._sessions, self._logins.new_login, self._now_ms)
-        await self._ports.open(served, node=self._place.node)
+        await self._ports.open(self._handler(cluster_id), self._tokens.sessions, self._logins.new_login)
         self._begin_background_work()
 
     async def stop(self) -> None:
@@ -193,7 +168,7 @@ class Worker:
 
     def _begin_background_work(self) -> None:
         self._repeat(self._look_at_board, LOOK_SECONDS)
-        self._repeat(self._revocations.keep_up, KEEP_UP_SECONDS)
+        self._repeat(self._tokens.revocations.keep_up, KEEP_UP_SECONDS)
         self._repeat(self._ports.refresh_certificates, FILE_CHECK_SECONDS)
         self._repeat(self._stores.cluster.keep, KEEP_UP_SECONDS)
         if self._place.number == 0:
@@ -210,7 +185,7 @@ class Worker:
                 _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
     async def _look_at_board(self) -> None:
-        self._revocations.look()
+        self._tokens.revocations.look()
 
     @property
     def _recorder(self) -> Recorder | None:

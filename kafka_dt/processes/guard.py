@@ -6,8 +6,8 @@ the pipe closes, the supervisor has ended, whatever ended it. Workers then drain
 hangs or that is stopped (SIGSTOP) does not, and would keep the port from the next supervisor: after the grace this
 process kills it.
 
-PR_SET_PDEATHSIG in the workers would not do: SIGKILL gives those that work no time to drain, and any weaker signal
-does not end those that hang. A thread in the worker would not do either: it stands still with its process.
+PR_SET_PDEATHSIG in the workers gives those that work no time to drain (SIGKILL), or does not end those that hang (any
+other signal). A thread in the worker stands still with its process.
 
 Source: pidfd_open(2), pidfd_send_signal(2).
 """

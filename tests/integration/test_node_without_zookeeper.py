@@ -99,7 +99,7 @@ async def test_a_node_that_is_cut_off_from_its_store_stops_accepting_tokens() ->
 async def test_workers_hear_of_a_revocation_by_a_proof() -> None:
     """A server that is cut off from the others could answer anything less: see decision 0011."""
     async with node_on(MemoryCluster()) as node:
-        assert await node.worker._revocations.hear()
+        assert await node.worker._tokens.revocations.hear()
         assert node.tokens.proofs == 1
 
 

@@ -16,14 +16,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from kafka_dt.config import from_properties
-from kafka_dt.identity.mechanisms import MECHANISMS
-from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.node import Shared, Worker
-from kafka_dt.processes.node_memory import NodeTurn, node_memory
+from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace, WorkerState
-from kafka_dt.tokens import CreationCounts
 from kafka_dt_protocol import APIS
-from tests.support.admission import connection_counts
 from tests.support.authorization import MemoryAclStore
 from tests.support.broker import sasl_properties
 from tests.support.direct_token_store import DirectCluster, DirectTokenStore, wall_clock_ms
@@ -81,7 +77,7 @@ class MemoryNode:
 
     def has_session_of(self, token_id: str) -> bool:
         """Whether a connection is logged in by that token."""
-        return bool(self.worker._sessions._by_token.get(token_id))
+        return bool(self.worker._tokens.sessions._by_token.get(token_id))
 
 
 @asynccontextmanager
@@ -97,18 +93,13 @@ async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator
     ).settings
     tokens = DirectTokenStore(cluster.tokens)
     ports = {LISTENER: free_ports(1)}
-    with node_memory(turn=0) as memory:
+    place = WorkerPlace(0, 1, "a node in memory")
+    with node_memory(**Shared.sizes(place.workers)) as memory:
         worker = Worker(
             settings,
             ports=ports,
-            place=WorkerPlace(0, 1, "a node in memory"),
-            mechanisms=MECHANISMS,
-            shared=Shared(
-                board=Board(bytearray(board_bytes(1)), 0),
-                creations=CreationCounts.alone(),
-                connections=connection_counts(),
-                turn=NodeTurn(memory["turn"]),
-            ),
+            place=place,
+            shared=Shared.opened(memory, place),
             make_stores=lambda needs: stores(cluster, tokens, needs),
             now_ms=wall_clock_ms,
         )

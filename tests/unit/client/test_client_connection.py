@@ -24,7 +24,7 @@ from kafka_dt.client import (
     UnexpectedAnswer,
     UnsupportedByServer,
 )
-from kafka_dt.client.config import parse_addresses
+from kafka_dt.client.config import ClientConfig, parse_addresses
 from kafka_dt.client.connection import Connection
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.frames import frame
@@ -32,13 +32,11 @@ from tests.support.scripted_server import CLOSE, ScriptedServer
 
 
 async def connect(server: ScriptedServer, request_timeout_ms: int = 5_000) -> Connection:
-    return await Connection.open(
-        parse_addresses(server.address)[0],
-        ssl_context=None,
-        client_id="test",
-        setup_timeout_ms=5_000,
-        request_timeout_ms=request_timeout_ms,
+    (address,) = addresses = parse_addresses(server.address)
+    config = ClientConfig(
+        bootstrap_servers=addresses, client_id="test", setup_timeout_ms=5_000, request_timeout_ms=request_timeout_ms
     )
+    return await Connection.open(address, config)
 
 
 @pytest.mark.parametrize("newest", range(5))

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_dt.config import UpstreamIdentity, from_properties, gateway_settings, listeners
 from kafka_dt.config.load import load
-from kafka_dt.gateway import mapped
+from kafka_dt.gateway import identities
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.documents import Block, blocks
@@ -52,7 +52,7 @@ def test_the_file_of_identities_can_be_read(tmp_path: Path) -> None:
     (block,) = [block for block in blocks(PAGE, "text") if block.text.startswith('"User:')]
     file = tmp_path / "identities.jaas"
     file.write_text(block.text)
-    logins = mapped.read(file, ScramMechanism.SHA_256)
+    logins = identities.read(file, ScramMechanism.SHA_256)
     assert {str(principal): login.credentials.mechanism for principal, login in logins.items()} == {
         "User:alice": "PLAIN",
         "User:etl": "PLAIN",

@@ -13,9 +13,9 @@ from typing import cast
 import pytest
 
 from kafka_dt.config import Endpoint, Listener, SecurityProtocol
-from kafka_dt.gateway import ports as module
-from kafka_dt.gateway.addresses import BrokerAddresses
-from kafka_dt.gateway.ports import BrokerPorts, PortListener
+from kafka_dt.gateway import PortListener
+from kafka_dt.gateway import addresses as module
+from kafka_dt.gateway.addresses import BrokerAddresses, BrokerPorts
 from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind

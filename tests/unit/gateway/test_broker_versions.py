@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.gateway.broker_versions import in_common, in_latest_layout
+from kafka_dt.gateway.brokers import in_common, in_latest_layout
 from kafka_dt_protocol import APIS, ApiKey, build, element_type
 from kafka_dt_protocol.wire.layout import entity_layout
 

@@ -22,15 +22,15 @@ from kafka_dt.client import (
     SecurityProtocol,
     parse_addresses,
 )
-from kafka_dt.config import ConfigError, UpstreamIdentity
-from kafka_dt.gateway.connecting import MOST_AT_ONCE, Connector, identities_for
-from kafka_dt.gateway.identities import REFUSED_MS, NoIdentity, OneForAll, UpstreamLogin
-from kafka_dt.gateway.mapped import MappedIdentities
+from kafka_dt.config import ConfigError, GatewaySettings, UpstreamIdentity
+from kafka_dt.gateway.connecting import MOST_AT_ONCE, Connector
+from kafka_dt.gateway.gateway import identities_for
+from kafka_dt.gateway.identities import REFUSED_MS, MappedIdentities, NoIdentity, OneForAll, UpstreamLogin
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Exchange, Upstream
-from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.api.registry import ApiKey
+from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.scripted_server import ScriptedServer
 
 ALICE = Principal.user("alice")
@@ -102,14 +102,17 @@ class Steps:
         self._then()
 
 
-def settings(broker: ScriptedServer, identity: UpstreamIdentity = UpstreamIdentity.MAPPED) -> UpstreamSettings:
-    client = ClientConfig(
+def config(broker: ScriptedServer) -> ClientConfig:
+    return ClientConfig(
         bootstrap_servers=parse_addresses(broker.address),
         security_protocol=SecurityProtocol.SASL_PLAINTEXT,
         credentials=GATEWAY,
         request_timeout_ms=5_000,
     )
-    return UpstreamSettings(client=client, identity=identity)
+
+
+def settings(identity: UpstreamIdentity, file: Path | None = None) -> GatewaySettings:
+    return GatewaySettings(client={}, identity=identity, identity_file=file, identity_mechanism="SCRAM-SHA-512")
 
 
 async def connect(
@@ -119,7 +122,7 @@ async def connect(
     addresses: Callable[[], Sequence[Address]] | None = None,
 ) -> Upstream:
     steps = steps or Steps()
-    connector = Connector(settings(broker), identities, now_ms=lambda: steps.now_ms, sleep=steps.sleep)
+    connector = Connector(config(broker), identities, now_ms=lambda: steps.now_ms, sleep=steps.sleep)
     return await connector.connect(ALICE, addresses or (lambda: parse_addresses(broker.address)), Silent())
 
 
@@ -181,7 +184,7 @@ async def test_a_broker_that_does_not_answer_is_not_waited_for_alone(
     broker: ScriptedServer, frozen: ScriptedServer
 ) -> None:
     addresses = parse_addresses(f"{frozen.address},{broker.address}")
-    connector = Connector(settings(broker), Given(login("wonder")), patience_s=PATIENCE_S)
+    connector = Connector(config(broker), Given(login("wonder")), patience_s=PATIENCE_S)
     async with asyncio.timeout(WITHIN_S):
         upstream = await connector.connect(ALICE, lambda: addresses, Silent())
     assert upstream.server == broker.address
@@ -196,14 +199,14 @@ async def test_of_two_brokers_that_take_the_login_at_once_one_is_left(
     asked: list[str] = []
     opened: list[Opened] = []
 
-    async def open_late(address: Address, *_: object, **__: object) -> Opened:
+    async def open_late(_: Upstream, address: Address, __: object) -> Opened:
         asked.append(address.host)
         await answer.wait()
         opened.append(Opened())
         return opened[-1]
 
     monkeypatch.setattr(Upstream, "open", open_late)
-    connector = Connector(settings(broker), Given(login("wonder")), patience_s=PATIENCE_S)
+    connector = Connector(config(broker), Given(login("wonder")), patience_s=PATIENCE_S)
     addresses = [Address(host, 1) for host in "abc"]
     connecting = asyncio.create_task(connector.connect(ALICE, lambda: addresses, Silent()))
     await until(lambda: len(asked) == MOST_AT_ONCE)
@@ -248,7 +251,7 @@ async def test_a_name_that_does_not_print_does_not_break_a_line(
     broker: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    connector = Connector(settings(broker), OneForAll(login("wrong").credentials))
+    connector = Connector(config(broker), OneForAll(login("wrong").credentials))
     with pytest.raises(LoginFailed):
         await connector.connect(Principal.user("a\nlice"), lambda: parse_addresses(broker.address), Silent())
     (line,) = caplog.messages
@@ -265,7 +268,7 @@ async def test_the_same_login_is_not_tried_twice(broker: ScriptedServer) -> None
 async def test_a_login_that_was_refused_is_not_tried_again_for_some_seconds(broker: ScriptedServer) -> None:
     steps = Steps()
     wrong = [login("wrong")] * 100
-    connector = Connector(settings(broker), Given(*wrong), now_ms=lambda: steps.now_ms, sleep=steps.sleep)
+    connector = Connector(config(broker), Given(*wrong), now_ms=lambda: steps.now_ms, sleep=steps.sleep)
 
     async def connect() -> Upstream:
         return await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())
@@ -282,7 +285,7 @@ async def test_a_login_that_was_refused_is_not_tried_again_for_some_seconds(brok
 
 async def test_a_login_that_one_broker_refuses_is_tried_at_the_others(broker: ScriptedServer) -> None:
     other = ScriptedServer(users={"alice": "new"})
-    connector = Connector(settings(broker), Given(*[login("new")] * 4))
+    connector = Connector(config(broker), Given(*[login("new")] * 4))
 
     async def connect(to: ScriptedServer) -> Upstream:
         return await connector.connect(ALICE, lambda: parse_addresses(to.address), Silent())
@@ -297,7 +300,7 @@ async def test_a_login_that_one_broker_refuses_is_tried_at_the_others(broker: Sc
 
 async def test_another_login_of_the_same_principal_is_tried_at_once(broker: ScriptedServer) -> None:
     identities = Given(login("old"), login("old"), login("wonder"))
-    connector = Connector(settings(broker), identities)
+    connector = Connector(config(broker), identities)
     with pytest.raises(LoginFailed):
         await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())
     (await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())).abort()
@@ -305,7 +308,7 @@ async def test_another_login_of_the_same_principal_is_tried_at_once(broker: Scri
 
 
 async def test_the_keys_of_a_password_are_derived_once(broker: ScriptedServer) -> None:
-    connector = Connector(settings(broker), OneForAll(login("wonder", mechanism="SCRAM-SHA-512").credentials))
+    connector = Connector(config(broker), OneForAll(login("wonder", mechanism="SCRAM-SHA-512").credentials))
     for _ in range(3):
         (await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())).abort()
     assert broker.logins == ["alice"] * 3
@@ -340,23 +343,22 @@ async def test_a_second_login_is_with_what_the_principal_has_now(broker: Scripte
 
     steps = Steps()
     identities = Given(login("wonder"), login("new", known_by_ms=NOW + 3_000))
-    connector = Connector(settings(broker), identities, now_ms=lambda: steps.now_ms, sleep=steps.sleep)
-    config = settings(broker)
-    upstream = await Watched.open(config.client.bootstrap_servers[0], config, login("wonder").credentials, Silent())
+    connector = Connector(config(broker), identities, now_ms=lambda: steps.now_ms, sleep=steps.sleep)
+    (address,) = config(broker).bootstrap_servers
+    upstream = await Watched(config(broker), Silent()).open(address, login("wonder").credentials)
     await identities.refused(ALICE, login("wonder"))
     await connector.log_in_again(ALICE, upstream, nobody)
     assert used == [login("new").credentials]
     assert steps.slept == [3], "a broker that has not heard of it would end the connection"
-    await Connector(config, OneForAll(None)).log_in_again(ALICE, upstream, nobody)
+    await Connector(config(broker), OneForAll(None)).log_in_again(ALICE, upstream, nobody)
     assert len(used) == 1
     upstream.abort()
 
 
 async def test_tokens_are_asked_for_at_the_brokers_that_there_are_now(broker: ScriptedServer) -> None:
-    config = settings(broker, UpstreamIdentity.OWNER_TOKEN)
-    away = replace(config, client=replace(config.client, bootstrap_servers=(Address("127.0.0.1", 1),)))
+    away = replace(config(broker), bootstrap_servers=(Address("127.0.0.1", 1),))
     now: list[Address] = []
-    tokens = identities_for(away, lambda: now)
+    tokens = identities_for(settings(UpstreamIdentity.OWNER_TOKEN), away, lambda: now)
     with pytest.raises(ConnectionFailed, match="no address of the upstream cluster is known"):
         await tokens.login(ALICE)
     now += parse_addresses(broker.address)
@@ -366,20 +368,22 @@ async def test_tokens_are_asked_for_at_the_brokers_that_there_are_now(broker: Sc
 
 
 async def test_there_is_a_kind_of_identities_for_each_setting(broker: ScriptedServer, tmp_path: Path) -> None:
-    tokens = identities_for(settings(broker, UpstreamIdentity.OWNER_TOKEN), tuple)
+    client = config(broker)
+    tokens = identities_for(settings(UpstreamIdentity.OWNER_TOKEN), client, tuple)
     assert isinstance(tokens, OwnerTokens)
     assert tokens._gateway == "User:gateway"
+    assert tokens._mechanism is ScramMechanism.SHA_512
     await tokens.close()
-    mapped = settings(broker)
     with pytest.raises(ConfigError, match="is needed for mapped"):
-        identities_for(mapped, tuple)
+        identities_for(settings(UpstreamIdentity.MAPPED), client, tuple)
     (tmp_path / "users").write_text(
         '"User:a" { org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b"; };'
     )
-    assert isinstance(identities_for(replace(mapped, identity_file=tmp_path / "users"), tuple), MappedIdentities)
-    service = identities_for(settings(broker, UpstreamIdentity.SERVICE), tuple)
+    mapped = settings(UpstreamIdentity.MAPPED, tmp_path / "users")
+    assert isinstance(identities_for(mapped, client, tuple), MappedIdentities)
+    service = identities_for(settings(UpstreamIdentity.SERVICE), client, tuple)
     for principal in (ALICE, ANONYMOUS):
         assert await service.login(principal) == UpstreamLogin(GATEWAY)
-        assert await identities_for(settings(broker, UpstreamIdentity.NONE), tuple).login(principal) is None
+        assert await identities_for(settings(UpstreamIdentity.NONE), client, tuple).login(principal) is None
     await service.refused(ALICE, UpstreamLogin(GATEWAY))
     await service.close()

@@ -10,8 +10,7 @@ import pytest
 
 from kafka_dt.client import Credentials
 from kafka_dt.config import ConfigError
-from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
-from kafka_dt.gateway.mapped import MappedIdentities
+from kafka_dt.gateway.identities import MappedIdentities, NoIdentity, UpstreamLogin
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.sasl import ScramMechanism
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -54,22 +54,17 @@ class Cluster:
         if what in self.fail:
             raise self.fail[what]
 
-    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
+    async def describe(self, owners: Sequence[str]) -> list[DelegationToken]:
         await self._ask("describe")
-        wanted = set(owners or ())
+        wanted = set(owners)
         return [token for token in self.tokens.values() if wanted & {token.owner, *token.renewers}]
 
-    async def create(
-        self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
-    ) -> DelegationToken:
+    async def create(self, owner: str, renewers: Sequence[str]) -> DelegationToken:
         await self._ask("create")
-        assert owner
-        assert max_lifetime_ms == -1
         return self.add(owner, tuple(renewers))
 
-    async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
+    async def renew(self, hmac: bytes) -> int:
         await self._ask("renew")
-        assert period_ms == -1
         (token,) = [token for token in self.tokens.values() if token.hmac == hmac]
         expiry = min(self.now_ms + PERIOD, token.max_timestamp_ms)
         self.tokens[token.token_id] = replace(token, expiry_timestamp_ms=expiry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -26,6 +26,7 @@ from kafka_dt.gateway.token_requests import AVOIDED_S, MOST_AT_ONCE, MOST_BROKER
 PATIENCE_S = 0.02
 WITHIN_S = 5
 ALICE = "User:alice"
+GATEWAY = "User:gateway"
 BROKERS = [Address(f"broker-{number}", 9092) for number in range(1, 5)]
 FIRST, SECOND, THIRD, FOURTH = BROKERS
 
@@ -62,7 +63,7 @@ class Cluster:
         token = DelegationToken(
             token_id=f"token-{number}",
             owner=owner,
-            requester="User:gateway",
+            requester=GATEWAY,
             renewers=(),
             issue_timestamp_ms=0,
             expiry_timestamp_ms=1,
@@ -86,26 +87,22 @@ class Broker:
         if failure := cluster.fail.get(self.address):
             raise failure
 
-    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
+    async def describe(self, owners: Sequence[str]) -> list[DelegationToken]:
         await self._ask("describe")
-        return [token for token in self.cluster.tokens.values() if token.owner in (owners or ())]
+        return [token for token in self.cluster.tokens.values() if token.owner in owners]
 
-    async def create(
-        self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
-    ) -> DelegationToken:
+    async def create(self, owner: str, renewers: Sequence[str]) -> DelegationToken:
         await self._ask("create")
-        assert owner
-        assert (renewers, max_lifetime_ms) == ((), -1)
+        assert renewers == [GATEWAY]
         return self.cluster.add(owner)
 
-    async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
+    async def renew(self, hmac: bytes) -> int:
         await self._ask("renew")
-        assert (hmac in self.cluster.tokens, period_ms) == (True, -1)
+        assert hmac in self.cluster.tokens
         return 42
 
-    async def expire(self, hmac: bytes, period_ms: int = -1) -> int:
+    async def expire(self, hmac: bytes) -> int:
         await self._ask("expire")
-        assert period_ms == -1
         if self.cluster.tokens.pop(hmac, None) is None:
             raise TokenNotFound(ErrorCode.delegation_token_not_found, "expire")
         return 0
@@ -142,7 +139,7 @@ async def requests(cluster: Cluster) -> AsyncIterator[TokenRequests]:
 async def test_requests_share_one_connection_while_its_broker_answers(
     cluster: Cluster, requests: TokenRequests
 ) -> None:
-    token = await requests.create(ALICE)
+    token = await requests.create(ALICE, [GATEWAY])
     assert await requests.describe([ALICE]) == [token]
     assert await requests.renew(token.hmac) == 42
     assert cluster.asked == [(FIRST, "create"), (FIRST, "describe"), (FIRST, "renew")]
@@ -154,7 +151,7 @@ async def test_a_frozen_broker_holds_up_no_principal(cluster: Cluster, requests:
     async with asyncio.timeout(WITHIN_S):
         for number in range(20):
             await requests.describe([f"User:{number}"])
-            await requests.create(f"User:{number}")
+            await requests.create(f"User:{number}", [GATEWAY])
     assert cluster.asked_of(FIRST) == ["describe"]
     assert cluster.asked_of(SECOND) == ["describe", "create"] * 20
 
@@ -163,7 +160,7 @@ async def test_principals_that_come_at_once_pass_a_frozen_broker(cluster: Cluste
     await requests.describe([ALICE])
     cluster.freeze(FIRST)
     async with asyncio.timeout(WITHIN_S):
-        await asyncio.gather(*(requests.create(f"User:{number}") for number in range(40)))
+        await asyncio.gather(*(requests.create(f"User:{number}", [GATEWAY]) for number in range(40)))
     assert len(cluster.asked_of(FIRST)) <= 1 + MOST_AT_ONCE
     assert len(cluster.tokens) == 40
 
@@ -184,7 +181,7 @@ async def test_the_second_token_of_a_create_at_two_brokers_is_expired(
     cluster: Cluster, requests: TokenRequests
 ) -> None:
     cluster.freeze(FIRST)
-    token = await requests.create(ALICE)
+    token = await requests.create(ALICE, [GATEWAY])
     assert list(cluster.tokens) == [token.hmac]
     cluster.thaw(FIRST)
     await until(lambda: cluster.asked_of(FIRST) == ["create", "expire"])
@@ -195,7 +192,7 @@ async def test_a_second_token_that_stays_is_told(
     cluster: Cluster, requests: TokenRequests, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.freeze(FIRST)
-    await requests.create(ALICE)
+    await requests.create(ALICE, [GATEWAY])
 
     async def refused(*_: object) -> None:
         raise ConnectionLost("broker-1:9092", "it has gone")
@@ -218,7 +215,7 @@ async def test_changes_that_wait_for_a_controller_hold_up_no_describe(
         raise ConnectionLost(str(self.address), "no controller")
 
     monkeypatch.setattr(Broker, "create", forwarded)
-    creates = [asyncio.create_task(requests.create(f"User:{number}")) for number in range(20)]
+    creates = [asyncio.create_task(requests.create(f"User:{number}", [GATEWAY])) for number in range(20)]
     async with asyncio.timeout(WITHIN_S):
         for _ in range(20):
             await requests.describe([ALICE])
@@ -243,7 +240,7 @@ async def test_so_many_brokers_are_asked_at_once_and_the_first_that_answers_coun
 
 async def test_a_broker_out_of_reach_is_passed_at_once(cluster: Cluster, requests: TokenRequests) -> None:
     cluster.fail[FIRST] = NoServerReached([("broker-1:9092", "Connection refused")])
-    token = await requests.create(ALICE)
+    token = await requests.create(ALICE, [GATEWAY])
     assert await requests.describe([ALICE]) == [token]
     assert cluster.asked == [(FIRST, "create"), (SECOND, "create"), (SECOND, "describe")]
 
@@ -263,7 +260,7 @@ async def test_all_brokers_out_of_reach_are_named(cluster: Cluster, requests: To
 async def test_a_create_that_may_have_taken_effect_is_not_repeated(cluster: Cluster, requests: TokenRequests) -> None:
     cluster.fail[FIRST] = ConnectionLost("broker-1:9092", "it has gone")
     with pytest.raises(ConnectionLost):
-        await requests.create(ALICE)
+        await requests.create(ALICE, [GATEWAY])
     assert cluster.asked == [(FIRST, "create")]
 
 
@@ -271,7 +268,7 @@ async def test_a_refusal_is_an_answer(cluster: Cluster, requests: TokenRequests)
     refusal = TokenAuthorizationFailed(ErrorCode.delegation_token_authorization_failed, "create")
     cluster.fail[FIRST] = refusal
     with pytest.raises(TokenAuthorizationFailed):
-        await requests.create(ALICE)
+        await requests.create(ALICE, [GATEWAY])
     assert cluster.asked == [(FIRST, "create")]
     assert cluster.open == [FIRST]
 
@@ -319,7 +316,7 @@ async def test_connections_to_brokers_that_have_gone_are_closed(cluster: Cluster
 
 async def test_closing_ends_what_is_under_way(cluster: Cluster, requests: TokenRequests) -> None:
     cluster.freeze(*BROKERS)
-    waiting = asyncio.create_task(requests.create(ALICE))
+    waiting = asyncio.create_task(requests.create(ALICE, [GATEWAY]))
     await until(lambda: len(cluster.asked) == 2)
     await requests.close()
     with pytest.raises(asyncio.CancelledError):

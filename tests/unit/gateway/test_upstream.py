@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import ConnectionLost, Credentials, LoginFailed, RequestTimedOut, UnexpectedAnswer
 from kafka_dt.client.config import ClientConfig, parse_addresses
 from kafka_dt.client.requests import Requests
-from kafka_dt.config import UpstreamIdentity
 from kafka_dt.gateway.upstream import Upstream
-from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import client_context, server_context
 from kafka_dt_protocol.api.registry import APIS, ApiKey
@@ -89,23 +88,21 @@ async def broker() -> AsyncIterator[ScriptedServer]:
 
 def settings(
     broker: ScriptedServer, protocol: str = "SASL_PLAINTEXT", context: ssl.SSLContext | None = None, **more: Any
-) -> UpstreamSettings:
-    client = ClientConfig(
+) -> ClientConfig:
+    return ClientConfig(
         bootstrap_servers=parse_addresses(broker.address),
         security_protocol=SecurityProtocol(protocol),
         credentials=Credentials("PLAIN", "gateway", "secret"),
         ssl_context=context,
         **more,
     )
-    return UpstreamSettings(client=client, identity=UpstreamIdentity.MAPPED)
 
 
 async def opened(broker: ScriptedServer, credentials: Credentials | None = ALICE, **more: Any) -> Owner:
     owner = Owner()
-    of = settings(broker, **more)
-    owner.upstream = await Upstream.open(
-        of.client.bootstrap_servers[0], of, credentials, owner, now_ms=lambda: NOW, jitter=lambda: 0.5
-    )
+    config = settings(broker, **more)
+    upstream = Upstream(config, owner, now_ms=lambda: NOW, jitter=lambda: 0.5)
+    owner.upstream = await upstream.open(config.bootstrap_servers[0], credentials)
     return owner
 
 
@@ -223,7 +220,8 @@ async def test_a_second_login_without_an_answer_ends_the_connection(
             await asyncio.Event().wait()
         return happens
 
-    owner = await opened(broker, request_timeout_ms=50)
+    owner = await opened(broker)
+    owner.upstream._config = replace(owner.upstream._config, request_timeout_ms=50)
     with pytest.raises(expected):
         await owner.upstream.reauthenticate(ALICE, exchange)
     assert owner.upstream._transport.is_closing()

@@ -126,21 +126,19 @@ async def test_from_one_bootstrap_server_all_brokers_and_their_versions_are_know
     one = await cluster.add(1)
     two = await cluster.add(2, versions={**ScriptedServer().versions, ApiKey.METADATA: (2, 9)})
     async with started(followed(NOWHERE, one)) as brokers:
-        assert brokers.get(1) == one
-        assert brokers.get(2) == two
-        assert brokers.get(3) is None
+        assert brokers.candidates(1) == [one]
+        assert brokers.candidates(2) == [two]
+        assert brokers.candidates(3) == []
         assert ranges(brokers.versions(1))[ApiKey.METADATA] == (0, 13)
         assert ranges(brokers.versions(2))[ApiKey.METADATA] == (2, 9)
         assert ranges(brokers.versions(None))[ApiKey.METADATA] == (2, 9)
-        assert brokers.candidates(2) == [two]
-        assert brokers.candidates(3) == []
-        assert brokers.any() == brokers.candidates(None) == [two, one]
+        assert brokers.candidates(None) == [two, one]
         assert brokers.servers() == (two, one, NOWHERE)
 
 
 async def test_before_the_start_there_are_the_bootstrap_servers_alone() -> None:
     brokers = followed(NOWHERE, Address("127.0.0.1", 2))
-    assert sorted(brokers.any(), key=str) == [NOWHERE, Address("127.0.0.1", 2)]
+    assert sorted(brokers.candidates(None), key=str) == [NOWHERE, Address("127.0.0.1", 2)]
     assert sorted(brokers.servers(), key=str) == [NOWHERE, Address("127.0.0.1", 2)]
     assert brokers.versions(None) is None
     await brokers.close()
@@ -166,7 +164,7 @@ async def test_a_cluster_without_describe_cluster_is_asked_for_metadata(cluster:
     versions = {key: each for key, each in ScriptedServer().versions.items() if key is not ApiKey.DESCRIBE_CLUSTER}
     one = await cluster.add(1, versions=versions)
     async with started(followed(one)) as brokers:
-        assert brokers.get(1) == one
+        assert brokers.candidates(1) == [one]
     assert ApiKey.METADATA in {api for api, _ in cluster.servers[1].requests}
 
 
@@ -179,7 +177,7 @@ async def test_a_cluster_that_refuses_describe_cluster_is_asked_for_metadata(clu
         "brokers": (),
     }
     async with started(followed(one)) as brokers:
-        assert brokers.get(1) == one
+        assert brokers.candidates(1) == [one]
 
 
 async def test_the_start_waits_for_the_cluster_and_says_so_once(
@@ -193,7 +191,7 @@ async def test_the_start_waits_for_the_cluster_and_says_so_once(
         answers.pop() if answers else describe(header, request)
     )
     async with started(followed(one)) as brokers:
-        assert brokers.get(1) == one
+        assert brokers.candidates(1) == [one]
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "INFO"]
     assert "cannot be asked for its brokers" in caplog.messages[0]
     assert "if that listener wants a login by SASL" in caplog.messages[0]
@@ -211,7 +209,7 @@ async def test_a_broker_that_names_no_brokers_is_not_believed(cluster: Cluster) 
     await asyncio.wait_for(starting, WITHIN_S)
     cluster.listed = {}
     await cluster.asked_again(4)
-    assert brokers.get(1) == one
+    assert brokers.candidates(1) == [one]
     await brokers.close()
 
 
@@ -221,13 +219,13 @@ async def test_brokers_that_come_go_and_move_are_followed_and_told(cluster: Clus
     async with started(followed(one)) as brokers:
         brokers.on_change(lambda came, went: changes.append((set(came), set(went))))
         two = await cluster.add(2, versions={**ScriptedServer().versions, ApiKey.METADATA: (0, 5)})
-        await until(lambda: brokers.get(2) == two)
+        await until(lambda: brokers.candidates(2) == [two])
         await until(lambda: ranges(brokers.versions(None))[ApiKey.METADATA] == (0, 5))
         cluster.listed[2] = one
-        await until(lambda: brokers.get(2) == one)
+        await until(lambda: brokers.candidates(2) == [one])
         await until(lambda: ranges(brokers.versions(2))[ApiKey.METADATA] == (0, 13))
         del cluster.listed[2]
-        await until(lambda: brokers.get(2) is None)
+        await until(lambda: brokers.candidates(2) == [])
         assert changes == [({1}, set()), ({2}, set()), (set(), {2})]
 
 
@@ -242,7 +240,7 @@ async def test_what_is_learned_is_known_at_once_and_asked_about_soon(
         brokers.on_change(lambda came, went: changes.append((set(came), set(went))))
         common = brokers.versions(None)
         brokers.learn(2, two.host, two.port)
-        assert brokers.get(2) == two
+        assert brokers.candidates(2) == [two]
         assert changes == [({1}, set()), ({2}, set())]
         assert brokers.versions(2) is common
         await until(lambda: ranges(brokers.versions(2)) == {ApiKey.API_VERSIONS: (0, 4)})
@@ -266,10 +264,10 @@ async def test_what_was_learned_is_kept_for_a_while_and_then_only_if_the_cluster
     async with started(followed(one, now=lambda: clock[0])) as brokers:
         brokers.learn(7, "new.example.com", 9092)
         await cluster.asked_again()
-        assert brokers.get(7) == Address("new.example.com", 9092)
+        assert brokers.candidates(7) == [Address("new.example.com", 9092)]
         clock[0] += module.LEARNED_SECONDS + 1
-        await until(lambda: brokers.get(7) is None)
-        assert brokers.get(1) == one
+        await until(lambda: brokers.candidates(7) == [])
+        assert brokers.candidates(1) == [one]
 
 
 async def test_where_a_known_broker_is_says_the_cluster_that_is_asked_soon(
@@ -283,11 +281,11 @@ async def test_where_a_known_broker_is_says_the_cluster_that_is_asked_soon(
         for _ in range(50):
             brokers.learn(1, "old.example.com", 9092)
             brokers.learn(1, one.host, one.port)
-        assert brokers.get(1) == one
+        assert brokers.candidates(1) == [one]
         await until(lambda: cluster.asked == 2)
         cluster.listed[1] = NOWHERE
         brokers.learn(1, NOWHERE.host, NOWHERE.port)
-        await until(lambda: brokers.get(1) == NOWHERE)
+        await until(lambda: brokers.candidates(1) == [NOWHERE])
         assert brokers.versions(1) is versions, "until it has told others"
     assert caplog.messages[:2] == [f"Upstream broker 1 is at {one}", f"Upstream broker 1 is at {NOWHERE}"]
 
@@ -297,7 +295,7 @@ async def test_the_cluster_corrects_what_was_learned_moments_ago(cluster: Cluste
     async with started(followed(one)) as brokers:
         brokers.learn(7, "old.example.com", 9092)
         cluster.listed[7] = one
-        await until(lambda: brokers.get(7) == one)
+        await until(lambda: brokers.candidates(7) == [one])
 
 
 async def test_an_upgraded_broker_is_found_out_and_an_unchanged_one_stays_the_same_object(cluster: Cluster) -> None:
@@ -324,10 +322,10 @@ async def test_a_broker_that_cannot_be_reached_is_one_line_and_the_others_are_se
     one = await cluster.add(1)
     cluster.listed[2] = NOWHERE
     async with started(followed(one, now=lambda: clock[0])) as brokers:
-        assert brokers.get(2) == NOWHERE
+        assert brokers.candidates(2) == [NOWHERE]
         assert brokers.versions(2) is brokers.versions(None)
         assert brokers.versions(None) == brokers.versions(1)
-        assert brokers.any() == [one, NOWHERE]
+        assert brokers.candidates(None) == [one, NOWHERE]
         for _ in range(3):
             clock[0] += module.VERSIONS_RETRY_SECONDS + 1
             await cluster.asked_again()
@@ -347,7 +345,7 @@ async def test_while_the_cluster_is_gone_what_was_known_stays(
         cluster.servers[1].scripts[ApiKey.DESCRIBE_CLUSTER] = lambda _header, _request: CLOSE
         cluster.servers[1].drop_connections()
         await until(lambda: caplog.messages)
-        assert brokers.get(1) == one
+        assert brokers.candidates(1) == [one]
         connections = cluster.servers[1].connections
         await until(lambda: cluster.servers[1].connections > connections + 2)
         assert len(caplog.messages) == 1
@@ -367,7 +365,7 @@ async def test_a_login_that_is_refused_later_is_tried_with_long_pauses(
         tried, refused = cluster.servers[1].connections, time.monotonic()
         await until(lambda: cluster.servers[1].connections > tried)
         assert time.monotonic() - refused > 0.2
-        assert brokers.get(1) == one
+        assert brokers.candidates(1) == [one]
 
 
 async def test_without_its_bootstrap_server_the_cluster_is_asked_by_another_broker(cluster: Cluster) -> None:
@@ -377,7 +375,7 @@ async def test_without_its_bootstrap_server_the_cluster_is_asked_by_another_brok
         cluster.servers[1].greeting = b"\0\0\0\0"
         cluster.servers[1].drop_connections()
         three = await cluster.add(3)
-        await until(lambda: brokers.get(3) == three)
+        await until(lambda: brokers.candidates(3) == [three])
 
 
 async def test_nothing_unforeseen_ends_the_following(

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.node import Shared
 from kafka_dt.node.listeners import WorkerPorts
-from kafka_dt.processes.node_memory import NodeTurn, node_memory
-from tests.support.admission import connection_counts
+from kafka_dt.processes.node_memory import node_memory
+from kafka_dt.stores import WorkerPlace
 
 
 @dataclass
@@ -30,18 +31,13 @@ class Recorded:
 
 async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
     settings = from_properties({"listeners": "PLAINTEXT://127.0.0.1:0"}).settings
-    with node_memory(turn=0) as memory:
-        ports = WorkerPorts(
-            settings,
-            listeners(settings, MECHANISMS),
-            workers=1,
-            turn=NodeTurn(memory["turn"]),
-            counts=connection_counts(),
-            recorder=None,
-        )
+    place = WorkerPlace(0, 1, "a node")
+    with node_memory(**Shared.sizes(place.workers)) as memory:
+        shared = Shared.opened(memory, place)
+    ports = WorkerPorts(settings, listeners(settings, MECHANISMS), place, shared, recorder=None, now_ms=lambda: 0)
     done: list[str] = []
     part = cast("Any", Recorded(done))
     ports._gateway = part
-    ports._open = [part]
+    ports._opened = [part]
     await ports.drain()
     assert done == ["no more ports", "connections closed", "gateway closed"]

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from kafka_dt.node.membership import Membership
-from kafka_dt.stores import ClusterState
+from kafka_dt.node.secret_keys import Membership
+from kafka_dt.stores import ClusterState, WorkerPlace
 from kafka_dt.tokens import KeyedTokens, Keyring, SecretKey, StoreUnavailable
 from tests.support.key_files import KeyFiles
 
@@ -57,7 +57,7 @@ class Worker:
             self.keyring,
             cast(ClusterState, Cluster()),
             cast(KeyedTokens, self.store),
-            number=1,
+            place=WorkerPlace(1, 2, "a node"),
             broker_id=1001,
         )
 

@@ -8,12 +8,11 @@ from typing import cast
 import pytest
 
 from kafka_dt.client import Address, ConnectionLost, Credentials, SecurityProtocol
-from kafka_dt.config import ConfigError, UpstreamIdentity, from_properties, gateway_settings, listeners
+from kafka_dt.config import ConfigError, from_properties, gateway_settings, listeners
+from kafka_dt.gateway.gateway import UpstreamClient
 from kafka_dt.gateway.upstream import Upstream, UpstreamListener
-from kafka_dt.gateway.upstream_settings import UpstreamSettings
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.tls import server_context
-from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.scripted_server import ScriptedServer
 from tests.support.tls_material import Identity, authority, leaf
 
@@ -32,11 +31,11 @@ PROPERTIES = {
 }
 
 
-def made(**changes: str) -> UpstreamSettings:
+def made(**changes: str) -> UpstreamClient:
     settings = from_properties(PROPERTIES | {UPSTREAM + key: text for key, text in changes.items()}).settings
     gateway = gateway_settings(settings, listeners(settings, MECHANISMS))
     assert gateway is not None
-    return UpstreamSettings.of(gateway)
+    return UpstreamClient(gateway.client)
 
 
 CERTIFIED = {
@@ -80,49 +79,46 @@ async def test_renewed_certificates_are_shown_from_then_on(stores: dict[str, str
         }
     )
     async with ScriptedServer().running(asking) as broker:
-        settings = made(**CERTIFIED, **stores, **{"bootstrap.servers": broker.address})
+        client = made(**CERTIFIED, **stores, **{"bootstrap.servers": broker.address})
 
         async def opened() -> None:
-            address = settings.client.bootstrap_servers[0]
-            (await Upstream.open(address, settings, None, cast("UpstreamListener", None))).abort()
+            upstream = Upstream(client.config, cast("UpstreamListener", None))
+            (await upstream.open(client.config.bootstrap_servers[0], None)).abort()
 
         with pytest.raises(ConnectionLost):
             await opened()
         write(stores["ssl.keystore.location"], store(leaf("gateway", signer)))
-        await settings.refresh_certificates()
+        await client.refresh_certificates()
         await opened()
 
 
 async def test_certificates_that_cannot_be_used_change_nothing(
     stores: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = made(**CERTIFIED, **stores)
-    before = settings.client.tls
+    client = made(**CERTIFIED, **stores)
+    before = client.config.tls
     assert before is not None
     write(stores["ssl.keystore.location"], "nonsense")
     for _ in range(2):
-        await settings.refresh_certificates()
-    assert settings.client.tls is before
+        await client.refresh_certificates()
+    assert client.config.tls is before
     (line,) = caplog.messages
     assert f"{UPSTREAM}ssl.keystore.location" in line
 
 
 async def test_without_tls_there_are_no_certificates_to_look_at() -> None:
-    settings = made()
-    await settings.refresh_certificates()
-    assert settings.client.tls is None
+    client = made()
+    await client.refresh_certificates()
+    assert client.config.tls is None
 
 
 def test_the_settings_become_those_of_a_client() -> None:
-    settings = made(**{"request.timeout.ms": "7", "socket.connection.setup.timeout.ms": "8", "client.id": "me"})
-    client = settings.client
+    client = made(**{"request.timeout.ms": "7", "socket.connection.setup.timeout.ms": "8", "client.id": "me"}).config
     assert client.bootstrap_servers == (Address("k1", 9092), Address("::1", 9093))
     assert client.security_protocol is SecurityProtocol.SASL_PLAINTEXT
     assert client.credentials == Credentials("SCRAM-SHA-512", "gateway", "hush")
     assert (client.request_timeout_ms, client.setup_timeout_ms, client.client_id) == (7, 8, "me")
-    assert settings.identity is UpstreamIdentity.OWNER_TOKEN
-    assert settings.identity_mechanism is ScramMechanism.SHA_512
-    assert "hush" not in repr(settings)
+    assert "hush" not in repr(client)
 
 
 @pytest.mark.parametrize(

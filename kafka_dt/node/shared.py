@@ -1,0 +1,57 @@
+"""What the workers of a node share: memories that they inherit from the supervisor.
+
+with node_memory(**Shared.sizes(workers)) as memory:
+Shared.opened(memory, place)         # in each worker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from kafka_dt.identity.revocation.board import Board, board_bytes
+from kafka_dt.processes.node_memory import NodeTurn
+from kafka_dt.server.listeners.connection_counts import ConnectionCounts, row_bytes
+from kafka_dt.stores import WorkerPlace
+from kafka_dt.tokens import CreationCounts, counts_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The memories that the workers of a node share."""
+
+    board: Board
+    """Where they post revocations."""
+    creations: CreationCounts
+    """Where they count the tokens that requesters ask for."""
+    connections: ConnectionCounts
+    """Where they count connections."""
+    turn: NodeTurn
+    """To hold more of a request than a worker's share of the memory for requests."""
+
+    @staticmethod
+    def sizes(workers: int) -> dict[str, int]:
+        """Say how many bytes each of them needs, by its name."""
+        return {
+            "board": board_bytes(workers),
+            "creations": counts_bytes(workers),
+            "connections": workers * row_bytes(),
+            "turn": 0,
+        }
+
+    @classmethod
+    def opened(cls, memory: Mapping[str, int], place: WorkerPlace) -> Self:
+        """Open them in a worker.
+
+        Args:
+            memory: the file descriptor of each, by its name.
+            place: which worker it is.
+        """
+        number, node = place.number, place.node
+        return cls(
+            board=Board.shared(memory["board"], number),
+            creations=CreationCounts.shared(memory["creations"], number, node.encode()),
+            connections=ConnectionCounts.shared(memory["connections"], number, node),
+            turn=NodeTurn(memory["turn"]),
+        )
