@@ -8,7 +8,7 @@ Read `connection.py` first: what the server's side of one connection does with t
 - `wire/`: bytes <-> frames, headers and kio's entities. Read `frames.py` first.
 - `rewriting/`: what a gateway does to requests and answers that it forwards.
 
-`events.py` and `outgoing.py` are parts of a connection, `errors.py` draws what can go wrong.
+`events.py` holds what a connection tells its caller, `errors.py` draws what can go wrong.
 """
 
 from kafka_dt_protocol.api.registry import APIS, ApiKey, refusal, response_type

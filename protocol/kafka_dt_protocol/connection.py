@@ -8,8 +8,8 @@ One request is under way at a time, so answers cannot overtake each other, and w
 the splitter, where `buffered` tells the caller when to stop reading. ApiVersions, handshakes and requests in the wrong
 state never reach the caller: they are answered here.
 
-`login/authentication.py` holds which request is legal when, `login/messages.py` the requests and answers of a login,
-`login/session.py` the end of a session, `outgoing.py` the bytes that wait to be written.
+`login/authentication.py` holds which request is legal when and when a session ends, `login/messages.py` the requests
+and answers of a login.
 
 Time is an argument. A session that ended is noticed when its next request comes, as in a broker.
 
@@ -35,7 +35,7 @@ from kafka_dt_protocol.events import (
     RequestReceived,
     TokenReceived,
 )
-from kafka_dt_protocol.login.authentication import Action, Request, State, next_step
+from kafka_dt_protocol.login.authentication import Action, Request, SessionLifetime, State, next_step
 from kafka_dt_protocol.login.messages import (
     VersionsOffered,
     decode_body,
@@ -46,9 +46,7 @@ from kafka_dt_protocol.login.messages import (
     has_header,
     names_its_software,
 )
-from kafka_dt_protocol.login.session import SessionLifetime
-from kafka_dt_protocol.outgoing import OutgoingBytes
-from kafka_dt_protocol.wire.frames import FrameSplitter, Limits, frame, frame_pieces
+from kafka_dt_protocol.wire.frames import FrameSplitter, Limits, OutgoingFrames
 from kafka_dt_protocol.wire.headers import RequestHeader, encode_response_pieces, parse_request_header
 
 ANSWERS_IN_A_ROW: Final = 64
@@ -81,7 +79,7 @@ class ServerConnection:
         self._state = State.INITIAL if mechanisms else State.READY
         self._frames = FrameSplitter(limits.before_login_bytes if mechanisms else limits.after_login_bytes)
         self._eof = False
-        self._out = OutgoingBytes()
+        self._out = OutgoingFrames()
         self._pending: RequestHeader | None = None
         self._awaits_answer = False
         self._mechanism: str | None = None
@@ -328,7 +326,7 @@ class ServerConnection:
             self.client_software = (body.client_software_name, body.client_software_version)
         version, correlation_id = header.api_version, header.correlation_id
         answer = encode_api_versions(version, correlation_id, versions=self._versions, apis=self._apis)
-        self._out.put(frame(answer))
+        self._out.put(answer)
         self._state = following
 
     def _refuse_version(self, header: RequestHeader, action: Action) -> Event | None:
@@ -336,7 +334,7 @@ class ServerConnection:
         v0 = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         if action is Action.ANSWER_VERSIONS:
             error = ErrorCode.unsupported_version
-            self._out.put(frame(encode_api_versions(0, header.correlation_id, error, apis=self._apis)))
+            self._out.put(encode_api_versions(0, header.correlation_id, error, apis=self._apis))
             return None
         return self._refuse(action, v0, None)
 
@@ -344,7 +342,7 @@ class ServerConnection:
         offered = mechanism in self._mechanisms
         error = ErrorCode.none if offered else ErrorCode.unsupported_sasl_mechanism
         answer = encode_handshake(header.api_version, header.correlation_id, error, self._mechanisms)
-        self._out.put(frame(answer))
+        self._out.put(answer)
         self.asked_mechanism = mechanism
         if not offered:
             self.login_fault = LoginFault.NOT_OFFERED
@@ -374,15 +372,15 @@ class ServerConnection:
     def _answer(self, header: RequestHeader, response: Any) -> None:
         version, correlation_id = header.api_version, header.correlation_id
         encoded = encode_response_pieces(header.api_key, version, correlation_id, response, self._apis)
-        self._out.put_pieces(frame_pieces(encoded))
+        self._out.put_pieces(encoded)
 
     def _answer_token(self, message: bytes | None, session_lifetime_ms: int) -> None:
         if not self._state.bare:
             header = self._owed()
             answer = encode_token_answer(header.api_version, header.correlation_id, message or b"", session_lifetime_ms)
-            self._out.put(frame(answer))
+            self._out.put(answer)
         elif message is not None:
-            self._out.put(frame(message))
+            self._out.put(message)
         self._settle()
 
     def _close(self, reason: str, *, delayed: bool = False, error: bool = True) -> ConnectionClosed:

@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import ApiKey, build, element_type, response_type
-from kafka_dt_protocol.outgoing import LONG_WRITE_BYTES
 from kafka_dt_protocol.wire.encoding import EncodedArray, encode
+from kafka_dt_protocol.wire.frames import LONG_WRITE_BYTES
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 TOKENS = 40

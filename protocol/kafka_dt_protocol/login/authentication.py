@@ -1,20 +1,16 @@
 """What may follow what on a connection, from the first byte to the end of the session: the table of a Kafka login.
 
-Theory of operation. A connection to a SASL listener starts in INITIAL, one to a listener without SASL in READY.
-The client may ask for ApiVersions once, then names a mechanism by SaslHandshake; by its version the tokens of the
-mechanism travel as bare frames (v0) or inside SaslAuthenticate (v1). When the mechanism succeeds the connection is
-READY. A session with a lifetime may log in again (KIP-368): the same walk, from REAUTHENTICATING on.
+A connection to a SASL listener starts in INITIAL, one to a listener without SASL in READY. The client may ask for
+ApiVersions once, then names a mechanism by SaslHandshake; by its version the tokens of the mechanism travel as bare
+frames (v0) or inside SaslAuthenticate (v1). When the mechanism succeeds the connection is READY. A session with a
+lifetime may log in again (KIP-368): the same walk, from REAUTHENTICATING on. `SessionLifetime` tells when.
 
-`next_step(state, request)` looks a pair up; a pair that is absent is a request in the wrong state. What that costs
-depends on the state alone (`VIOLATION`): before a mechanism is chosen a broker just closes the connection, during
-the exchange it answers ILLEGAL_SASL_STATE first, afterwards it answers so and goes on.
-
-The enums are numbers, because the table is looked up for every request and numbers are hashed without Python code.
-
-The picture in the manual is drawn from this table, and a test walks every state with every request.
+`next_step(state, request)` looks a pair up; a pair that is absent is a request in the wrong state, whose consequence
+depends on the state alone (`VIOLATION`). The enums are numbers, because the table is looked up for every request and
+numbers are hashed without Python code. The picture in the manual is drawn from this table.
 
 Source: KIP-43, KIP-152, KIP-368; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator.SaslState and
-org.apache.kafka.common.network.KafkaChannel.
+org.apache.kafka.common.network.KafkaChannel, `connections.max.reauth.ms`.
 """
 
 from __future__ import annotations
@@ -22,6 +18,9 @@ from __future__ import annotations
 from enum import IntEnum, auto
 from types import MappingProxyType
 from typing import Final
+
+REAUTHENTICATION_INTERVAL_MS: Final = 1_000
+"""A session logs in again at most this often (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS)."""
 
 
 class State(IntEnum):
@@ -118,8 +117,40 @@ VIOLATION: Final = MappingProxyType(
 
 
 def next_step(state: State, request: Request) -> tuple[Action, State]:
-    """Look up what a request does in a state.
-
-    :returns: what to do, and the state afterwards (if the action succeeds)
-    """
+    """Look up what a request does in a state, and the state afterwards if the action succeeds."""
     return TRANSITIONS.get((state, request)) or VIOLATION[state]
+
+
+class SessionLifetime:
+    """The lifetime of the session that the last login began; instants are milliseconds since the epoch."""
+
+    __slots__ = ("_granted_end_ms", "_last_login_ms", "end_ms")
+
+    def __init__(self) -> None:
+        self.end_ms: int | None = None
+        """When the session ends; None if it has no end."""
+        self._granted_end_ms: int | None = None
+        self._last_login_ms: int | None = None
+
+    def begin(self, lifetime_ms: int | None, now_ms: int) -> None:
+        """Begin a session that ends after so many milliseconds; None is never."""
+        self._granted_end_ms = self.end_ms = None if lifetime_ms is None else now_ms + lifetime_ms
+
+    def cut(self, when_ms: int) -> None:
+        """End a session that has an end at an earlier instant; the last call counts."""
+        if self._granted_end_ms is not None:
+            self.end_ms = min(self._granted_end_ms, when_ms)
+
+    def ended(self, now_ms: int) -> bool:
+        """Say whether the session has an end and is past it."""
+        return self.end_ms is not None and now_ms > self.end_ms
+
+    def may_log_in_again(self, now_ms: int) -> bool:
+        """Say whether the client may log in again: the session has an end, and the last time was long enough ago."""
+        if self.end_ms is None:
+            return False
+        return self._last_login_ms is None or now_ms - self._last_login_ms >= REAUTHENTICATION_INTERVAL_MS
+
+    def log_in_again(self, now_ms: int) -> None:
+        """Note that the client begins to log in again."""
+        self._last_login_ms = now_ms

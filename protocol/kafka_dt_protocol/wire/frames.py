@@ -1,40 +1,36 @@
 """A stream of bytes <-> frames: every Kafka message travels behind its length, four bytes, big-endian.
 
-Feed what the socket gave to `FrameSplitter.receive_data`, then call `next_frame` until it returns None. A
-length is judged as soon as its four bytes are there, before any of the content, and nothing is allocated for it:
-the splitter holds exactly what has arrived and was not yet taken. The work is linear in the bytes received,
-however they are cut. How much may wait is the caller's business: `buffered` tells.
+Feed what the socket gave to `FrameSplitter.receive_data`, then call `next_frame` until it returns None. A length is
+judged as soon as its four bytes are there, and nothing is allocated for it: the splitter holds exactly what has arrived
+and was not yet taken. How much may wait is the caller's business (`buffered`). The work is linear in the bytes
+received, however they are cut. `OutgoingFrames` holds what waits to be written; it gives a long answer in parts.
 
 Source: Kafka protocol guide, "Common Request and Response Structure"; org.apache.kafka.common.network.NetworkReceive.
 """
 
+from collections import deque
 from dataclasses import dataclass
+from itertools import chain
 from struct import Struct
 from typing import Final
 
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError
 from kafka_dt_protocol.wire.encoding import Pieces
 
+LONG_WRITE_BYTES: Final = 256 * 1024
+"""How much of a long answer is given to the caller at once."""
+
 _LENGTH: Final = Struct(">i")
 _MAX_LENGTH: Final = 2**31 - 1
 
 
 def frame(payload: bytes) -> bytes:
-    """Put its length in front of a message.
-
-    Args:
-        payload: header and body of one message, or a bare SASL token; may be empty.
+    """Put its length in front of a message, or of a bare SASL token; either may be empty.
 
     Raises:
         LocalProtocolError: the payload is longer than a length can say.
     """
     return _length(len(payload)) + payload
-
-
-def frame_pieces(pieces: Pieces) -> Pieces:
-    """Put its length in front of a message in pieces; raises as `frame`."""
-    pieces.put_first(_length(pieces.size))
-    return pieces
 
 
 def _length(size: int) -> bytes:
@@ -131,3 +127,59 @@ class FrameSplitter:
         if not 0 <= length <= self.max_bytes:
             raise InvalidFrameLength(length, self.max_bytes)
         return length
+
+
+class OutgoingFrames:
+    """Frames that wait to be written, in order."""
+
+    __slots__ = ("_batches", "at_length", "size")
+
+    def __init__(self) -> None:
+        self._batches: deque[tuple[bytes, ...]] = deque()
+        self.size = 0
+        """How many bytes wait."""
+        self.at_length = False
+        """Whether an answer of more than `LONG_WRITE_BYTES` has not been given whole."""
+
+    def put(self, payload: bytes) -> None:
+        """Frame a short message; raises as `frame`."""
+        framed = _length(len(payload)) + payload
+        self._batches.append((framed,))
+        self.size += len(framed)
+
+    def put_pieces(self, pieces: Pieces) -> None:
+        """Frame a message that may be long; raises as `frame`."""
+        pieces.put_first(_length(pieces.size))
+        self._batches += pieces.batches
+        self.size += pieces.size
+        self.at_length = self.at_length or pieces.size > LONG_WRITE_BYTES
+
+    def take(self) -> bytes:
+        """Give the bytes to be written now: all there are, or about `LONG_WRITE_BYTES` of a long answer."""
+        batches = self._batches
+        if not batches:
+            return b""
+        if not self.at_length:
+            data = b"".join(chain.from_iterable(batches))
+            self.clear()
+            return data
+        pieces: list[bytes] = []
+        size = 0
+        while batches and size < LONG_WRITE_BYTES:
+            batch = batches.popleft()
+            taken = 0
+            while taken < len(batch) and size < LONG_WRITE_BYTES:
+                size += len(batch[taken])
+                taken += 1
+            pieces += batch[:taken]
+            if taken < len(batch):
+                batches.appendleft(batch[taken:])
+        self.size -= size
+        self.at_length = bool(batches)
+        return b"".join(pieces)
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        self._batches.clear()
+        self.size = 0
+        self.at_length = False

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.identity.acls.binding import ResourceType
-from kafka_dt_protocol.login.session import REAUTHENTICATION_INTERVAL_MS
+from kafka_dt_protocol.login.authentication import REAUTHENTICATION_INTERVAL_MS
 from tests.interop.gateway.conftest import GatewayMaker
 from tests.interop.test_scram_users import ALTER_USERS, alter, described
 from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login

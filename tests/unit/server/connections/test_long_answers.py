@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from kafka_dt_protocol.outgoing import LONG_WRITE_BYTES
+from kafka_dt_protocol.wire.frames import LONG_WRITE_BYTES
 from tests.support.fake_transport import Shell, turns
 from tests.support.long_answers import DESCRIBE, PARTS, TOKEN_BYTES, TOKENS, Work, at_length
 

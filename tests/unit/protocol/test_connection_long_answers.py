@@ -16,8 +16,8 @@ from kafka_dt_protocol import (
     frame,
 )
 from kafka_dt_protocol.api.registry import APIS
-from kafka_dt_protocol.outgoing import LONG_WRITE_BYTES
 from kafka_dt_protocol.wire.encoding import EncodedArray
+from kafka_dt_protocol.wire.frames import LONG_WRITE_BYTES
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 LIMITS = Limits(before_login_bytes=1024, after_login_bytes=1024)
