@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_dt_protocol import ApiKey, ConnectionClosed, LoginFault, State
-from tests.unit.protocol.test_connection import Conversation
+from tests.unit.protocol.conversation import Conversation
 
 
 def test_a_mechanism_that_is_not_offered() -> None:
