@@ -1,8 +1,7 @@
 """What a gateway does to the requests and answers that it forwards; clients are led back to the gateway.
 
 Read `request_stream.py` first, then `answer_stream.py`: the two directions. `node_addresses.py` says where an answer
-names the addresses of brokers, `whole_answers.py` and `long_answers.py` replace them, `skipping.py` walks over the
-other fields.
+names the addresses of brokers, `replacing.py` replaces them, `skipping.py` walks over the other fields.
 """
 
 from kafka_dt_protocol.rewriting.answer_stream import AnswerStream, Forward

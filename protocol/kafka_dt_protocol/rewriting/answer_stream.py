@@ -33,10 +33,9 @@ from kafka_dt_protocol.errors import (
     UnexpectedAnswer,
     UnsupportedVersion,
 )
-from kafka_dt_protocol.rewriting.long_answers import AddressesAtEnd
 from kafka_dt_protocol.rewriting.node_addresses import Advertise, carries_addresses, has_records, known_versions
+from kafka_dt_protocol.rewriting.replacing import AddressesAtEnd, Shapes, rewrite
 from kafka_dt_protocol.rewriting.request_stream import RequestStart
-from kafka_dt_protocol.rewriting.whole_answers import Shapes, rewrite
 from kafka_dt_protocol.wire.chunks import Chunks
 from kafka_dt_protocol.wire.frames import frame
 

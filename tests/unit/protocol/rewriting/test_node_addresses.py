@@ -11,9 +11,8 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
 from kafka_dt_protocol.errors import UnsupportedVersion
-from kafka_dt_protocol.rewriting.long_answers import AddressesAtEnd
 from kafka_dt_protocol.rewriting.node_addresses import carries_addresses, has_records, known_versions
-from kafka_dt_protocol.rewriting.whole_answers import rewrite
+from kafka_dt_protocol.rewriting.replacing import AddressesAtEnd, rewrite
 from kafka_dt_protocol.wire.layout import entity_layout
 from tests.support.kio_entities import entity_id
 from tests.unit.protocol.rewriting.node_answers import answer_in, content_of, response_type, rich_answer

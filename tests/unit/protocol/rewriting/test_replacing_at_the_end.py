@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchResponse
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.long_answers import MAX_TAIL_BYTES, AddressesAtEnd
 from kafka_dt_protocol.rewriting.node_addresses import Advertise, has_records
-from kafka_dt_protocol.rewriting.whole_answers import rewrite
+from kafka_dt_protocol.rewriting.replacing import MAX_TAIL_BYTES, AddressesAtEnd, rewrite
 from tests.support.kio_entities import rich
 from tests.unit.protocol.rewriting.node_answers import (
     CARRIERS,

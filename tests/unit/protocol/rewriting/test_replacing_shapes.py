@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt_protocol.errors import MalformedMessage
-from kafka_dt_protocol.rewriting.whole_answers import MAX_CONTENT_BYTES, MAX_SHAPES, Shapes, rewrite
+from kafka_dt_protocol.rewriting.replacing import MAX_CONTENT_BYTES, MAX_SHAPES, Shapes, rewrite
 from tests.unit.protocol.rewriting.node_answers import CARRIERS, answers, content_of, rich_answer
 
 PRODUCE, METADATA = 0, 3

@@ -1,18 +1,17 @@
-"""Replace the addresses in answers that are sent on while they arrive: they hold records, and addresses behind those.
+"""Replace the addresses in answers; all other bytes stay as they are.
 
-    answer = AddressesAtEnd(api_key, api_version, length, advertise)
-    answer.receive_data(chunk)
-    send(answer.take())
+- `rewrite` takes an answer that has arrived whole. Nothing is decoded and encoded again, so that unknown tagged fields,
+  their order and every other liberty of the wire format come through.
+- `Shapes` recognises answers without addresses by the few bytes that say so. Hardly any answer to a Produce tells of a
+  new leader. An answer of the same length that has the same lengths and counts at the same places has no addresses
+  either. That is one comparison, however many partitions the answer tells of.
+- `AddressesAtEnd` takes a long answer while it arrives: records, with addresses behind them. All that comes before the
+  addresses goes on at once. The end is collected and goes on in as many bytes (`fit`), since the length of the answer
+  has been sent long before. If the new addresses are shorter, a tagged field of zeros takes up the room that is left;
+  if they are longer, the last nodes are left out. A reader skips a tagged field that it does not know (KIP-482), and a
+  client that finds no endpoint for a new leader asks Metadata (KIP-951).
 
-All that comes before the addresses goes through as it is, chunk by chunk and not copied where a chunk is all of it;
-only the lengths in it are looked at. The end is collected and goes on in as many bytes (`fit`), since the length of
-the answer has been sent long before. If the new addresses are shorter, a tagged field of zeros that no client knows
-takes up the room that is left; if they are longer, the last nodes are left out. Both are what KIP-482 and KIP-951
-allow: a reader skips a tagged field that it does not know, and a client that finds no endpoint for a new leader asks
-Metadata, as it did before there were any. A tagged field has two bytes or more. Where just one is left, a node has to
-go as well.
-
-Limits: beside the chunk that was just received, `MAX_TAIL_BYTES` are held.
+Limits: beside the chunk that was just received, `AddressesAtEnd` holds `MAX_TAIL_BYTES`.
 
 Source: KIP-482, KIP-932, KIP-951; org.apache.kafka.clients.Metadata.updatePartitionLeadership.
 """
@@ -25,16 +24,108 @@ from typing import Final
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.node_addresses import Advertise, Nodes, Place, find_nodes, new_addresses, place_of
-from kafka_dt_protocol.rewriting.skipping import Walk
+from kafka_dt_protocol.rewriting.skipping import OverBytes, Walk, skip
 from kafka_dt_protocol.wire.encoding import encode_varint
 
 MAX_TAIL_BYTES: Final = 1024 * 1024
 """The endpoints of some ten thousand brokers."""
+MAX_CONTENT_BYTES: Final = 512
+"""Of an answer that `Shapes` remembers; a Produce of 14 partitions."""
+MAX_SHAPES: Final = 16
+"""How many kinds of answers of a connection are remembered: the first ones."""
 
 _PADDING_TAGS: Final = (range(127, 0, -1), range(16383, 127, -1))
 """Numbers for the field of zeros, of one byte and of two; Kafka counts its own from 0."""
+_MAX_LENGTH_BYTES: Final = 5
+"""The longest form of the length in front of a field."""
 
-_MAX_SIZE_BYTES: Final = 5
+
+def rewrite(api_key: int, api_version: int, content: bytes, advertise: Advertise) -> bytes:
+    """Replace the addresses in an answer.
+
+    Args:
+        api_key: of the request that it answers; the API carries addresses in this version.
+        api_version: of that request.
+        content: of the answer's frame, header included.
+        advertise: tells how this client reaches a node.
+
+    Returns:
+        The new content; `content` itself when nothing has changed.
+
+    Raises:
+        MalformedMessage: the bytes are no such answer.
+        UnsupportedVersion: the layout of this version is not known; no client has been offered it.
+        LocalProtocolError: what was advertised does not fit the wire.
+    """
+    place = place_of(api_key, api_version)
+    found = find_nodes(place, content, skip(place.head, content, 0))
+    addresses = new_addresses(place, found.nodes, advertise)
+    if not any(addresses):
+        return content
+    return _spliced(content, found, addresses)
+
+
+def _spliced(content: bytes, found: Nodes, addresses: list[bytes | None]) -> bytes:
+    pieces: list[bytes] = []
+    field = found.field
+    done = field.content if field is not None else 0
+    for node, address in zip(found.nodes, addresses, strict=True):
+        if address is not None:
+            pieces += content[done : node.address], address
+            done = node.address_end
+    if field is None:
+        return b"".join((*pieces, content[done:]))
+    inside = b"".join((*pieces, content[done : field.end]))
+    return b"".join((content[: field.size], encode_varint(len(inside)), inside, content[field.end :]))
+
+
+class Shapes:
+    """What the answers of one connection look like."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, int], tuple[int, int]] = {}
+
+    def recognises(self, api_key: int, api_version: int, content: bytes) -> bool:
+        """Tell whether an answer is known to hold no addresses, by its form.
+
+        Args:
+            api_key: of the request that it answers.
+            api_version: of that request.
+            content: of the answer's frame, header included; all of it has arrived.
+        """
+        known = self._known.get((api_key, api_version, len(content)))
+        return known is not None and int.from_bytes(content) & known[0] == known[1]
+
+    def learn(self, api_key: int, api_version: int, content: bytes) -> None:
+        """Remember the form of an answer, if it has no tagged fields.
+
+        Raises:
+            MalformedMessage: the bytes are no such answer.
+        """
+        key = (api_key, api_version, len(content))
+        place = place_of(api_key, api_version)
+        room = len(self._known) < MAX_SHAPES and key not in self._known
+        if place.tag is None or len(content) > MAX_CONTENT_BYTES or not room:
+            return
+        looked_at = bytearray(len(content))
+        walk, offset = Walk(place.head), 0
+        while not walk.finished:
+            step = place.head[walk.place]
+            behind = step(walk, content, offset)
+            if not isinstance(step, OverBytes):
+                _mark(looked_at, offset, min(behind, offset + _MAX_LENGTH_BYTES))
+            offset = behind
+        found = find_nodes(place, content, offset)
+        if found.field is None and not found.others:
+            _mark(looked_at, offset, found.end)
+            mask = int.from_bytes(looked_at)
+            self._known[key] = mask, int.from_bytes(content) & mask
+
+
+def _mark(looked_at: bytearray, start: int, end: int) -> None:
+    looked_at[start:end] = b"\xff" * (end - start)
 
 
 class AddressesAtEnd:
@@ -204,7 +295,7 @@ def _padding(size: int, used: set[int]) -> tuple[int, bytes] | None:
         if tag is None:
             continue
         number = encode_varint(tag)
-        for size_bytes in range(1, _MAX_SIZE_BYTES + 1):
+        for size_bytes in range(1, _MAX_LENGTH_BYTES + 1):
             zeros = size - len(number) - size_bytes
             if zeros >= 0 and len(length := encode_varint(zeros)) == size_bytes:
                 return tag, number + length + bytes(zeros)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.node_addresses import Advertise
-from kafka_dt_protocol.rewriting.whole_answers import rewrite
+from kafka_dt_protocol.rewriting.replacing import rewrite
 from tests.unit.protocol.rewriting.node_answers import (
     CARRIERS,
     GATEWAYS,
