@@ -262,7 +262,7 @@ class Forwarding:
             return None if self._answers.outstanding else _Side.HERE
         if rule is AtGateway.NEVER:
             self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers only and not forwarded"))
-        elif self._machine.session_ended(self._services.now_ms()):
+        elif self._machine.session.ended(self._services.now_ms()):
             self._connection.end(ConnectionClosed("the session has ended"))
         elif self.upstream.link is None:
             self.upstream.open(self, lambda: self._gateway.brokers.candidates(self._broker_id))

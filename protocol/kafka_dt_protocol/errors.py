@@ -9,8 +9,8 @@
         UnknownApi
         UnsupportedVersion
 
-The text of a RemoteProtocolError is one line for the log. Of the peer's bytes it repeats only numbers, so
-that neither secrets nor line ends reach a log.
+The text of a RemoteProtocolError is one line for the log. It repeats only numbers of the peer's bytes, so that neither
+secrets nor line ends reach a log.
 
 Source: org.apache.kafka.common.network.NetworkReceive, org.apache.kafka.common.requests.RequestHeader and
 org.apache.kafka.common.requests.RequestContext, which close a connection in these cases.
@@ -30,12 +30,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class InvalidFrameLength(RemoteProtocolError):
-    """The length in front of a frame is negative or beyond the limit.
-
-    Args:
-        length: what the peer announced, in bytes.
-        limit: the longest frame that is taken, in bytes.
-    """
+    """The length in front of a frame, in bytes, is negative or beyond the limit."""
 
     def __init__(self, length: int, limit: int) -> None:
         super().__init__(f"frame length {length} is not between 0 and {limit}")
@@ -44,11 +39,7 @@ class InvalidFrameLength(RemoteProtocolError):
 
 
 class MalformedMessage(RemoteProtocolError):
-    """A header or a body does not decode.
-
-    Args:
-        reason: what is wrong, in a few words and without the peer's bytes.
-    """
+    """A header or a body does not decode; `reason` says why, in a few words and without the peer's bytes."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"malformed message: {reason}")
@@ -56,11 +47,7 @@ class MalformedMessage(RemoteProtocolError):
 
 
 class UnexpectedAnswer(RemoteProtocolError):
-    """A server answers what was not asked, or not in the order of the requests.
-
-    Args:
-        due: the correlation id of the answer that is due; None if none is.
-    """
+    """A server answers what was not asked, or not in the order of requests; `due` is the correlation id that is due."""
 
     def __init__(self, due: int | None) -> None:
         super().__init__("an answer to no request" if due is None else f"another answer than that to request {due}")
@@ -68,11 +55,7 @@ class UnexpectedAnswer(RemoteProtocolError):
 
 
 class UnknownApi(RemoteProtocolError):
-    """A request for an API that is not offered.
-
-    Args:
-        api_key: the key in the request's header.
-    """
+    """A request for an API that is not offered."""
 
     def __init__(self, api_key: int) -> None:
         super().__init__(f"unknown API key {api_key}")
@@ -80,12 +63,7 @@ class UnknownApi(RemoteProtocolError):
 
 
 class UnsupportedVersion(RemoteProtocolError):
-    """A request for a known API in a version that is not offered.
-
-    Args:
-        api_key: the key in the request's header.
-        api_version: the version in the request's header.
-    """
+    """A request for a known API in a version that is not offered."""
 
     def __init__(self, api_key: int, api_version: int) -> None:
         super().__init__(f"API key {api_key} has no version {api_version}")

@@ -177,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
 
     def end_session_at(self, when_ms: int) -> None:
         """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
-        self.machine.end_session_at(when_ms)
+        self.machine.session.cut(when_ms)
 
     @property
     def busy(self) -> bool:

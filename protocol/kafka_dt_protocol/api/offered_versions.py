@@ -1,15 +1,9 @@
 """What a gateway tells a client that asks ApiVersions: its own APIs, and those of the cluster behind it.
 
 The gateway offers the APIs that it serves in its own versions, whatever the cluster has. Every other API keeps the
-cluster's versions, even if the gateway does not know it: its bytes go through unchanged. Only answers that carry
-addresses need a known layout: the gateway offers the versions that it knows, and leaves out an API without any.
-Features are the cluster's.
-
-One API is neither forwarded nor offered: an Envelope carries a request of another principal. Only brokers may send it,
-and what is in it would go past the gateway.
-
-`OfferedVersions` is what `ServerConnection.offer` takes: it encodes each version once. `OfferedByUpstream` keeps one
-for each answer of the cluster, for all connections: making an answer costs as much as a login.
+cluster's versions, even if the gateway does not know it: its bytes go through unchanged. Of answers that carry
+addresses it offers the versions whose layout it knows. Features are the cluster's. An Envelope is neither forwarded nor
+offered (`table.BETWEEN_BROKERS`).
 
 Source: KIP-35, KIP-511, KIP-584 (features), KIP-590 (Envelope); KAFKA-17492;
 org.apache.kafka.common.requests.ApiVersionsResponse.
@@ -71,12 +65,7 @@ def offered(api_version: int, upstream: Any, local: Iterable[Api]) -> Any:
 
 
 class OfferedVersions:
-    """The bodies of ApiVersions answers, each made when it is first asked for.
-
-    Args:
-        upstream: as `offered` takes it.
-        local: as `offered` takes it.
-    """
+    """The bodies of ApiVersions answers, each made when it is first asked for; arguments are those of `offered`."""
 
     def __init__(self, upstream: Any, local: Iterable[Api]) -> None:
         self._upstream = upstream
@@ -84,11 +73,7 @@ class OfferedVersions:
         self._bodies: dict[int, bytes] = {}
 
     def body(self, api_version: int) -> bytes:
-        """Give the body of the answer in one of its versions.
-
-        Raises:
-            LocalProtocolError: there is no such version.
-        """
+        """Give the body of the answer in one of its versions; raises as `offered`."""
         body = self._bodies.get(api_version)
         if body is None:
             body = self._bodies[api_version] = encode(offered(api_version, self._upstream, self._local))
@@ -96,11 +81,7 @@ class OfferedVersions:
 
 
 class OfferedByUpstream:
-    """What is offered before each of several upstream brokers.
-
-    Args:
-        local: as `offered` takes it.
-    """
+    """What is offered before each of several upstream brokers; to make one answer costs as much as a login."""
 
     def __init__(self, local: Iterable[Api]) -> None:
         self._local = tuple(local)

@@ -1,8 +1,6 @@
 """The APIs that are spoken here, each declared once: an API, or a new version of one, is added in this file.
 
-What a client is told by ApiVersions is computed from this table, and a request is judged by it, so the two cannot
-disagree. Entity types are imported when a version is first looked up: a command that sends one request need not
-load eighty modules.
+The answer to ApiVersions is computed from this table, and a request is judged by it, so the two cannot disagree.
 
 Version 0 of the token APIs, which kio no longer has, has the layout of version 1: Kafka 4.0 removed it for its
 age, not for its form. That of the ACL APIs has a layout of its own (`entities.py`).

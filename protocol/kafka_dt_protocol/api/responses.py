@@ -1,8 +1,7 @@
 """Making answers: an entity of the version that was asked for, out of values for all versions.
 
-`build` takes the values of every version's fields and leaves out those that the version at hand has not. Each row of
-the table of APIs names how the API answers with nothing but an error, in the request's own layout, as a broker does:
-`refusing_with` for a plain answer, a function of its own where each part of the request is refused.
+Each row of the table of APIs names how the API answers with nothing but an error, in the request's own layout, as a
+broker does: `refusing_with` for a plain answer, a function of its own where each part of the request is refused.
 
 Source: KIP-482 (fields per version); org.apache.kafka.common.requests.AbstractRequest.getErrorResponse.
 """
@@ -110,12 +109,7 @@ def refused_alterations(kind: Any, body: Any, error: ErrorCode, message: str | N
 
 
 def refusing_with(*, in_words: bool = False, **values: Any) -> Refuse:
-    """Give a refusal that has the same values whatever is refused.
-
-    Args:
-        in_words: whether it has the broker's words for a request during a login.
-        values: the fields of any version, beside the error, by name.
-    """
+    """Give a refusal that has the same values whatever is refused, and `in_words` the broker's words during a login."""
 
     def refuse(kind: Any, _body: Any, error: ErrorCode, name: str) -> Any:
         words = {"error_message": _during_login(name, error)} if in_words else {}
@@ -164,7 +158,6 @@ def refuse_alterations(kind: Any, body: Any, error: ErrorCode, name: str) -> Any
 
 
 def _during_login(name: str, error: ErrorCode) -> str | None:
-    """Give the words that a broker has for a request during a login alone."""
     return _DURING_LOGIN.format(name) if error is ErrorCode.illegal_sasl_state else None
 
 

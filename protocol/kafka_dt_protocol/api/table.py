@@ -1,11 +1,9 @@
 """What it takes to declare an API, and what follows from a table of declared APIs.
 
-    declare(ApiKey.LIST_GROUPS, 0, 4, refuse=refusal_with(groups=()), note="Groups of all types.")
+    declare(ApiKey.LIST_GROUPS, 0, 4, refuse=refusing_with(groups=()), note="Groups of all types.")
 
 A table is a value: `registry.APIS` is the one of this package, and everything that judges, reads or answers requests
-takes it as an argument with that default. From the table follow the versions that ApiVersions announces, what is legal
-during a login, the entity types of requests and answers, how a request is refused, what a gateway does with it, and the
-manual's page.
+takes it as an argument with that default.
 
 Source: org.apache.kafka.common.protocol.ApiKeys; KIP-35, KIP-511.
 """
@@ -98,20 +96,10 @@ def declare(
     load_request: Load = load_request_schema,
     load_response: Load = load_response_schema,
 ) -> Api:
-    """Declare an API.
+    """Declare an API; its fields are those of `Api`.
 
-    Args:
-        key: with Kafka's name of the API.
-        min_version: the first version that is spoken.
-        max_version: the last one.
-        refuse: makes the answer that says nothing but an error.
-        note: what is worth knowing about the API, for the manual.
-        steps: which step of a login its requests are, as `Api.steps`.
-        at_gateway: what a gateway does with its requests.
-        max_elements: how many array elements and tagged fields a request may hold.
-        first_entity: the first version that has an entity; earlier ones have its layout.
-        load_request: gives the request's entity type for a key and a version.
-        load_response: gives the response's.
+    From version `first_entity` on there are entities; earlier versions have the layout of that one. `load_request` and
+    `load_response` give the entity types for a key and a version.
     """
     versions = range(min_version, max_version + 1)
     return Api(
@@ -129,11 +117,7 @@ def declare(
 
 
 class ApiTable(Mapping[int, Api]):
-    """APIs by key, and what follows from them; it never changes, and equals itself alone.
-
-    Args:
-        apis: one of them is ApiVersions.
-    """
+    """APIs by key, one of them ApiVersions, and what follows from them; it never changes, and equals itself alone."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -180,15 +164,12 @@ class ApiTable(Mapping[int, Api]):
         return self.rows[header.api_key].response[header.api_version]
 
     def refusal(self, header: RequestHeader, body: Any, error: ErrorCode) -> Any:
-        """Answer a request with an error and nothing else.
+        """Answer a request with an error and the values that a broker fills in beside it.
 
         Args:
             header: of the request; says API and version.
             body: the request's entity; None for an ApiVersions of unknown version, whose header says version 0.
             error: what is wrong.
-
-        Returns:
-            The response entity with the values that a broker fills in beside the error.
         """
         api = self.rows[header.api_key]
         return api.refuse(api.response[header.api_version], body, error, api.key.name)
@@ -204,15 +185,12 @@ class ApiTable(Mapping[int, Api]):
                     _ = entity_types[version]
 
     def api_versions(self, version: int, error: ErrorCode = ErrorCode.none) -> Any:
-        """Make the answer to ApiVersions.
+        """Make the answer to ApiVersions; it announces no features.
 
         Args:
             version: of the answer's layout. A request in a version that does not exist is answered in version 0.
             error: without one every API is listed; with UNSUPPORTED_VERSION only ApiVersions itself, so that the
                 client can ask again in a version of ours; with any other nothing.
-
-        Returns:
-            The response entity; it announces no features.
 
         Raises:
             LocalProtocolError: there is no such version.

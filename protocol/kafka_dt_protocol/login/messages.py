@@ -2,11 +2,8 @@
 
 Clients of one library open every connection with the same ApiVersions and the same SaslHandshake, so what these say is
 remembered; of a SaslAuthenticate only the bytes of the mechanism are wanted. The general decoder judges a body that has
-another form.
-
-A login is four answers. The first two are the same for every client and the others differ in one field. Making them of
-entities cost as much as the SCRAM arithmetic, so the `encode_` functions make the content of a frame without one; tests
-compare it with the encoded entities in every version. A gateway says by `VersionsOffered` what it offers.
+another form. To make the answers of entities cost as much as the SCRAM arithmetic, so the `encode_` functions make the
+content of a frame without one; tests compare it with the encoded entities in every version.
 
 Source: Kafka protocol guide, "SaslHandshake", "SaslAuthenticate"; KIP-368 (session lifetime), KIP-482, KIP-511.
 """
@@ -14,7 +11,6 @@ Source: Kafka protocol guide, "SaslHandshake", "SaslAuthenticate"; KIP-368 (sess
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, Protocol
@@ -31,26 +27,29 @@ from kafka_dt_protocol.wire.encoding import encode, encode_varint
 from kafka_dt_protocol.wire.headers import RequestHeader, parse_request_header
 from kafka_dt_protocol.wire.times import to_duration
 
+FIRST_WITH_SOFTWARE: Final = 3
+"""The version of ApiVersions from which on a client says what it is (KIP-511)."""
+
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """KIP-511: what a client may call itself."""
 
-_LENGTH: Final = Struct(">i")
+_FIRST_WITH_LIFETIME: Final = 1
+"""Version of SaslAuthenticate, as the next."""
 _FIRST_FLEXIBLE: Final = 2
-"""Version of SaslAuthenticate."""
 _MORE: Final = 0x80
 _NO_TAGGED_FIELDS: Final = 0
 _REMEMBERED_BYTES: Final = 128
 """Longer bodies are not remembered; real ones have about 30."""
 _MOST_REMEMBERED: Final = 256
-_CORRELATION_ID: Final = Struct(">i")
-_V0: Final = Struct(">ihhi")
-"""Correlation id, no error, an empty message, the length of the bytes."""
-_V2: Final = Struct(">ibhb")
-"""Correlation id, no tagged fields, no error, an empty message (whose length counts from 1)."""
-_SESSION_LIFETIME: Final = Struct(">q")
-_SESSION_LIFETIME_AND_TAGS: Final = Struct(">qb")
-_MOST_BODIES: Final = 256
 """Of each kind; there are more only in a program with very many listeners."""
+_LENGTH: Final = Struct(">i")
+_CORRELATION_ID: Final = Struct(">i")
+_NO_ERROR: Final = Struct(">ihhi")
+"""Correlation id, no error, an empty message, the length of the bytes."""
+_FLEXIBLE_NO_ERROR: Final = Struct(">ibhb")
+"""Correlation id, no tagged fields, no error, an empty message (whose length counts from 1)."""
+_LIFETIME: Final = Struct(">q")
+_LIFETIME_AND_TAGS: Final = Struct(">qb")
 
 
 def decode_body(kind: Request, header: RequestHeader, content: bytes, offset: int, apis: ApiTable) -> Any:
@@ -67,32 +66,13 @@ def decode_body(kind: Request, header: RequestHeader, content: bytes, offset: in
 
 
 def decode_opening(api_key: int, api_version: int, content: bytes, offset: int) -> Any:
-    """Read the body of an ApiVersions or a SaslHandshake.
-
-    Args:
-        api_key: which of them.
-        api_version: one of the registry's.
-        content: of the frame.
-        offset: where the body begins in it.
-
-    Raises:
-        MalformedMessage: it is none.
-    """
+    """Read the body of an ApiVersions or a SaslHandshake; raises MalformedMessage if it is none."""
     body = content[offset:]
     return (_remembered if len(body) <= _REMEMBERED_BYTES else _decoded)(api_key, api_version, body)
 
 
 def decode_token(api_version: int, content: bytes, offset: int) -> bytes:
-    """Read the mechanism's bytes out of the body of a SaslAuthenticate.
-
-    Args:
-        api_version: one of the registry's.
-        content: of the frame.
-        offset: where the body begins in it.
-
-    Raises:
-        MalformedMessage: it is none.
-    """
+    """Read the mechanism's bytes out of the body of a SaslAuthenticate; raises MalformedMessage if it is none."""
     token = _flexible_token(content, offset) if api_version >= _FIRST_FLEXIBLE else _token(content, offset)
     if token is None:
         token = _decoded(ApiKey.SASL_AUTHENTICATE, api_version, content[offset:]).auth_bytes
@@ -144,50 +124,27 @@ def names_its_software(body: Any) -> bool:
 
 
 class VersionsOffered(Protocol):
-    """Says what is offered where that is more than a table of APIs."""
+    """Says what ApiVersions is answered with: an `ApiTable`, or what a gateway offers."""
 
     def body(self, api_version: int) -> bytes:
-        """Give the body of an ApiVersions answer without error.
-
-        Args:
-            api_version: of the answer, one of the registry's.
-        """
+        """Give the body of an answer without error, in one of the versions of the registry."""
         ...
 
 
-def encode_api_versions(
-    api_version: int,
-    correlation_id: int,
-    error: ErrorCode = ErrorCode.none,
-    versions: VersionsOffered | None = None,
-    apis: ApiTable = APIS,
-) -> bytes:
-    """Make the answer to ApiVersions.
-
-    Args:
-        api_version: of the answer; 0 for a request of an unknown version.
-        correlation_id: of the request.
-        error: as `ApiTable.api_versions` takes it.
-        versions: what is offered; None for the APIs of the table. Does not matter with an error.
-        apis: the APIs that are served here.
-    """
-    if versions is None or error is not ErrorCode.none:
-        body = apis.body(api_version, error)
-    else:
-        body = versions.body(api_version)
+def encode_versions(correlation_id: int, body: bytes) -> bytes:
+    """Make the answer to ApiVersions; its header is the same in all versions."""
     return _CORRELATION_ID.pack(correlation_id) + body
 
 
 def encode_handshake(api_version: int, correlation_id: int, error: ErrorCode, mechanisms: tuple[str, ...]) -> bytes:
-    """Make the answer to SaslHandshake.
-
-    Args:
-        api_version: of the request.
-        correlation_id: of the request.
-        error: whether the mechanism that was asked for is offered.
-        mechanisms: that are offered.
-    """
+    """Make the answer to SaslHandshake: whether the mechanism that was asked for is offered, and which ones are."""
     return _CORRELATION_ID.pack(correlation_id) + _handshake_body(api_version, error, mechanisms)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _handshake_body(api_version: int, error: ErrorCode, mechanisms: tuple[str, ...]) -> bytes:
+    response = APIS[ApiKey.SASL_HANDSHAKE].response[api_version]
+    return encode(response(error_code=error, mechanisms=mechanisms))
 
 
 def encode_token_answer(api_version: int, correlation_id: int, message: bytes, session_lifetime_ms: int) -> bytes:
@@ -199,7 +156,11 @@ def encode_token_answer(api_version: int, correlation_id: int, message: bytes, s
         message: the mechanism's, may be empty.
         session_lifetime_ms: milliseconds, 0 for a session without end and while the exchange goes on.
     """
-    return _TOKEN_ANSWERS[api_version](correlation_id, message, session_lifetime_ms)
+    if api_version >= _FIRST_FLEXIBLE:
+        start = _FLEXIBLE_NO_ERROR.pack(correlation_id, 0, 0, 1) + encode_varint(len(message) + 1)
+        return start + message + _LIFETIME_AND_TAGS.pack(session_lifetime_ms, 0)
+    answer = _NO_ERROR.pack(correlation_id, 0, 0, len(message)) + message
+    return answer + _LIFETIME.pack(session_lifetime_ms) if api_version >= _FIRST_WITH_LIFETIME else answer
 
 
 def failed_login(header: RequestHeader, message: str) -> Any:
@@ -211,30 +172,3 @@ def failed_login(header: RequestHeader, message: str) -> Any:
         auth_bytes=b"",
         session_lifetime=to_duration(0),
     )
-
-
-def _token_answer_v0(correlation_id: int, message: bytes, _session_lifetime_ms: int) -> bytes:
-    return _V0.pack(correlation_id, 0, 0, len(message)) + message
-
-
-def _token_answer_v1(correlation_id: int, message: bytes, session_lifetime_ms: int) -> bytes:
-    return _token_answer_v0(correlation_id, message, 0) + _SESSION_LIFETIME.pack(session_lifetime_ms)
-
-
-def _token_answer_v2(correlation_id: int, message: bytes, session_lifetime_ms: int) -> bytes:
-    start = _V2.pack(correlation_id, 0, 0, 1) + encode_varint(len(message) + 1)
-    return start + message + _SESSION_LIFETIME_AND_TAGS.pack(session_lifetime_ms, 0)
-
-
-_TOKEN_ANSWERS: Final[tuple[Callable[[int, bytes, int], bytes], ...]] = (
-    _token_answer_v0,
-    _token_answer_v1,
-    _token_answer_v2,
-)
-"""By version."""
-
-
-@lru_cache(_MOST_BODIES)
-def _handshake_body(api_version: int, error: ErrorCode, mechanisms: tuple[str, ...]) -> bytes:
-    response = APIS[ApiKey.SASL_HANDSHAKE].response[api_version]
-    return encode(response(error_code=error, mechanisms=mechanisms))

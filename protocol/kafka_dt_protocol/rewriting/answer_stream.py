@@ -1,16 +1,15 @@
 """An upstream's answers on their way to the client: passed on as they come, with the addresses in them rewritten.
 
 A gateway tells by `expect` which requests it has forwarded, in their order, and by `expect_own` which it has sent for
-itself; it feeds what the upstream's socket gave to `receive_data` and calls `next` until it gives None. What comes
-out as `Forward` is to be written to the client, in this order. An answer's treatment follows from its API and version:
+itself; it feeds `receive_data` and calls `next` until it gives None. A `Forward` is to be written to the client. An
+answer's treatment follows from its API and version:
 
 - without addresses it is passed on in the pieces that it comes in;
 - with addresses it is collected and rewritten;
 - with addresses behind records (Fetch) it is collected if it is short, else passed on, and its end rewritten in place.
 
 Kafka answers the requests of a connection in order. If an upstream breaks the order, or sends an answer without a
-request, one request's answer could be taken for another's. That raises, as every violation of the protocol does, and
-the caller has to close the connection.
+request, one request's answer could be taken for another's: that raises, and the caller has to close the connection.
 
 Limits: what is collected may be MAX_COLLECTED_BYTES long. Otherwise the memory is what `receive_data` brought.
 

@@ -2,16 +2,11 @@
 
 An answer names a node by three fields side by side: its id, its host and its port. They stand in the answer itself
 (FindCoordinator up to version 3), in the elements of an array, or in those of a tagged array; `place_of` reads from the
-schema which of the three it is, and what has to be skipped to get there.
+schema which of the three it is. `FIRST_VERSIONS` is written by hand: without it a schema would have to be loaded to
+know that an answer has nothing to rewrite. A test looks through all of kio for what is missing in it.
 
-`FIRST_VERSIONS` is the one table that is written by hand: without it a schema would have to be loaded to know that an
-answer has nothing to rewrite. A test looks through all of kio for what is missing in it. `carries_addresses` tells
-which answers are meant, `has_records` which are too long to wait for, and `known_versions` what may be offered to
-clients, so that no address passes in a layout that is not known.
-
-`find_nodes` reads the nodes from the bytes, `new_addresses` asks for each node how this client reaches it. A node
-without id, host or port is none: that is how an answer says that it knows no coordinator. No client goes to a fenced
-broker, which DescribeCluster tells if it is asked to, so its address stays.
+A node without id, host or port is none: that is how an answer says that it knows no coordinator. No client goes to a
+fenced broker, which DescribeCluster tells if it is asked to, so its address stays.
 
 Source: Kafka's message schemas, as kio has them; Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-951
 (endpoints of new leaders), KIP-699 (coordinators in batches), KIP-932 (share groups), KIP-1073 (fenced brokers);
@@ -37,9 +32,9 @@ from kafka_dt_protocol.rewriting.skipping import (
     length_reader,
     program,
     read_int32,
-    read_varint,
     skip,
 )
+from kafka_dt_protocol.wire.decoding import read_varint
 from kafka_dt_protocol.wire.encoding import encode_varint
 from kafka_dt_protocol.wire.layout import MAX_TEXT_BYTES, EntityLayout, FieldLayout, entity_layout
 
@@ -95,12 +90,11 @@ def carries_addresses(api_key: int, api_version: int) -> bool:
 
 
 def known_versions(api_key: int) -> range | None:
-    """Tell in which versions an API can be let through.
+    """Tell in which versions an API can be let through: those without addresses, and those whose layout is known.
 
-    Returns:
-        The versions that have no addresses or whose layout is known; None for an API that has addresses in none, of
-        which any version may pass. Kafka and kio forget old versions; those of before the first address are known to
-        have none, and a broker of Kafka 4 still offers Produce 0 to 2, which librdkafka looks for.
+    None stands for an API that has addresses in no version, of which any may pass. Kafka and kio forget old versions;
+    those before the first address are known to have none, and a broker of Kafka 4 still offers Produce 0 to 2, which
+    librdkafka looks for.
     """
     first = FIRST_VERSIONS.get(api_key)
     if first is None:
@@ -251,10 +245,7 @@ def find_nodes(place: Place, buffer: bytes, offset: int) -> Nodes:
 
 
 def new_addresses(place: Place, nodes: tuple[Node, ...], advertise: Advertise) -> list[bytes | None]:
-    """Ask how each node is reached.
-
-    Returns:
-        For each node its host and port as they are to stand on the wire; None where they stay as they are.
+    """Give for each node its host and port as they are to stand on the wire; None where they stay as they are.
 
     Raises:
         LocalProtocolError: what was advertised does not fit the wire.

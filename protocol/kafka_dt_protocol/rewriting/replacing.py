@@ -41,16 +41,13 @@ _MAX_LENGTH_BYTES: Final = 5
 
 
 def rewrite(api_key: int, api_version: int, content: bytes, advertise: Advertise) -> bytes:
-    """Replace the addresses in an answer.
+    """Replace the addresses in the content of an answer's frame; gives `content` itself when nothing has changed.
 
     Args:
         api_key: of the request that it answers; the API carries addresses in this version.
         api_version: of that request.
         content: of the answer's frame, header included.
         advertise: tells how this client reaches a node.
-
-    Returns:
-        The new content; `content` itself when nothing has changed.
 
     Raises:
         MalformedMessage: the bytes are no such answer.
@@ -80,7 +77,7 @@ def _spliced(content: bytes, found: Nodes, addresses: list[bytes | None]) -> byt
 
 
 class Shapes:
-    """What the answers of one connection look like."""
+    """What the answers of one connection look like: short ones whose addresses would be in a tagged field."""
 
     __slots__ = ("_known",)
 
@@ -88,22 +85,12 @@ class Shapes:
         self._known: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     def recognises(self, api_key: int, api_version: int, content: bytes) -> bool:
-        """Tell whether an answer is known to hold no addresses, by its form.
-
-        Args:
-            api_key: of the request that it answers.
-            api_version: of that request.
-            content: of the answer's frame, header included; all of it has arrived.
-        """
+        """Tell whether an answer is known to hold no addresses, by its form; arguments are those of `rewrite`."""
         known = self._known.get((api_key, api_version, len(content)))
         return known is not None and int.from_bytes(content) & known[0] == known[1]
 
     def learn(self, api_key: int, api_version: int, content: bytes) -> None:
-        """Remember the form of an answer, if it has no tagged fields.
-
-        Raises:
-            MalformedMessage: the bytes are no such answer.
-        """
+        """Remember the form of an answer, if it has no tagged fields; arguments and errors are those of `rewrite`."""
         key = (api_key, api_version, len(content))
         place = place_of(api_key, api_version)
         room = len(self._known) < MAX_SHAPES and key not in self._known
@@ -158,10 +145,7 @@ class AddressesAtEnd:
         self._ready: list[bytes] = []
 
     def receive_data(self, data: bytes) -> None:
-        """Take the next bytes of the answer's content.
-
-        Args:
-            data: none of the next answer.
+        """Take the next bytes of the answer's content, and none of the next answer.
 
         Raises:
             MalformedMessage: the bytes are no such answer. Its first bytes may have been taken by then; the connection
@@ -219,15 +203,7 @@ class AddressesAtEnd:
 
 
 def fit(place: Place, tail: bytes, advertise: Advertise) -> bytes:
-    """Replace the addresses at the end of an answer.
-
-    Args:
-        place: where its API and version have them, at the end.
-        tail: all that comes behind what `place.head` skips.
-        advertise: tells how this client reaches a node.
-
-    Returns:
-        As many bytes; `tail` itself when nothing has changed.
+    """Replace the addresses in `tail`, all that comes behind what `place.head` skips, and give as many bytes.
 
     Raises:
         MalformedMessage: the bytes are not what the place says.

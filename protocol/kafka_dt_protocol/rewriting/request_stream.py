@@ -1,12 +1,9 @@
 """A client's requests on their way through: where each begins, what it asks for, and its bytes as they come.
 
 Feed what the socket gave to `receive_data`. `next_start` tells what the next frame is as soon as its first bytes say
-so; then `take` gives the bytes of this frame, its length in front included, piece by piece until `finished`; then the
-next `next_start`. Nothing but the beginning of a frame is looked at or waited for, so that a long one can be
-written on while it still arrives, in the pieces that it arrives in.
-
-Whether a request is answered depends on a field of the body in one API: a Produce with acks=0 is not. For that
-its beginning is read up to acks, which clients have within the first hundred bytes.
+so; then `take` gives the bytes of this frame, its length in front included, piece by piece until `finished`. Nothing
+but the beginning of a frame is looked at or waited for. Whether a request is answered depends on a field of the body in
+one API: a Produce with acks=0 is not. Clients have acks within the first hundred bytes.
 
 Limits: a length is judged when its four bytes are there. The stream's memory is what waits in it (`buffered`),
 and how much that may be is the caller's business; while `next_start` gives None this is less than MAX_HEAD_BYTES,
@@ -23,8 +20,8 @@ from typing import Final, NamedTuple
 
 from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 from kafka_dt_protocol.errors import InvalidFrameLength, LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.skipping import read_varint
 from kafka_dt_protocol.wire.chunks import Chunks
+from kafka_dt_protocol.wire.decoding import read_varint
 from kafka_dt_protocol.wire.layout import MAX_TEXT_BYTES
 
 MAX_HEAD_BYTES: Final = 128 * 1024
@@ -45,10 +42,7 @@ _MIN_CONTENT_BYTES: Final = _HEAD.size - _LENGTH.size
 
 
 class RequestStart(NamedTuple):
-    """What the first bytes of a request say.
-
-    A tuple, because it is made for every request and a frozen dataclass takes three times as long.
-    """
+    """What the first bytes of a request say; a tuple, because it is made for every request."""
 
     api_key: int
     """Any number: whether there is such an API, and in this version, is not judged here."""
@@ -128,15 +122,7 @@ class RequestStream:
         return RequestStart(api_key, api_version, correlation_id, answered)
 
     def next_length(self) -> int | None:
-        """Do as `next_start`, but look at nothing but the length: a SASL token may come as a bare frame (KIP-43).
-
-        Returns:
-            The length of the frame's content in bytes, or None if its four bytes have not arrived.
-
-        Raises:
-            InvalidFrameLength: the length is negative or over `max_bytes`; the stream is of no more use.
-            LocalProtocolError: the frame before has not been taken whole.
-        """
+        """Do as `next_start`, but give only the length in bytes: a SASL token may come as a bare frame (KIP-43)."""
         if self._left:
             raise LocalProtocolError("the frame before has not been taken")
         head = self._chunks.peek(_LENGTH.size)

@@ -1,15 +1,12 @@
 """Walk over fields without decoding them, however their bytes are cut.
 
-`program` turns the layout of fields into steps; a `Walk` takes them one after the other, is handed the bytes as they
+`program` turns the layout of fields into steps. A `Walk` takes them one after the other, is handed the bytes as they
 come, and knows where it stands between two of them. A step looks at nothing but lengths: the records of a Fetch answer
-cost one step, whether they are 10 bytes or 10 MB, and need not even be there. `skip` takes all the steps through bytes
-that have arrived whole.
+cost one step, whether they are 10 bytes or 10 MB. `skip` takes all the steps through bytes that have arrived whole.
 
 A reader of lengths takes a buffer and an offset and gives the number and the offset behind it, without moving
 anything, so that it can be called again when more bytes are there. Null is -1 in all of them. A buffer that ends early
-raises one of `ENDS_EARLY`; the caller says what it means.
-
-Limits: nullable entities (KIP-893), which no answer with addresses has, are refused when the program is made.
+raises one of `ENDS_EARLY`. Nullable entities (KIP-893), which no answer with addresses has, are refused by `program`.
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482.
 """
@@ -24,6 +21,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
+from kafka_dt_protocol.wire.decoding import read_varint
 from kafka_dt_protocol.wire.layout import FIXED_FORMATS, FieldLayout, entity_layout
 
 _SIZES: Final = MappingProxyType(
@@ -44,20 +42,12 @@ ENDS_EARLY: Final = (IndexError, struct.error)
 
 LengthReader: TypeAlias = Callable[[bytes, int], tuple[int, int]]
 
-_MORE: Final = 0x80
-"""The bit of a varint's byte that says that another follows."""
-
-_MAX_VARINT_BYTES: Final = 5
 _INT16: Final = struct.Struct(FIXED_FORMATS["int16"])
 _INT32: Final = struct.Struct(FIXED_FORMATS["int32"])
 
 
 class Walk:
-    """A place in a program, and how many more rounds its loops have.
-
-    Args:
-        steps: what `program` made.
-    """
+    """A place in a program, and how many more rounds its loops have."""
 
     __slots__ = ("place", "rounds", "steps")
 
@@ -72,16 +62,10 @@ class Walk:
         return self.place == len(self.steps)
 
     def skip(self, buffer: bytes, offset: int) -> int:
-        """Take as many steps as the bytes allow.
+        """Take as many steps as the bytes allow, from an offset within them; gives where the next step begins.
 
-        Args:
-            buffer: the bytes that are there.
-            offset: where the next step begins in them; not beyond their end.
-
-        Returns:
-            Where the next step begins. Beyond the buffer's end: so many bytes are to be skipped when they come.
-            Within the buffer and not `finished`: the bytes from there on are too few to tell; call again with them and
-            more.
+        That may be beyond the buffer's end: so many bytes are to be skipped when they come. If it is within the buffer
+        and the walk is not `finished`, the bytes from there on are too few to tell; call again with them and more.
 
         Raises:
             MalformedMessage: the bytes are no such fields.
@@ -116,10 +100,7 @@ Program: TypeAlias = tuple[Step, ...]
 
 
 def skip(steps: Program, buffer: bytes, offset: int) -> int:
-    """Take all the steps.
-
-    Returns:
-        The offset of the first byte behind what was skipped.
+    """Take all the steps; gives the offset of the first byte behind what was skipped.
 
     Raises:
         MalformedMessage: the bytes are no such fields, or not all of them.
@@ -134,11 +115,7 @@ def skip(steps: Program, buffer: bytes, offset: int) -> int:
 
 
 def program(fields: Iterable[FieldLayout], *, tagged: bool) -> Program:
-    """Make the steps over the fields of an entity.
-
-    Args:
-        fields: plain ones, in order.
-        tagged: whether tagged fields follow them, known or not.
+    """Make the steps over plain fields of an entity, in order, and with `tagged` over tagged fields behind them.
 
     Raises:
         LocalProtocolError: a field of a form that cannot be skipped.
@@ -247,24 +224,6 @@ def _next_round(size: int) -> Step:
     return next_round
 
 
-def read_varint(buffer: bytes, offset: int) -> tuple[int, int]:
-    """Read an unsigned varint (KIP-482).
-
-    Raises:
-        MalformedMessage: it has more than 5 bytes.
-    """
-    value = buffer[offset]
-    if value < _MORE:
-        return value, offset + 1
-    value -= _MORE
-    for place in range(1, _MAX_VARINT_BYTES):
-        byte = buffer[offset + place]
-        value |= (byte & ~_MORE) << (7 * place)
-        if byte < _MORE:
-            return value, offset + place + 1
-    raise MalformedMessage("a varint over 5 bytes")
-
-
 def read_int32(buffer: bytes, offset: int) -> tuple[int, int]:
     """Read a signed number of four bytes."""
     value: int = _INT32.unpack_from(buffer, offset)[0]
@@ -272,12 +231,7 @@ def read_int32(buffer: bytes, offset: int) -> tuple[int, int]:
 
 
 def length_reader(field: FieldLayout, *, of_array: bool) -> LengthReader:
-    """Choose the reader of the length in front of a field.
-
-    Args:
-        field: a string, bytes, records, or an array.
-        of_array: whether the number of an array's items is meant rather than the length of one.
-    """
+    """Choose the reader of the length in front of a string, bytes, records, or of an array."""
     if field.flexible:
         return _read_compact_length
     if field.kafka_type == "string" and not of_array:

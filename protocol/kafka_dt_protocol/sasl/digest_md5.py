@@ -12,24 +12,17 @@ The messages, which consist of directives (`1#( name "=" (token | quoted-string)
                        response=<32 hex digits>[,qop=auth][,charset=utf-8][,authzid="..."][,...]
     response-auth      rspauth=<32 hex digits>
 
-The client proves that it knows the password by `response`, the server by `rspauth`. Both are made of the values as they
-were sent, so a `DigestResponse` keeps those as bytes.
-
 The driver supplies passwords for every name: for one that it does not know a decoy that no client can have. So known
-and unknown names take one path and fail at its end with the same words; all that is wrong with a message apart from
-its `response` is found before the name is looked up. Several passwords are for a token whose secret key is one of
-several.
+and unknown names take one path and fail at its end with the same words. Several passwords are for a token whose secret
+key is one of several.
 
-Only quality of protection `auth` and initial authentication: a client that tries to go on with an older nonce (section
-2.2) is refused. The realm is one for all nodes, since a token is good at all of them. Of `digest-uri` the service is
-checked and the host is not: the client names the host that it connected to, and a node does not know all names that
-lead to it, through load balancers, `advertised.listeners` or /etc/hosts. Checking it would keep another server of the
-same realm from passing a login on, and the other servers that know our tokens are our own nodes.
+Only quality of protection `auth` and initial authentication (not section 2.2). The realm is one for all nodes, since a
+token is good at all of them. Of `digest-uri` the service is checked and the host is not: a node does not know all names
+that lead to it, and the other servers that know our tokens are our own nodes.
 
 White space may stand around every part of a directive and may be folded (CR LF and a blank), elements of the list may
-be empty, names are read in any case, `\x` inside quotes stands for x. Whether a value is quoted does not matter:
-clients differ there from each other and from the grammar. Every repetition in the patterns is possessive, so the time
-is linear in the message.
+be empty, names are read in any case, and any value may be quoted. Every repetition in the patterns is possessive, so
+the time is linear in the message.
 
 Source: RFC 2831; RFC 2616 section 2.1 for `#rule` and implied LWS; RFC 6331; KIP-48, first draft;
 com.sun.security.sasl.digest.DigestMD5Server.
@@ -114,12 +107,6 @@ class DigestServer:
     def step(self, response: bytes) -> StepResult:
         """Take the client's empty first message, or its digest-response.
 
-        Args:
-            response: the message as it came
-
-        Returns:
-            Challenge after the empty one, CredentialRequest after a digest-response, Failure after either
-
         Raises:
             LocalProtocolError: a credential is due, or the machine has ended
         """
@@ -139,10 +126,7 @@ class DigestServer:
         return CredentialRequest(message.username, token=True)
 
     def resume(self, credential: Sequence[str]) -> StepResult:
-        """Take the passwords of the name, or a decoy, and compare what they make with the client's response.
-
-        Args:
-            credential: each of them logs in
+        """Take the passwords of the name, or a decoy, and compare what each makes with the client's response.
 
         Raises:
             LocalProtocolError: no credential was asked for
@@ -280,15 +264,12 @@ def _md5(*parts: bytes) -> bytes:
 
 
 def parse_directives(what: str, message: bytes, once: Collection[bytes]) -> Mapping[bytes, bytes]:
-    """Parse a message into its directives.
+    """Parse a message into its directives: names in lower case, values without quotes and escapes.
 
     Args:
         what: the name of the message, for the error
         message: the message as it came
         once: the names, in lower case, that may not come twice; of others the last one counts
-
-    Returns:
-        Names in lower case, values without quotes and escapes
 
     Raises:
         MalformedDigestMessage: it does not follow the grammar, or a directive comes twice

@@ -6,12 +6,9 @@
                                                                    nothing to answer it with
     server.step(client's choice)  -> Success(None, "alice@EXAMPLE.COM")
 
-The machine knows the order of the messages and the negotiation of a security layer; the Kerberos in them is done by the
-`GssContext` that it is given. That may block (it reads a keytab and writes a replay cache), so the driver calls `step`
-where that does no harm.
-
-As in a broker the authorization id is not looked at: who has proved to be alice acts as alice, whatever else the client
-asks for. It cannot be required to be the client's name, because kafka-python and aiokafka send the service's.
+The `GssContext` does the Kerberos. It may block (it reads a keytab and writes a replay cache), so the driver calls
+`step` where that does no harm. As in a broker the authorization id is not looked at: kafka-python and aiokafka send the
+service's name in its place.
 
 Source: RFC 4752 section 3.2; com.sun.security.sasl.gsskerb.GssKrb5Server;
 org.apache.kafka.common.security.authenticator.SaslServerCallbackHandler.
@@ -69,11 +66,7 @@ class _State(Enum):
 
 
 class GssapiServer:
-    """The server side of one GSSAPI login: a `ServerMechanism` that never asks for a credential.
-
-    Args:
-        context: a new security context.
-    """
+    """The server side of one GSSAPI login, with a new context: a `ServerMechanism` that never asks for a credential."""
 
     __slots__ = ("_context", "_state")
 
@@ -83,12 +76,6 @@ class GssapiServer:
 
     def step(self, response: bytes) -> StepResult:
         """Take the client's next message; may block.
-
-        Args:
-            response: the message as it came
-
-        Returns:
-            Challenge, Success or Failure
 
         Raises:
             LocalProtocolError: the machine has ended

@@ -105,10 +105,7 @@ class ServerMechanism(Protocol[Credential_contra]):
     """The server side of one login by one SASL mechanism."""
 
     def step(self, response: bytes) -> StepResult:
-        """Take the client's next message.
-
-        Args:
-            response: the message as it came, without framing
+        """Take the client's next message as it came, without framing.
 
         Raises:
             LocalProtocolError: no message is due (a credential or a verdict is, or the machine has ended)

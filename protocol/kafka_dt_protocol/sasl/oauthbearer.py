@@ -92,12 +92,6 @@ class OAuthBearerServer:
     def step(self, response: bytes) -> StepResult:
         """Take the client's first message, or what it says to a refusal.
 
-        Args:
-            response: the message as it came
-
-        Returns:
-            VerdictRequest or Failure after the first message, Failure after a refusal
-
         Raises:
             LocalProtocolError: a verdict is due, or the machine has ended
         """
@@ -116,9 +110,6 @@ class OAuthBearerServer:
 
     def resume(self, credential: BearerVerdict) -> StepResult:
         """Take the verdict on the token.
-
-        Args:
-            credential: the verdict
 
         Raises:
             LocalProtocolError: no verdict was asked for

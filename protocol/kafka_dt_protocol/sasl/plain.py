@@ -34,13 +34,7 @@ class PlainServer:
         self._ended = False
 
     def step(self, response: bytes) -> StepResult:
-        """Take the client's only message.
-
-        Args:
-            response: authorization id, NUL, user name, NUL, password
-
-        Returns:
-            CredentialRequest for the user name, or Failure
+        """Take the client's only message: authorization id, NUL, user name, NUL, password.
 
         Raises:
             LocalProtocolError: the message was already taken
@@ -62,10 +56,7 @@ class PlainServer:
         return CredentialRequest(self._claim[1])
 
     def resume(self, credential: str | None) -> StepResult:
-        """Compare passwords.
-
-        Args:
-            credential: the user's password, None for an unknown user
+        """Compare passwords; the credential is None for an unknown user.
 
         Raises:
             LocalProtocolError: no password was asked for

@@ -109,22 +109,14 @@ def derive_keys(mechanism: ScramMechanism, password: str, salt: bytes, iteration
 
 
 def keys_of(mechanism: ScramMechanism, salted_password: bytes) -> ScramKeys:
-    """Derive all keys of a salted password.
-
-    Args:
-        mechanism: which hash
-        salted_password: what PBKDF2 makes of a password, `hash_bytes` long
-    """
+    """Derive all keys of a salted password, which is what PBKDF2 makes of a password, `hash_bytes` long."""
     client_key = mechanism.hmac(salted_password, b"Client Key")
     server_key = mechanism.hmac(salted_password, b"Server Key")
     return ScramKeys(client_key, mechanism.hash(client_key), server_key)
 
 
 def derive_credential(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
-    """Derive what a server keeps of a password; costs a PBKDF2, so not on the event loop.
-
-    Arguments and errors are those of `derive_keys`.
-    """
+    """Derive what a server keeps of a password, as `derive_keys`; costs a PBKDF2, so not on the event loop."""
     keys = derive_keys(mechanism, password, salt, iterations)
     return ScramCredential(salt, keys.stored_key, keys.server_key, iterations)
 

@@ -9,10 +9,8 @@ Kafka takes names and values in ASCII only, extension names of one or more lette
 its parser is laxer than the RFC the RFC wins: a mandatory extension (`m=`) ends the exchange, base64 has one form
 only (so that no bit of a message can change unseen), and no attribute comes twice.
 
-A message consists of attributes, `name=value`. The `parse_` functions of an attribute take the name of the message
-(`client-first`, ...) for the MalformedScramMessage that they raise, which repeats nothing of the message itself.
-
-Each parser works in time linear in the message, which has up to `MAX_MESSAGE_BYTES`.
+The `parse_` functions of an attribute take the name of the message for the MalformedScramMessage that they raise, which
+repeats nothing of the message itself. Each parser works in time linear in the message.
 
 Source: RFC 5802 sections 5.1 and 7; org.apache.kafka.common.security.scram.internals.ScramMessages.
 """

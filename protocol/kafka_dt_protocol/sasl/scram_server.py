@@ -11,14 +11,13 @@ A driver that has the keys later, because to derive them takes a while, supplies
     server.step(client_final)    -> CredentialRequest(name, token)    or Failure
     server.resume(credential)    -> Success(server_final, name)       or Failure
 
-The driver supplies a credential for every name: for one that it does not know a decoy that no proof fits (a salt
-derived from the name under a secret, the usual iterations, random keys). So known and unknown names take one path,
-and both fail at the last step with the same words.
+The driver supplies a credential for every name: for one that it does not know a decoy that no proof fits. So known and
+unknown names take one path, and both fail at the last step with the same words.
 
 A client-final passes only if its nonce and channel binding are exactly those of this exchange and its proof
-covers every byte that both sides sent, extensions in the order of the message. Two HMACs and a hash are the bulk of
-the cost. One mistake of a client passes as well: librdkafka before 2.6.1 (2024) puts its own nonce in front of both
-once more, which takes nothing away from what the nonces are for. Brokers up to 3.9 let it in, those of 4.x do not.
+covers every byte that both sides sent, extensions in the order of the message. One mistake of a client passes as well:
+librdkafka before 2.6.1 (2024) puts its own nonce in front of both once more, which takes nothing away from what the
+nonces are for. Brokers up to 3.9 let it in, those of 4.x do not.
 
 A credential may have alternatives, if it is not known which of several passwords the client has. The server tries each
 of them, even after one that fits, so that the time does not tell which; it signs the answer with the keys of that one.
@@ -98,14 +97,7 @@ class ScramServer:
         self._state: _Bare | ClientFirst | _Exchange | _Proof = _Bare.NEW
 
     def step(self, response: bytes) -> StepResult:
-        """Take the client-first or the client-final message.
-
-        Args:
-            response: the message as it came
-
-        Returns:
-            CredentialRequest after a client-first, and after a client-final if there is no credential so far; Success
-            after a client-final; Failure after either
+        """Take the client-first or the client-final message; after either a credential may be due.
 
         Raises:
             LocalProtocolError: a credential is due, or the machine has ended
@@ -123,13 +115,7 @@ class ScramServer:
         raise LocalProtocolError("SCRAM expects no message of the client now")
 
     def resume(self, credential: ScramCredential | ScramParameters) -> StepResult:
-        """Take the credential of the name, or a decoy: at first to make the challenge, then to check the proof.
-
-        Args:
-            credential: what was asked for; for the challenge its salt and iterations are enough
-
-        Returns:
-            Challenge, or Failure if there are too few iterations for the mechanism; later Success or Failure
+        """Take the credential of the name, or a decoy: for the challenge its salt and iterations are enough.
 
         Raises:
             LocalProtocolError: no credential was asked for, or it is of another salt or count than the challenge, or

@@ -1,8 +1,8 @@
 """Bytes that wait in the pieces they came in, to be handed on without being copied.
 
-`FrameSplitter` joins what arrives; a gateway that only passes a long frame on should not. `Chunks` gives whole pieces
-as they came and copies only where a piece is cut. What a stranger sends byte by byte is joined up to some
-kilobytes, so that a waiting byte costs about a byte. The work is linear in the bytes, however they are cut.
+A gateway that passes a long frame on need not join it as `FrameSplitter` does. `Chunks` copies only where a piece is
+cut. What a stranger sends byte by byte is joined up to some kilobytes, so that a waiting byte costs about a byte. The
+work is linear in the bytes, however they are cut.
 """
 
 from __future__ import annotations

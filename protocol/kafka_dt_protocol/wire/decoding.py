@@ -1,13 +1,11 @@
 """Untrusted bytes -> kio's entities, with every length checked before it is used.
 
-`decode` reads any entity of kio: requests on the server, responses in the client. The reader of an entity is
-built from its layout when it is first needed and kept. It stands in place of kio's native one, which trusts the
-peer: see docs/decisions/0001.
+The reader of an entity is built from its layout when it is first needed and kept. It stands in place of kio's native
+one, which trusts the peer: see docs/decisions/0001.
 
-What does not decode raises MalformedMessage: a message that ends early, a length below -1, null where the schema has
-none, a count beyond the bytes that are left, text that is not UTF-8 or over 32767 bytes, a varint over 5 bytes.
-Unknown tagged fields are skipped, in any order and number up to the limit of elements. Bytes after the entity are
-left to the caller. Instants and durations beyond Python's saturate (`kafka_dt_protocol.wire.times`).
+MalformedMessage is raised for a message that ends early, a length below -1, null where the schema has none, a count
+beyond the bytes that are left, text that is not UTF-8 or over 32767 bytes, and a varint over 5 bytes. Unknown tagged
+fields are skipped. Bytes after the entity are left to the caller. Instants and durations beyond Python's saturate.
 
 Limits: a message costs memory in proportion to the bytes that really arrived, and at most `max_elements` array
 elements and tagged fields together.
@@ -55,16 +53,13 @@ _ERROR_CODES: Final = MappingProxyType({int(code): code for code in ErrorCode})
 
 
 def decode(entity_type: type[E], buffer: bytes, offset: int = 0, *, max_elements: int = MAX_ELEMENTS) -> tuple[E, int]:
-    """Decode one entity.
+    """Decode one entity; gives it with the offset of the first byte after it.
 
     Args:
         entity_type: one of kio's entity types.
         buffer: the frame; all of it has arrived.
         offset: where the entity begins in it.
         max_elements: how many array elements and tagged fields are taken.
-
-    Returns:
-        The entity, and the offset of the first byte after it.
 
     Raises:
         MalformedMessage: the bytes are no such entity.
@@ -80,25 +75,31 @@ def decode(entity_type: type[E], buffer: bytes, offset: int = 0, *, max_elements
 
 
 def skip_tagged_fields(buffer: bytes, offset: int, *, max_elements: int) -> int:
-    """Skip the tagged fields of a message of which none is known, such as a request header.
-
-    Args:
-        buffer: the frame; all of it has arrived.
-        offset: where their count stands.
-        max_elements: how many are taken.
-
-    Returns:
-        The offset of the first byte after them.
-
-    Raises:
-        MalformedMessage: the bytes are no tagged fields.
-    """
+    """Skip tagged fields of which none is known, as those of a request header; arguments and errors as of `decode`."""
     cursor = _Cursor(buffer, offset, max_elements)
     try:
         _read_no_tagged_fields(cursor, {})
     except IndexError:
         raise MalformedMessage("it ends early") from None
     return cursor.offset
+
+
+def read_varint(buffer: bytes, offset: int) -> tuple[int, int]:
+    """Read an unsigned varint (KIP-482); gives it with the offset behind it, and raises IndexError at the end.
+
+    Raises:
+        MalformedMessage: it has more than 5 bytes.
+    """
+    value = buffer[offset]
+    if value < _MORE:
+        return value, offset + 1
+    value -= _MORE
+    for place in range(1, _MAX_VARINT_BYTES):
+        byte = buffer[offset + place]
+        value |= (byte & ~_MORE) << (7 * place)
+        if byte < _MORE:
+            return value, offset + place + 1
+    raise MalformedMessage("a varint over 5 bytes")
 
 
 class _Cursor:
@@ -273,19 +274,12 @@ _read_uuid_bytes: Final = _fixed_reader(">16s")
 
 
 def _read_varint(cursor: _Cursor) -> int:
-    buffer, start = cursor.buffer, cursor.offset
-    value = buffer[start]
+    value = cursor.buffer[cursor.offset]
     if value < _MORE:
-        cursor.offset = start + 1
+        cursor.offset += 1
         return value
-    value -= _MORE
-    for place in range(1, _MAX_VARINT_BYTES):
-        byte = buffer[start + place]
-        value |= (byte & ~_MORE) << (7 * place)
-        if byte < _MORE:
-            cursor.offset = start + place + 1
-            return value
-    raise MalformedMessage("a varint over 5 bytes")
+    value, cursor.offset = read_varint(cursor.buffer, cursor.offset)
+    return value
 
 
 def _read_compact_length(cursor: _Cursor) -> int:

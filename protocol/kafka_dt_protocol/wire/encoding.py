@@ -1,21 +1,20 @@
 """Entities -> bytes, for what we send: answers on the server, requests in the client.
 
-The writer of an entity is built from its layout when it is first needed and kept; it writes what kio's own writer
-writes, in a fraction of its time, exact to the millisecond (kio counts durations in floats), and never a string
-that a peer would have to refuse. Tagged fields are written where they differ from their default.
+The writer of an entity is built from its layout when it is first needed and kept. It writes the bytes of kio's own
+writer in a fraction of its time, durations exact to the millisecond, and never a string that a peer would have to
+refuse. Tagged fields are written where they differ from their default. An `EncodedArray` and `encode_pieces` serve long
+answers whose parts seldom change: such an answer is never one string of bytes.
 
-An `EncodedArray` takes the place of a whole array of entities, for long answers whose parts seldom change, and
-`encode_pieces` gives its elements as they are: a long answer is then never one string of bytes.
-
-What an entity cannot say on the wire (a number out of range, None where null is not allowed) is a mistake of
-the caller and raises LocalProtocolError.
+A value that does not fit the wire (a number out of range, None where null is not allowed) is a mistake of the caller
+and raises LocalProtocolError.
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-893;
 org.apache.kafka.common.protocol.ByteBufferAccessor.
 """
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import chain
@@ -47,14 +46,11 @@ _Writer: TypeAlias = Callable[[bytearray, Any], None]
 
 
 class EncodedArray:
-    """The elements of an array of entities, all encoded; in an entity it takes the array's place.
+    """The elements of an array of entities, all encoded; it takes the array's place in a field of the encoded entity.
 
     That they fit is up to the caller. They are plain bytes in tuples, because Python's garbage collector forgets such
     a tuple after one look. At a list, and at objects of a class of ours, it looks again each time, and it stops
     everything else meanwhile.
-
-    Args:
-        elements: the first ones.
     """
 
     __slots__ = ("_count", "batches", "size")
@@ -80,24 +76,20 @@ class EncodedArray:
 
 
 class Pieces:
-    """The bytes of a message, in pieces that are not joined.
-
-    Args:
-        start: the first piece.
-    """
+    """The bytes of a message, in pieces that are not joined."""
 
     __slots__ = ("batches", "size")
 
-    def __init__(self, start: bytes) -> None:
-        self.batches: list[tuple[bytes, ...]] = [(start,)]
-        self.size = len(start)
+    def __init__(self) -> None:
+        self.batches: list[tuple[bytes, ...]] = []
+        self.size = 0
         """How long they are together, in bytes."""
 
     def __iter__(self) -> Iterator[bytes]:
         return chain.from_iterable(self.batches)
 
     def put_first(self, piece: bytes) -> None:
-        """Put a piece in front of the others."""
+        """Put a piece in front of the others; the first one is short."""
         self.batches[0] = (piece + self.batches[0][0],)
         self.size += len(piece)
 
@@ -112,20 +104,8 @@ class Pieces:
         self.size += array.size
 
 
-class _Buffer(bytearray):
-    """What is written; an `EncodedArray` is not copied into it, but noted with its place."""
-
-    arrays: Sequence[tuple[int, EncodedArray]] = ()
-
-    def note(self, array: EncodedArray) -> None:
-        self.arrays = (*self.arrays, (len(self), array))
-
-
 def encode(entity: Entity) -> bytes:
-    """Encode one entity.
-
-    Args:
-        entity: an instance of any of kio's entity types.
+    """Encode an instance of any of kio's entity types.
 
     Raises:
         LocalProtocolError: a value does not fit its type on the wire.
@@ -134,28 +114,24 @@ def encode(entity: Entity) -> bytes:
 
 
 def encode_pieces(entity: Entity) -> Pieces:
-    """Encode one entity; returns its bytes, in which each element of an `EncodedArray` is a piece of its own.
-
-    Args:
-        entity: as of `encode`.
-
-    Raises:
-        LocalProtocolError: as of `encode`.
-    """
-    out = _Buffer()
+    """Encode as `encode`, in pieces: each element of an `EncodedArray` in a field of the entity is one of them."""
+    writers = _entity_writers(type(entity))
+    pieces, out = Pieces(), bytearray()
     try:
-        _entity_writer(type(entity))(out, entity)
+        for get, write in writers.plain:
+            value = get(entity)
+            if isinstance(value, EncodedArray):
+                writers.write_length(out, len(value))
+                pieces.add(bytes(out))
+                pieces.add_array(value)
+                out.clear()
+            else:
+                write(out, value)
+        if writers.tagged is not None:
+            writers.tagged(out, entity)
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(entity).__qualname__} does not fit the wire: {error}") from error
-    if not out.arrays:
-        return Pieces(bytes(out))
-    pieces = Pieces(b"")
-    written = 0
-    for place, array in out.arrays:
-        pieces.add(bytes(out[written:place]))
-        pieces.add_array(array)
-        written = place
-    pieces.add(bytes(out[written:]))
+    pieces.add(bytes(out))
     return pieces
 
 
@@ -166,11 +142,32 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
+@dataclass(frozen=True, slots=True)
+class _EntityWriters:
+    """How an entity is written."""
+
+    plain: tuple[tuple[Callable[[Any], Any], _Writer], ...]
+    """For each field that is always there how it is read and written."""
+    tagged: _Writer | None
+    """Writes all tagged fields."""
+    write_length: _Writer
+    """Writes the length of an array."""
+
+
+@cache
+def _entity_writers(entity_type: type[Entity]) -> _EntityWriters:
+    layout = entity_layout(entity_type)
+    return _EntityWriters(
+        plain=tuple((attrgetter(field.name), _field_writer(field)) for field in layout.plain),
+        tagged=_tagged_fields_writer(layout.tagged) if layout.flexible else None,
+        write_length=_write_compact_length if layout.flexible else _write_int32,
+    )
+
+
 @cache
 def _entity_writer(entity_type: type[Entity]) -> _Writer:
-    layout = entity_layout(entity_type)
-    plain = tuple((attrgetter(field.name), _field_writer(field)) for field in layout.plain)
-    write_tagged_fields = _tagged_fields_writer(layout.tagged) if layout.flexible else None
+    writers = _entity_writers(entity_type)
+    plain, write_tagged_fields = writers.plain, writers.tagged
 
     def write_entity(out: bytearray, entity: Entity) -> None:
         for get, write in plain:
@@ -229,12 +226,6 @@ def _array_writer(write_length: _Writer, write_item: _Writer, *, nullable: bool)
             _write_null(out, write_length, nullable=nullable)
             return
         write_length(out, len(items))
-        if isinstance(items, EncodedArray):
-            if isinstance(out, _Buffer):
-                out.note(items)
-            else:
-                out += b"".join(items)
-            return
         for item in items:
             write_item(out, item)
 

@@ -1,12 +1,11 @@
 """What stands before the body of a message: API, version, correlation id, client id.
 
-A server reads the header with `parse_request_header` before it knows the body, judges API and version by the
-table of APIs, and decodes the body at the offset it was given. Answers are made whole by `encode_response`. A client
-uses `encode_request` and `decode_response`. All of them deal in the content of frames, without the length.
+A server reads the header with `parse_request_header`, judges API and version by the table of APIs, and decodes the body
+at the offset it was given. Answers are made whole by `encode_response`. A client uses `encode_request` and
+`decode_response`. All of them deal in the content of frames, without the length.
 
-Header versions follow the API's version: flexible versions have a request header 2 and a response header 1, which end
-with tagged fields; others have 1 and 0. The response to ApiVersions always has header 0, because a client
-reads it before it knows what the server speaks.
+Flexible versions of an API have a request header 2 and a response header 1, which end with tagged fields; others have 1
+and 0. The response to ApiVersions always has header 0: a client reads it before it knows what the server speaks.
 
 Source: KIP-482, KIP-511; org.apache.kafka.common.requests.RequestHeader,
 org.apache.kafka.common.requests.ResponseHeader and org.apache.kafka.common.requests.ApiVersionsResponse.parse.
@@ -51,15 +50,9 @@ class RequestHeader:
 
 
 def parse_request_header(frame: bytes, apis: ApiTable = APIS) -> tuple[RequestHeader, int]:
-    """Read the header of a request.
+    """Read the header of a request from the content of a frame; gives it with the offset of the body.
 
-    Args:
-        frame: the content of a frame.
-        apis: the APIs that there are.
-
-    Returns:
-        The header, and the offset of the body. ApiVersions comes with any version: one that does not exist is
-        to be answered, not refused, and without a look at the body.
+    ApiVersions comes with any version: one that does not exist is to be answered without a look at the body.
 
     Raises:
         MalformedMessage: the frame does not hold a header.
@@ -88,13 +81,8 @@ def parse_request_header(frame: bytes, apis: ApiTable = APIS) -> tuple[RequestHe
 def encode_request(header: RequestHeader, entity: Any, apis: ApiTable = APIS) -> bytes:
     """Make the content of a request's frame.
 
-    Args:
-        header: with the API and the version that the entity is of.
-        entity: the request.
-        apis: the APIs that there are.
-
     Raises:
-        LocalProtocolError: the entity is not the request of that API and version, or does not fit the wire.
+        LocalProtocolError: the entity is not the request of the header's API and version, or does not fit the wire.
     """
     _expect_type(entity, _api(apis, header.api_key).request, header.api_version)
     header_type: type[Any] = RequestHeaderV2 if entity.__flexible__ else RequestHeaderV1
@@ -119,31 +107,28 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, entity:
     Raises:
         LocalProtocolError: the entity is not the response of that API and version, or does not fit the wire.
     """
-    return b"".join(encode_response_pieces(api_key, api_version, correlation_id, entity))
+    return b"".join(encode_response_pieces(RequestHeader(api_key, api_version, correlation_id, None), entity))
 
 
-def encode_response_pieces(
-    api_key: int, api_version: int, correlation_id: int, entity: Any, apis: ApiTable = APIS
-) -> Pieces:
-    """Make the content of a response's frame in pieces; arguments and errors are those of `encode_response`."""
-    _expect_type(entity, _api(apis, api_key).response, api_version)
+def encode_response_pieces(header: RequestHeader, entity: Any, apis: ApiTable = APIS) -> Pieces:
+    """Make the content of a response's frame in pieces, as `encode_response`; the header is the request's."""
+    _expect_type(entity, _api(apis, header.api_key).response, header.api_version)
     pieces = encode_pieces(entity)
-    pieces.put_first(_response_header(entity, correlation_id))
+    pieces.put_first(_response_header(entity, header.correlation_id))
     return pieces
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes, apis: ApiTable = APIS) -> tuple[int, Any]:
-    """Read a response.
+    """Read the content of a response's frame; gives the correlation id and the response.
+
+    An ApiVersions that the server does not know in this version comes back in the layout of version 0, with
+    UNSUPPORTED_VERSION.
 
     Args:
         api_key: of the request that it answers.
         api_version: of that request.
         frame: the content of a frame.
         apis: the APIs that there are.
-
-    Returns:
-        The correlation id and the response. An ApiVersions that the server does not know in this version comes back
-        in the layout of version 0, with UNSUPPORTED_VERSION.
 
     Raises:
         MalformedMessage: the frame does not hold that response.

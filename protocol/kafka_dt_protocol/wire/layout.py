@@ -1,8 +1,7 @@
 """How an entity lies on the wire: the fields of kio's dataclasses, told in the words of Kafka's schema.
 
-kio generates a frozen dataclass for each version of each message, and keeps in the annotations and the metadata of
-its fields what a codec must know: the type on the wire, whether null is allowed, the tag. `entity_layout` reads
-that once; `decoding` and `encoding` are built from nothing else.
+kio keeps in the annotations and the metadata of an entity's fields what a codec must know: the type on the wire,
+whether null is allowed, the tag. `entity_layout` reads that; `decoding` and `encoding` are built from nothing else.
 
 Source: KIP-482 (flexible versions, tagged fields), KIP-893 (nullable structs); Kafka's message generator.
 """
@@ -10,6 +9,7 @@ Source: KIP-482 (flexible versions, tagged fields), KIP-893 (nullable structs); 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import timedelta
+from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, Final, cast, get_args, get_origin
 from uuid import UUID
@@ -76,7 +76,7 @@ class FieldLayout:
     nullable_items: bool
     tag: int | None
     """The number of a tagged field, else None."""
-    default: object
+    default: Any
     """What an absent tagged field means."""
 
 
@@ -99,7 +99,7 @@ def entity_layout(entity_type: type[Entity]) -> EntityLayout:
     layouts = _field_layouts(entity_type)
     return EntityLayout(
         plain=tuple(layout for layout in layouts if layout.tag is None),
-        tagged=tuple(sorted((layout for layout in layouts if layout.tag is not None), key=_by_tag)),
+        tagged=tuple(sorted((layout for layout in layouts if layout.tag is not None), key=attrgetter("tag"))),
         flexible=entity_type.__flexible__,
     )
 
@@ -108,17 +108,13 @@ def _field_layouts(entity_type: type[Entity]) -> list[FieldLayout]:
     return [_field_layout(entity_type, field) for field in fields(entity_type)]
 
 
-def _by_tag(layout: FieldLayout) -> int:
-    return layout.tag or 0
-
-
 def _field_layout(entity_type: type[Entity], field: Field[Any]) -> FieldLayout:
     inner, nullable = _without_none(field.type)
     is_array = get_origin(inner) is tuple
     nullable_items = False
     if is_array:
         inner, nullable_items = _without_none(get_args(inner)[0])
-    nested = _nested(inner)
+    nested = cast("type[Entity]", inner) if isinstance(inner, type) and is_dataclass(inner) else None
     # The client id keeps the old form in every header: a broker reads it before it knows the version (KIP-511).
     is_client_id = entity_type.__type__ is EntityType.header and field.name == "client_id"
     kafka_type = "" if nested else _kafka_type(entity_type, field)
@@ -141,12 +137,6 @@ def _without_none(annotation: Any) -> tuple[Any, bool]:
         return annotation, False
     (inner,) = (argument for argument in arguments if argument is not NoneType)
     return inner, True
-
-
-def _nested(annotation: object) -> type[Entity] | None:
-    if isinstance(annotation, type) and is_dataclass(annotation):
-        return cast("type[Entity]", annotation)
-    return None
 
 
 def _kafka_type(entity_type: type[Entity], field: Field[Any]) -> str:

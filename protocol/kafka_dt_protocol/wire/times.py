@@ -1,9 +1,8 @@
 """Milliseconds on the wire <-> the datetimes and timedeltas of kio's entities.
 
-Kafka sends instants and durations as 64-bit milliseconds; Python's types hold less. What does not fit
-saturates: an expiry in the year 300,000,000 is the end of the year 9999, and no caller has to handle an
-OverflowError. Everything between is exact to the millisecond, because no float is involved. -1, Kafka's "none",
-is no exception: as an instant it is the last millisecond of 1969, and comes back as -1.
+Kafka sends instants and durations as 64-bit milliseconds; Python's types hold less. What does not fit saturates: an
+expiry in the year 300,000,000 is the end of the year 9999. Everything between is exact to the millisecond, because no
+float is involved. -1, Kafka's "none", is an instant like any other.
 
 Source: Kafka's message schemas (fields ...TimestampMs, ...PeriodMs, ThrottleTimeMs); kio.static.primitive.
 """
@@ -27,14 +26,7 @@ _MAX_DURATION_MS: Final = timedelta.max // _MILLISECOND
 
 
 def to_timestamp(timestamp_ms: int) -> TZAware:
-    """Make the datetime of an instant.
-
-    Args:
-        timestamp_ms: milliseconds since 1970-01-01 UTC; beyond the years 1 to 9999 it saturates.
-
-    Returns:
-        The instant in UTC. It is a plain datetime: kio's TZAware is a name for type checkers only.
-    """
+    """Make the datetime of milliseconds since 1970-01-01 UTC; kio's TZAware is a name for type checkers only."""
     if timestamp_ms >= _MAX_TIMESTAMP_MS:
         return cast("TZAware", _MAX_TIMESTAMP)
     if timestamp_ms <= _MIN_TIMESTAMP_MS:
@@ -43,23 +35,12 @@ def to_timestamp(timestamp_ms: int) -> TZAware:
 
 
 def from_timestamp(timestamp: datetime) -> int:
-    """Give an instant as milliseconds since 1970-01-01 UTC.
-
-    Args:
-        timestamp: an instant with a time zone; what is below a millisecond is dropped.
-    """
+    """Give an instant as milliseconds since 1970-01-01 UTC; what is below a millisecond is dropped."""
     return (timestamp - _EPOCH) // _MILLISECOND
 
 
 def to_duration(duration_ms: int) -> i64Timedelta:
-    """Make the timedelta of a duration.
-
-    Args:
-        duration_ms: milliseconds, also negative; beyond 999,999,999 days it saturates.
-
-    Returns:
-        The duration. It is a plain timedelta: kio's i64Timedelta is a name for type checkers only.
-    """
+    """Make the timedelta of milliseconds, also negative ones; kio's i64Timedelta is a name for type checkers."""
     if duration_ms > _MAX_DURATION_MS:
         return cast("i64Timedelta", timedelta.max)
     if duration_ms < _MIN_DURATION_MS:

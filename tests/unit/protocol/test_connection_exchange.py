@@ -40,7 +40,7 @@ def test_a_login_by_sasl_authenticate() -> None:
     assert (done.error_code, done.error_message, done.auth_bytes) == (ErrorCode.none, "", b"signature")
     assert from_duration(done.session_lifetime) == 5000
     assert client.connection.state is State.READY
-    assert client.connection.session_end_ms == NOW + 5000
+    assert client.connection.session.end_ms == NOW + 5000
 
 
 def test_a_login_by_bare_tokens() -> None:

@@ -40,6 +40,26 @@ def test_api_versions_may_tell_of_more_than_is_served_here() -> None:
     assert [key.api_key for key in client.answer().api_keys] == [ApiKey.API_VERSIONS]
 
 
+class Others:
+    """Something else is offered than what is served here."""
+
+    def body(self, api_version: int) -> bytes:
+        return b"version %d" % api_version
+
+
+def test_what_is_offered_is_told_in_known_versions_alone() -> None:
+    client = Conversation()
+    client.connection.offer(Others())
+    client.ask(ApiKey.API_VERSIONS, 3, **api_versions())
+    assert client.event() is None
+    assert client.frames() == [b"\0\0\0\1version 3"]
+    stranger = Conversation()
+    stranger.connection.offer(Others())
+    stranger.connection.receive_data(frame(struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, -1) + b"\0"))
+    assert stranger.event() is None
+    assert stranger.frames() == [struct.pack(">ihihhh", 7, 35, 1, 18, 0, 4)]
+
+
 def test_a_client_that_names_itself_is_remembered() -> None:
     client = Conversation()
     client.ask(ApiKey.API_VERSIONS, 4, **api_versions(client_software_name="apache-kafka-java"))

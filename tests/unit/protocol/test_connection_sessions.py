@@ -29,19 +29,19 @@ def test_the_next_request_after_the_end_of_the_session_closes() -> None:
 def test_a_session_can_be_made_to_end_earlier_but_not_later() -> None:
     client = Conversation()
     client.log_in(lifetime_ms=1000)
-    client.connection.end_session_at(NOW + 2000)
-    assert client.connection.session_end_ms == NOW + 1000
-    client.connection.end_session_at(NOW + 500)
-    assert client.connection.session_end_ms == NOW + 500
-    client.connection.end_session_at(NOW + 700)
-    assert client.connection.session_end_ms == NOW + 700
+    client.connection.session.cut(NOW + 2000)
+    assert client.connection.session.end_ms == NOW + 1000
+    client.connection.session.cut(NOW + 500)
+    assert client.connection.session.end_ms == NOW + 500
+    client.connection.session.cut(NOW + 700)
+    assert client.connection.session.end_ms == NOW + 700
 
 
 def test_a_session_without_end_is_not_given_one() -> None:
     client = Conversation()
     client.log_in()
-    client.connection.end_session_at(NOW + 500)
-    assert client.connection.session_end_ms is None
+    client.connection.session.cut(NOW + 500)
+    assert client.connection.session.end_ms is None
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -51,7 +51,7 @@ def test_a_session_with_a_lifetime_may_log_in_again(version: int, passed_ms: int
     client.log_in(lifetime_ms=1000)
     client.now = NOW + passed_ms
     client.log_in(lifetime_ms=1000, version=version)
-    assert client.connection.session_end_ms == NOW + passed_ms + 1000
+    assert client.connection.session.end_ms == NOW + passed_ms + 1000
 
 
 def test_logging_in_again_is_refused_within_a_second_of_the_last_time() -> None:

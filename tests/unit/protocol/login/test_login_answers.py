@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build
-from kafka_dt_protocol.login.messages import encode_api_versions, encode_handshake, encode_token_answer
+from kafka_dt_protocol.login.messages import encode_handshake, encode_token_answer, encode_versions
 from kafka_dt_protocol.wire.headers import encode_response
 
 CORRELATION_IDS = st.integers(-(2**31), 2**31 - 1)
@@ -22,23 +22,7 @@ LONGEST_DURATION_MS = timedelta.max // timedelta(milliseconds=1)
 @pytest.mark.parametrize("version", APIS[ApiKey.API_VERSIONS].response)
 def test_api_versions(version: int, error: ErrorCode) -> None:
     whole = encode_response(ApiKey.API_VERSIONS, version, 7, APIS.api_versions(version, error))
-    assert encode_api_versions(version, 7, error) == whole
-
-
-class Others:
-    """Something else is offered than what is served here."""
-
-    def body(self, api_version: int) -> bytes:
-        return b"version %d" % api_version
-
-
-def test_something_else_may_be_offered() -> None:
-    assert encode_api_versions(3, 7, versions=Others()) == b"\0\0\0\7version 3"
-
-
-def test_an_unknown_version_is_answered_the_same_whatever_is_offered() -> None:
-    error = ErrorCode.unsupported_version
-    assert encode_api_versions(0, 7, error, Others()) == encode_api_versions(0, 7, error)
+    assert encode_versions(7, APIS.body(version, error)) == whole
 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.SASL_HANDSHAKE].response)
