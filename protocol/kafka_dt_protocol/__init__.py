@@ -1,14 +1,13 @@
 """The login and token protocol of Kafka without I/O: bytes <-> values, and what may follow what.
 
-Read `connection.py` first: what the server's side of one connection does with the bytes it is fed. Then by folder:
+Read `connection.py` first: what the server's side of one connection does with the bytes it is fed. `events.py` holds
+what it tells its caller, `errors.py` draws what can go wrong. Then by folder:
 
 - `login/`: which request is legal in which state (`authentication.py` is the table), and the messages of a login.
 - `sasl/`: the mechanisms, as machines. Read `mechanism.py` first.
 - `api/`: the table of APIs (`registry.py`), and making answers (`responses.py`).
 - `wire/`: bytes <-> frames, headers and kio's entities. Read `frames.py` first.
 - `rewriting/`: what a gateway does to requests and answers that it forwards.
-
-`events.py` holds what a connection tells its caller, `errors.py` draws what can go wrong.
 """
 
 from kafka_dt_protocol.api.registry import APIS, ApiKey, refusal, response_type

@@ -30,11 +30,7 @@ _ANONYMOUS: Final = ("User", "ANONYMOUS")
 
 
 def build(entity_type: Any, **values: Any) -> Any:
-    """Make an entity of values of which its version may not have all.
-
-    Args:
-        entity_type: an entity of kio.
-        values: the fields of any version by name; `throttle_time` may be left out.
+    """Make an entity of values of which its version may not have all; `throttle_time` may be left out.
 
     Raises:
         TypeError: a field without default is missing.

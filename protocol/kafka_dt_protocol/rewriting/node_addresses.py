@@ -222,11 +222,11 @@ class Nodes:
 
 
 def find_nodes(place: Place, buffer: bytes, offset: int) -> Nodes:
-    """Read the nodes of an answer.
+    """Read the nodes of an answer, or of the end of one; all of it has arrived.
 
     Args:
         place: where its API and version have them.
-        buffer: the answer, or the end of it; all of it has arrived.
+        buffer: the bytes.
         offset: of the array, the tagged fields or the single node: behind what `place.head` skips.
 
     Raises:

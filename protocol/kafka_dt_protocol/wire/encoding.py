@@ -45,38 +45,12 @@ _NO_UUID: Final = bytes(16)
 _Writer: TypeAlias = Callable[[bytearray, Any], None]
 
 
-class EncodedArray:
-    """The elements of an array of entities, all encoded; it takes the array's place in a field of the encoded entity.
-
-    That they fit is up to the caller. They are plain bytes in tuples, because Python's garbage collector forgets such
-    a tuple after one look. At a list, and at objects of a class of ours, it looks again each time, and it stops
-    everything else meanwhile.
-    """
-
-    __slots__ = ("_count", "batches", "size")
-
-    def __init__(self, elements: Iterable[bytes] = ()) -> None:
-        self.batches: list[tuple[bytes, ...]] = []
-        self.size = 0
-        """How long they are together, in bytes."""
-        self._count = 0
-        self.add(tuple(elements))
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[bytes]:
-        return chain.from_iterable(self.batches)
-
-    def add(self, batch: tuple[bytes, ...]) -> None:
-        """Append some elements."""
-        self.batches.append(batch)
-        self.size += sum(map(len, batch))
-        self._count += len(batch)
-
-
 class Pieces:
-    """The bytes of a message, in pieces that are not joined."""
+    """The bytes of a message, in pieces that are not joined.
+
+    They are plain bytes in tuples, because Python's garbage collector forgets such a tuple after one look. At a list,
+    and at objects of a class of ours, it looks again each time, and it stops everything else meanwhile.
+    """
 
     __slots__ = ("batches", "size")
 
@@ -88,20 +62,37 @@ class Pieces:
     def __iter__(self) -> Iterator[bytes]:
         return chain.from_iterable(self.batches)
 
+    def add(self, batch: tuple[bytes, ...]) -> None:
+        """Append some pieces."""
+        self.batches.append(batch)
+        self.size += sum(map(len, batch))
+
     def put_first(self, piece: bytes) -> None:
-        """Put a piece in front of the others; the first one is short."""
+        """Put a piece in front of the others, in one with the first."""
         self.batches[0] = (piece + self.batches[0][0],)
         self.size += len(piece)
 
-    def add(self, piece: bytes) -> None:
-        """Append a piece."""
-        self.batches.append((piece,))
-        self.size += len(piece)
 
-    def add_array(self, array: EncodedArray) -> None:
-        """Append the elements of an array."""
-        self.batches += array.batches
-        self.size += array.size
+class EncodedArray(Pieces):
+    """The elements of an array of entities, each a piece; it takes the array's place in a field of the encoded entity.
+
+    That they fit is up to the caller.
+    """
+
+    __slots__ = ("_count",)
+
+    def __init__(self, elements: Iterable[bytes] = ()) -> None:
+        super().__init__()
+        self._count = 0
+        self.add(tuple(elements))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, batch: tuple[bytes, ...]) -> None:
+        """Append some elements."""
+        super().add(batch)
+        self._count += len(batch)
 
 
 def encode(entity: Entity) -> bytes:
@@ -122,8 +113,9 @@ def encode_pieces(entity: Entity) -> Pieces:
             value = get(entity)
             if isinstance(value, EncodedArray):
                 writers.write_length(out, len(value))
-                pieces.add(bytes(out))
-                pieces.add_array(value)
+                pieces.add((bytes(out),))
+                pieces.batches += value.batches
+                pieces.size += value.size
                 out.clear()
             else:
                 write(out, value)
@@ -131,7 +123,7 @@ def encode_pieces(entity: Entity) -> Pieces:
             writers.tagged(out, entity)
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(entity).__qualname__} does not fit the wire: {error}") from error
-    pieces.add(bytes(out))
+    pieces.add((bytes(out),))
     return pieces
 
 

@@ -114,7 +114,9 @@ def encode_response_pieces(header: RequestHeader, entity: Any, apis: ApiTable = 
     """Make the content of a response's frame in pieces, as `encode_response`; the header is the request's."""
     _expect_type(entity, _api(apis, header.api_key).response, header.api_version)
     pieces = encode_pieces(entity)
-    pieces.put_first(_response_header(entity, header.correlation_id))
+    response_header = _CORRELATION_ID.pack(header.correlation_id)
+    # kio knows that the header of an ApiVersions response has no tagged fields.
+    pieces.put_first(response_header + _NO_TAGGED_FIELDS if entity.__header_schema__.__flexible__ else response_header)
     return pieces
 
 
@@ -138,7 +140,7 @@ def decode_response(api_key: int, api_version: int, frame: bytes, apis: ApiTable
     if api_version not in response_types:
         raise LocalProtocolError(f"API key {api_key} has no version {api_version}")
     response_type = response_types[api_version]
-    header, offset = decode(_response_header_type(response_type), frame)
+    header, offset = decode(response_type.__header_schema__, frame)
     if api_key == ApiKey.API_VERSIONS and _says_unsupported_version(frame, offset):
         response_type = response_types[0]
     entity, _ = decode(response_type, frame, offset, max_elements=MAX_RESPONSE_ELEMENTS)
@@ -174,17 +176,6 @@ def _api(apis: ApiTable, api_key: int) -> Api:
     if api is None:
         raise LocalProtocolError(f"no API has the key {api_key}")
     return api
-
-
-def _response_header(entity: Any, correlation_id: int) -> bytes:
-    header = _CORRELATION_ID.pack(correlation_id)
-    return header + _NO_TAGGED_FIELDS if _response_header_type(entity).__flexible__ else header
-
-
-def _response_header_type(response: Any) -> type[Any]:
-    """Take what kio says; it knows that ApiVersions is the exception."""
-    header_type: type[Any] = response.__header_schema__
-    return header_type
 
 
 def _says_unsupported_version(frame: bytes, offset: int) -> bool:
