@@ -1,66 +1,99 @@
 """The command line: `kafka-dt COMMAND`.
 
-Read `serve.py` first: a small command. `main` is the group of all commands; each lives in a module of its own that is
-imported when it is called, so that `kafka-dt token` needs nothing of the server. `errors.py` turns typed errors into
-one line and exit status 1.
+Read `serve.py` first: a small command. A new command is one file, and one line in the table of `main` below or of its
+group (`keys/`, `pipeline/`, `token/`). Its module is imported when the command is called: `kafka-dt token` needs
+nothing of the server. Commands share `options.py`, `output.py` and `progress.py`; for work on ZooKeeper with the
+settings of a node also `node_options.py` and `bulk_run.py`.
 
 Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
-when work on all tokens was interrupted.
+when work on all tokens was interrupted. An unforeseen error is a bug and shows its traceback.
 
 Source: docs/command-line.md.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafka_dt.extras import installed_by
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_COMMANDS: Final = {
-    "accept-restore": "kafka_dt.cli.accept_restore:accept_restore",
-    "keys": "kafka_dt.cli.keys.commands:keys",
-    "pipeline": "kafka_dt.cli.pipeline.commands:pipeline",
-    "run": "kafka_dt.cli.run:run",
-    "serve": "kafka_dt.cli.serve:serve",
-    "token": "kafka_dt.cli.token.commands:token",
-    "zookeeper": "kafka_dt.cli.zookeeper:zookeeper",
+_FORESEEN: Final = {
+    "kafka_dt.client": "TokenClientError",
+    "kafka_dt.config": "ConfigError",
+    "kafka_dt.pipeline.errors": "PipelineError",
+    "kafka_dt.processes.supervisor": "WorkerFailed",
+    "kafka_dt.zookeeper.errors": "ZooKeeperError",
 }
-"""Command -> module:attribute of its click command."""
+"""Module -> its error, whose text is for the user. A module that was not imported has raised none."""
+_SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
+"""The packages of the extra `spark`."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed, beside those that it has already.
+    """A group whose commands are imported when they are needed; their errors are one line and exit status 1.
 
     lazy_commands: name -> `module:attribute` of each command
     """
 
-    def __init__(self, *, lazy_commands: Mapping[str, str], **attributes: object) -> None:
-        super().__init__(**attributes)  # type: ignore[arg-type]  # click's own, passed on
+    def __init__(self, *, lazy_commands: Mapping[str, str], **attributes: Any) -> None:
+        super().__init__(**attributes)
         self._lazy_commands = lazy_commands
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all commands."""
-        return sorted({*super().list_commands(ctx), *self._lazy_commands})
+        return sorted(self._lazy_commands)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         """Import and return a command, None when there is none of this name."""
         if cmd_name not in self._lazy_commands:
-            return super().get_command(ctx, cmd_name)
+            return None
         module, _, attribute = self._lazy_commands[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except ImportError as error:
+            # Spark's own error about pyarrow has no name; its module identifies it.
+            if (error.name or type(error).__module__).partition(".")[0] not in _SPARK:
+                raise
+            raise click.ClickException(
+                f"{ctx.invoked_subcommand} needs packages of an extra; {installed_by('spark')} ({error})"
+            ) from error
+        except _foreseen() as error:
+            words = " ".join(str(error).split())
+            if isinstance(error, BrokenPipeError) or not words:
+                raise
+            raise click.ClickException(words) from error
+
+
+def _foreseen() -> tuple[type[Exception], ...]:
+    modules = ((sys.modules.get(module), name) for module, name in _FORESEEN.items())
+    return (OSError, *(getattr(module, name) for module, name in modules if module is not None))
+
 
 @click.group(
     cls=LazyGroup,
-    lazy_commands=_COMMANDS,
+    lazy_commands={
+        "accept-restore": "kafka_dt.cli.accept_restore:accept_restore",
+        "keys": "kafka_dt.cli.keys:keys",
+        "pipeline": "kafka_dt.cli.pipeline:pipeline",
+        "run": "kafka_dt.cli.run:run",
+        "serve": "kafka_dt.cli.serve:serve",
+        "token": "kafka_dt.cli.token:token",
+        "zookeeper": "kafka_dt.cli.zookeeper:zookeeper",
+    },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(version("kafka-dt"), prog_name="kafka-dt")

@@ -6,19 +6,14 @@ Source: docs/how-to/zookeeper.md, "Restore".
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kafka_dt.bulk import token_ids
-from kafka_dt.cli.errors import one_line
-from kafka_dt.cli.keys.nodes import counted
-from kafka_dt.cli.node_options import Output, connected, node_options, node_settings, tell_if_no_token_was_made
-from kafka_dt.config import ConfigError
-from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.cli.node_options import connected, settings_options, tell_if_no_token_was_made
+from kafka_dt.cli.options import confirm
+from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.zookeeper.proofs.history import accept
 
 if TYPE_CHECKING:
@@ -26,31 +21,22 @@ if TYPE_CHECKING:
 
 
 @click.command("accept-restore")
-@node_options
+@settings_options(needs_key=False)
 @click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
-def accept_restore(*, config: Path | None, overrides: tuple[str, ...], output: Output, confirmed: bool) -> None:
+def accept_restore(*, settings: Settings, output: Output, confirmed: bool) -> None:
     """Make all nodes continue with a restored ZooKeeper.
 
-    Tokens that were revoked after the backup exist again: end them first, with kafka-dt token expire-all. Nodes that
+    Tokens that were revoked after the backup exist again: end them first, with `kafka-dt token expire-all`. Nodes that
     noticed the restore then start their workers again and read all tokens again.
     """
-    with one_line(ConfigError, ZooKeeperError):
-        settings = node_settings(config, overrides, needs_key=False)
-        if not confirmed:
-            _confirm()
-        tokens = asyncio.run(_accept(settings))
+    if not confirmed:
+        danger = "Tokens that were revoked after the backup are valid again from then on"
+        confirm(f"{danger}. Go on?", f"{danger}: say --yes.")
+    tokens = asyncio.run(_accept(settings))
     if output is Output.JSON:
-        click.echo(json.dumps({"accepted": True, "tokens": tokens}))
+        write_json({"accepted": True, "tokens": tokens})
     else:
         click.echo(f"ZooKeeper's history is accepted as it is, with {counted(tokens, 'token')}")
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("Tokens that were revoked after the backup are valid again from then on: say --yes.")
-    click.confirm(
-        "Tokens that were revoked after the backup are valid again from then on. Go on?", abort=True, err=True
-    )
 
 
 async def _accept(settings: Settings) -> int:

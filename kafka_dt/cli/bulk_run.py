@@ -5,8 +5,8 @@
     run.write_summary(output)
     run.exit()
 
-On a terminal a bar shows rate and time left; elsewhere a line is written now and then. The first Ctrl-C (or SIGTERM)
-ends the run after the batches under way, the next one at once; either way the summary tells what was done so far.
+The first Ctrl-C (or SIGTERM) ends the run after the batches under way, the next one at once; either way the summary
+tells what was done so far.
 
 The table has each command's own words. The JSON is stable: `changed`, `unchanged`, `gone`, `failed`, `total` (how many
 tokens there are, done or not), `failures`, `dryRun`, `interrupted`, `seconds`, and what a command adds.
@@ -17,39 +17,30 @@ Exit status: 0; 1 when anything failed, with one line on stderr; 130 when it was
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from kafka_dt.bulk import Summary, ZnodeResult, process, token_ids
-from kafka_dt.cli.keys.nodes import counted
-from kafka_dt.cli.node_options import Output, connected, tell_if_no_token_was_made
+from kafka_dt.cli.node_options import connected, now_ms, tell_if_no_token_was_made
+from kafka_dt.cli.output import Output, counted, printable, rate, write_json
+from kafka_dt.cli.progress import INTERRUPTED, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Awaitable, Coroutine, Iterator
 
     from kafka_dt.bulk import Report, Result, Task
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
-INTERRUPTED: Final = 130
 WORDS: Final[Mapping[ZnodeResult, str]] = {outcome: outcome.value for outcome in ZnodeResult}
-PLAIN_INTERVAL_S: Final = 5.0
-"""How often progress is told where there is no terminal."""
-
-
-def now_ms() -> int:
-    """Give the time: milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
+VERIFIED: Final = {ZnodeResult.UNCHANGED: "valid", ZnodeResult.GONE: "gone", ZnodeResult.FAILED: "failed"}
+"""The words of commands that only check."""
 
 
 class BulkRun:
@@ -57,26 +48,43 @@ class BulkRun:
 
     Args:
         title: what is done, for the progress: "Sealing".
-        dry_run: whether it is only found out what would be done.
-        words: the rows of the table; None = WORDS.
+        dry_run: whether the run only finds out what it would do.
+        words: the rows of the table.
+        would: the word for a change of a dry run.
     """
 
-    def __init__(self, title: str, *, dry_run: bool = False, words: Mapping[ZnodeResult, str] | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        *,
+        dry_run: bool = False,
+        words: Mapping[ZnodeResult, str] = WORDS,
+        would: str = "would change",
+    ) -> None:
         self._title = title
         self._dry_run = dry_run
-        self._words = words or ({**WORDS, ZnodeResult.CHANGED: "would change"} if dry_run else WORDS)
+        self._words = {**words, ZnodeResult.CHANGED: would} if dry_run else words
         self._total = 0
-        self._console = Console(stderr=True, highlight=False)
+        self._steps = Steps()
         self._stop: asyncio.Event | None = None
         self._seconds = 0.0
-        self._advance: Callable[[int], None] = lambda _done: None
+        self._advance: Callable[[], None] = lambda: None
         self.summary = Summary()
         self.interrupted = False
 
-    @property
-    def begun(self) -> bool:
-        """Whether it came so far that the summary tells something."""
-        return self._stop is not None
+    def do(self, work: Coroutine[Any, Any, None], write: Callable[[], None]) -> NoReturn:
+        """Do the work, have the summary written, and end the process.
+
+        Args:
+            work: `on_zookeeper` or `through`, or a coroutine that awaits one of them.
+            write: calls `write_summary`; it is called if the work came so far that the summary tells something.
+        """
+        try:
+            asyncio.run(work)
+        finally:
+            if self._stop is not None:
+                write()
+        self.exit()
 
     async def on_zookeeper(
         self,
@@ -127,13 +135,14 @@ class BulkRun:
         stop = self._stop = asyncio.Event()
         self._total = total
         begun_s = time.monotonic()
-        with self._progress(total) as self._advance, _signals_to(self._interrupt):
+        with self._steps.step(self._title, total) as step, _signals_to(self._interrupt):
+            self._advance = lambda: step.tell(self.summary.total, total)
 
             def report(results: Sequence[Result]) -> None:
                 self.summary.add(results)
                 if heard is not None:
                     heard(results)
-                self._advance(self.summary.total)
+                self._advance()
 
             try:
                 await work(stop, report)
@@ -148,11 +157,11 @@ class BulkRun:
     def merge(self, summary: Summary) -> None:
         """Count what was done elsewhere, while `through` runs."""
         self.summary.merge(summary)
-        self._advance(self.summary.total)
+        self._advance()
 
     def tell(self, line: str) -> None:
         """Write a line for people, to stderr."""
-        self._console.print(line, soft_wrap=True, markup=False)
+        self._steps.note(line)
 
     def write_summary(
         self,
@@ -171,19 +180,20 @@ class BulkRun:
         """
         summary, failures = self.summary, self.summary.failures
         if output is Output.JSON:
-            document: dict[str, Any] = {
-                **{outcome.value: summary.counts[outcome] for outcome in ZnodeResult},
-                "total": self._total,
-                "failures": [
-                    {"reason": reason, "count": failed.count, "tokenIds": failed.token_ids}
-                    for reason, failed in failures.items()
-                ],
-                "dryRun": self._dry_run,
-                "interrupted": self.interrupted,
-                "seconds": round(self._seconds, 3),
-                **(more or {}),
-            }
-            click.echo(json.dumps(document))
+            write_json(
+                {
+                    **{outcome.value: summary.counts[outcome] for outcome in ZnodeResult},
+                    "total": self._total,
+                    "failures": [
+                        {"reason": reason, "count": failed.count, "tokenIds": failed.token_ids}
+                        for reason, failed in failures.items()
+                    ],
+                    "dryRun": self._dry_run,
+                    "interrupted": self.interrupted,
+                    "seconds": round(self._seconds, 3),
+                    **(more or {}),
+                }
+            )
             return
         for line in lines:
             click.echo(line)
@@ -194,11 +204,11 @@ class BulkRun:
         for word, count in {**rows, **apart}.items():
             click.echo(f"{word:13} {count}")
         for reason, failed in sorted(failures.items(), key=lambda item: -item[1].count):
-            named = ", ".join(map(ascii_name, failed.token_ids))
+            named = ", ".join(map(printable, failed.token_ids))
             click.echo(f"  {failed.count} x {reason}: {named}{', ...' if failed.count > len(failed.token_ids) else ''}")
-        click.echo(f"{counted(summary.total, 'token')} in {self._seconds:.1f} s{_rate(summary.total, self._seconds)}")
+        click.echo(f"{counted(summary.total, 'token')} in {self._seconds:.1f} s{rate(summary.total, self._seconds)}")
 
-    def exit(self) -> None:
+    def exit(self) -> NoReturn:
         """End the process as the work has ended."""
         if self.summary.failed:
             self.tell(f"Failed: {counted(self.summary.failed, 'token')} of {self._total:,}")
@@ -206,69 +216,20 @@ class BulkRun:
             sys.exit(INTERRUPTED)
         sys.exit(1 if self.summary.failed else 0)
 
-    def _interrupt(self, task: asyncio.Task[Any]) -> None:
+    def _interrupt(self, task: asyncio.Task[Any] | None) -> None:
         if self.interrupted:
-            task.cancel()
+            if task is not None:
+                task.cancel()
         elif self._stop is not None:
             self.interrupted = True
             self._stop.set()
             self.tell("Ending after what is under way; once more to end at once")
 
-    @contextmanager
-    def _progress(self, total: int) -> Iterator[Callable[[int], None]]:
-        if not self._console.is_terminal:
-            yield _PlainProgress(self, self._title, total).advance
-            return
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-        with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as progress:
-            shown = progress.add_task(self._title, total=total)
-            yield lambda done: progress.update(shown, completed=done)
-
-
-class _Rate(ProgressColumn):
-    """How many a second."""
-
-    def render(self, task: Any) -> Text:
-        """Write the rate of the last seconds."""
-        return Text(f"{task.speed:,.0f}/s" if task.speed else "-/s")
-
-
-class _PlainProgress:
-    def __init__(self, run: BulkRun, title: str, total: int) -> None:
-        self._run = run
-        self._title = title
-        self._total = total
-        self._begun_s = self._told_s = time.monotonic()
-
-    def advance(self, done: int) -> None:
-        """Write a line if the last one is some seconds old."""
-        now_s = time.monotonic()
-        if now_s - self._told_s < PLAIN_INTERVAL_S or not done:
-            return
-        self._told_s = now_s
-        rate = done / (now_s - self._begun_s)
-        left_s = (self._total - done) / rate
-        self._run.tell(f"{self._title}: {done} of {self._total}, {rate:.0f}/s, {left_s:.0f} s left")
-
-
-def ascii_name(text: str) -> str:
-    """Escape what could steer a terminal."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f", {count / seconds:.0f}/s" if count and seconds > 0 else ""
-
-
-def _signals_to(interrupt: Callable[[asyncio.Task[Any]], None]) -> AbstractContextManager[None]:
-    task = asyncio.current_task()
-    return nullcontext() if task is None else _signals(interrupt, task)
-
 
 @contextmanager
-def _signals(interrupt: Callable[[asyncio.Task[Any]], None], task: asyncio.Task[Any]) -> Iterator[None]:
+def _signals_to(interrupt: Callable[[asyncio.Task[Any] | None], None]) -> Iterator[None]:
     """Have Ctrl-C and SIGTERM call `interrupt`, where this is the main thread."""
-    loop = asyncio.get_running_loop()
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     try:
         for number in numbers:

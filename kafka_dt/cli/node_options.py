@@ -1,26 +1,25 @@
-"""What the commands share that work on a cluster's ZooKeeper with a node's own settings.
+"""The options and the connection of commands that work on a cluster's ZooKeeper with a node's own settings.
 
 @click.command()
-@node_options
-def command(*, config: Path | None, overrides: tuple[str, ...], output: str) -> None:
-    with one_line(ConfigError, ZooKeeperError):
-        settings = node_settings(config, overrides)
-        ...
-        async with connected(settings) as client: ...
+@settings_options()
+def command(*, settings: Settings, output: Output) -> None:
+    async with connected(settings) as client: ...
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafka_dt.cli.options import override_option, together
+from kafka_dt.cli.output import output_option
 from kafka_dt.config import SecretKeyFiles, Settings, load
 from kafka_dt.log import set_up_logging
 from kafka_dt.tokens import HmacAlgorithm, Keyring
@@ -31,65 +30,54 @@ from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-
 DEFAULT_TIMEOUT_S: Final = 60.0
 """Longer than a session lasts by default: until then a worker that has died is among the live ones."""
 
-
-class Output(StrEnum):
-    """The forms of `--output`."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-def node_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--config`, `--override` and `--output`: the arguments `config`, `overrides` and `output`."""
-    options: tuple[Callable[..., Any], ...] = (
-        click.option(
-            "--output",
-            type=click.Choice([output.value for output in Output]),
-            default=Output.TABLE.value,
-            show_default=True,
-            callback=lambda _context, _parameter, value: Output(value),
-            help="The form of the result.",
-        ),
-        click.option(
-            "--override",
-            "overrides",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="A setting that replaces the one in the file; may be given several times.",
-        ),
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="The server.properties of a node, with the address of ZooKeeper and the secret keys.",
-        ),
-    )
-    for option in options:
-        command = option(command)
-    return command
-
-
-timeout_option: Final = click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=DEFAULT_TIMEOUT_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for all nodes in each step.",
+node_options: Final = together(
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The server.properties of a node, with the address of ZooKeeper and the secret keys.",
+    ),
+    override_option,
+    output_option(),
 )
-"""Adds `--timeout`: the argument `timeout_s`."""
+"""Adds `--config`, `--override` and `--output`: the arguments `config`, `overrides` and `output`."""
 
-no_nodes_option: Final = click.option("--no-nodes", is_flag=True, help="Do not fail when no node runs.")
-"""Adds `--no-nodes`."""
+dry_run_option: Final = click.option("--dry-run", is_flag=True, help="Only count the tokens that would change.")
+"""Adds `--dry-run`."""
+
+waiting_options: Final = together(
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for all nodes in each step.",
+    ),
+    click.option("--no-nodes", is_flag=True, help="Do not fail when no node runs."),
+)
+"""Adds `--timeout` and `--no-nodes`: the arguments `timeout_s` and `no_nodes`."""
+
+
+def settings_options(*, needs_key: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `node_options` and load the settings: the arguments `settings` and `output`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_settings(*, config: Path | None, overrides: tuple[str, ...], **others: object) -> None:
+            command(settings=node_settings(config, overrides, needs_key=needs_key), **others)
+
+        return node_options(with_settings)
+
+    return decorate
 
 
 def now_ms() -> int:
-    """Give the time: milliseconds since the epoch."""
+    """Give the time: milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -127,11 +115,7 @@ def keyring_of(settings: Settings) -> Keyring:
 
 
 def keyring_if_any(settings: Settings) -> Keyring | None:
-    """Make the ring as `keyring_of` does; None where tokens are disabled, for there is no secret key.
-
-    Raises:
-        ConfigError: a file cannot be used.
-    """
+    """Make the ring as `keyring_of` does; None where tokens are disabled, for there is no secret key."""
     files = SecretKeyFiles(settings)
     if files.keys is None:
         return None

@@ -2,15 +2,24 @@
 
 It ends its start by using itself as a user would: it creates a token through its own port, logs in with it, and shows
 the token as settings for other clients. Then it serves until Ctrl-C.
+
+Settings, a user and the secrets (the secret key of tokens, the passwords of the user and of ZooKeeper) are made once
+and kept in a data directory. The secrets are random, and only the directory's owner can read it.
+
+Source: docs/tutorial.md.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+import secrets
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +27,33 @@ import click
 from rich.console import Console
 
 from kafka_dt import app
-from kafka_dt.cli import embedded
-from kafka_dt.cli.errors import one_line
-from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, TokenClientError, settings
+from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
 from kafka_dt.config import ConfigError, Endpoint, from_properties
+from kafka_dt.files import replace_file
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt.log import set_up_logging
 from kafka_dt.processes.supervisor import WorkerFailed
-from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
+from kafka_dt.zookeeper.connection.configuration import DIGEST_LOGIN_MODULE
+from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper, require_private
+
+USER: Final = "alice"
+HOST: Final = "127.0.0.1"
+ZOOKEEPER_USER: Final = "kafka-dt"
+_SECRETS: Final = {"password": 12, "secret_key": 32, "zookeeper_password": 32}
+"""Random bytes of each secret, by its name in the file and in `EmbeddedNode`."""
+_PASTE: Final = (
+    ("the Java tools (token.properties)", ClientKind.JAVA, "{key}={value}"),
+    ("kcat (kcat.conf)", ClientKind.CONFLUENT, "{key}={value}"),
+    ("aiokafka (keyword arguments)", ClientKind.AIOKAFKA, "{key}={value!r},"),
+)
+"""What to paste where: a title, whose settings, and how a setting is written there."""
+
+
+def default_data_dir() -> Path:
+    """Say where the embedded mode keeps its data unless told otherwise (XDG base directories)."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "kafka-dt"
 
 
 @click.command(short_help="Start ZooKeeper and kafka-dt, and create a first token.")
@@ -39,7 +67,7 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=embedded.default_data_dir,
+    default=default_data_dir,
     help="The directory for ZooKeeper's data and the generated secrets.  [default: the user's data directory]",
 )
 @click.option(
@@ -53,28 +81,25 @@ def run(port: int, data_dir: Path, workers: int) -> None:
     """Start ZooKeeper and kafka-dt, create a token and log in with it."""
     set_up_logging("supervisor", logging.WARNING)
     console = Console(highlight=False)
-    with one_line(ConfigError, WorkerFailed, EmbeddedZooKeeperError, TokenClientError, OSError):
-        node = embedded.prepare(data_dir)
-        zookeeper = EmbeddedZooKeeper(node.zookeeper_dir, login=node.zookeeper_login)
-        with console.status("Starting ZooKeeper"):
-            zookeeper.start()
-        try:
-            app.run(_serve(node, port, workers, zookeeper, console))
-            console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True, markup=False)
-        except ConfigError as error:
-            if error.key == "listeners":
-                raise click.ClickException(f"{error.reason}; choose another port with --port, 0 is any") from None
-            raise
-        finally:
-            zookeeper.stop()
+    node = prepare(data_dir)
+    zookeeper = EmbeddedZooKeeper(node.zookeeper_dir, login=node.zookeeper_login)
+    with console.status("Starting ZooKeeper"):
+        zookeeper.start()
+    try:
+        app.run(_serve(node, port, workers, zookeeper, console))
+        console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True, markup=False)
+    except ConfigError as error:
+        if error.key == "listeners":
+            raise click.ClickException(f"{error.reason}; choose another port with --port, 0 is any") from None
+        raise
+    finally:
+        zookeeper.stop()
 
 
-async def _serve(
-    node: embedded.EmbeddedNode, port: int, workers: int, zookeeper: EmbeddedZooKeeper, console: Console
-) -> None:
+async def _serve(node: EmbeddedNode, port: int, workers: int, zookeeper: EmbeddedZooKeeper, console: Console) -> None:
     """Serve until told to stop, until ZooKeeper ends, or until the first token fails."""
     properties = node.server_properties(port, zookeeper.address) | {"kafka.dt.workers": str(workers)}
-    node.write_configuration(properties)
+    _write_properties(node.configuration, properties)
     ready: asyncio.Future[Sequence[Endpoint]] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(app.serve(from_properties(properties), ready.set_result, logging.WARNING))
     zookeeper_ended = asyncio.create_task(zookeeper.exited())
@@ -97,23 +122,24 @@ async def _serve(
         serving.result()
 
 
-async def _first_token(node: embedded.EmbeddedNode, address: str) -> DelegationToken:
+async def _first_token(node: EmbeddedNode, address: str) -> DelegationToken:
     """Create a token as the user, and log in with it."""
-    node.write_client_properties(address)
-    async with TokenClient.from_config(node.login_properties(address)) as client:
+    login = node.login_properties(address)
+    _write_properties(node.client_properties, login)
+    async with TokenClient.from_config(login) as client:
         token = await client.create()
     async with TokenClient.from_config(_settings(token, ClientKind.JAVA, address)):
         return token
 
 
 def _show(
-    console: Console, node: embedded.EmbeddedNode, zookeeper: EmbeddedZooKeeper, address: str, token: DelegationToken
+    console: Console, node: EmbeddedNode, zookeeper: EmbeddedZooKeeper, address: str, token: DelegationToken
 ) -> None:
     """Print the addresses, the user, the token, and the token as settings to paste."""
     facts = {
         "Kafka clients": f"{address} (SASL_PLAINTEXT)",
         "ZooKeeper": zookeeper.address,
-        "User": f"{embedded.USER}, password {node.password} (PLAIN)",
+        "User": f"{USER}, password {node.password} (PLAIN)",
         "Its settings": str(node.client_properties),
         "Node settings": f"{node.configuration} (kafka-dt keys list --config ...)",
         "Token": f"{token.token_id}, owner {token.owner}: created and logged in with",
@@ -141,9 +167,82 @@ def _settings(token: DelegationToken, kind: ClientKind, address: str) -> Mapping
     return settings(token, kind, bootstrap_servers=address, security_protocol=SecurityProtocol.SASL_PLAINTEXT)
 
 
-_PASTE: Final = (
-    ("the Java tools (token.properties)", ClientKind.JAVA, "{key}={value}"),
-    ("kcat (kcat.conf)", ClientKind.CONFLUENT, "{key}={value}"),
-    ("aiokafka (keyword arguments)", ClientKind.AIOKAFKA, "{key}={value!r},"),
-)
-"""What to paste where: a title, whose settings, and how a setting is written there."""
+@dataclass(frozen=True, slots=True)
+class EmbeddedNode:
+    """What a node of the embedded mode runs on."""
+
+    data_dir: Path
+    password: str = field(repr=False)
+    """The password of `USER`."""
+    secret_key: str = field(repr=False)
+    """`delegation.token.secret.key`."""
+    zookeeper_password: str = field(repr=False)
+    """The password of the embedded ZooKeeper, which serves no client without it."""
+
+    @property
+    def zookeeper_dir(self) -> Path:
+        """Where the embedded ZooKeeper keeps its data."""
+        return self.data_dir / "zookeeper"
+
+    @property
+    def zookeeper_login(self) -> ZooKeeperLogin:
+        """The login of the embedded ZooKeeper."""
+        return ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, ZOOKEEPER_USER, self.zookeeper_password)
+
+    @property
+    def configuration(self) -> Path:
+        """The settings of the node as it runs, for `kafka-dt keys --config` and the like."""
+        return self.data_dir / "server.properties"
+
+    @property
+    def client_properties(self) -> Path:
+        """The client settings of the user, for Kafka's tools and `kafka-dt token --command-config`."""
+        return self.data_dir / "client.properties"
+
+    def server_properties(self, port: int, zookeeper: str) -> dict[str, str]:
+        """Give the settings of the node, with the port of its listener and `host:port` of the embedded ZooKeeper."""
+        users = LoginModule(PLAIN_LOGIN_MODULE, {f"user_{USER}": self.password}).line
+        return {
+            "listeners": f"SASL_PLAINTEXT://{HOST}:{port}",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": users,
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "delegation.token.secret.key": self.secret_key,
+            "zookeeper.connect": zookeeper,
+            "zookeeper.set.acl": "true",
+            "kafka.dt.zookeeper.sasl.jaas.config": LoginModule(
+                DIGEST_LOGIN_MODULE, {"username": ZOOKEEPER_USER, "password": self.zookeeper_password}
+            ).line,
+        }
+
+    def login_properties(self, bootstrap_server: str) -> dict[str, str]:
+        """Give the client settings with which the user logs in."""
+        return {
+            "bootstrap.servers": bootstrap_server,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": LoginModule(PLAIN_LOGIN_MODULE, {"username": USER, "password": self.password}).line,
+        }
+
+
+def prepare(data_dir: Path) -> EmbeddedNode:
+    """Make the data directory, or take the one that is there with the secrets that it holds.
+
+    Raises:
+        OSError: it cannot be made or read.
+        DataDirOpen: other users of the machine could read it.
+        ValueError: its secrets are not what was once written.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    require_private(data_dir)
+    path = data_dir / "secrets.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    missing = _SECRETS.keys() - kept.keys()  # all of them in a new directory, some in one of an older version
+    if missing:
+        kept |= {name: secrets.token_urlsafe(_SECRETS[name]) for name in missing}
+        replace_file(path, json.dumps(kept))
+    return EmbeddedNode(data_dir.absolute(), **{name: kept[name] for name in _SECRETS})
+
+
+def _write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    replace_file(path, "".join(f"{key}={value}\n" for key, value in properties.items()))

@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from kafka_dt import app
-from kafka_dt.cli.errors import one_line
+from kafka_dt.cli.options import override_option
 from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, listeners, load
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.log import set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
-from kafka_dt.processes.supervisor import WorkerFailed
 from kafka_dt.tokens import SecretKey
 
 _LOG = logging.getLogger(__name__)
@@ -24,28 +23,22 @@ _LOG = logging.getLogger(__name__)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
+    metavar="FILE",
     help="A server.properties, with the settings of a Kafka broker and those of kafka-dt.",
 )
-@click.option(
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A setting that replaces the one in the file; may be given several times.",
-)
+@override_option
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     """Serve delegation tokens until SIGTERM or Ctrl-C."""
     set_up_logging("supervisor")
-    with one_line(ConfigError, WorkerFailed):
-        loaded = load(config, overrides)
-        if config is None and not loaded.settings.zookeeper_connect:
-            raise ConfigError(
-                "zookeeper.connect",
-                "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
-                "--override zookeeper.connect=...",
-            )
-        report_left_out(loaded)
-        app.run(app.serve(loaded, announce))
+    loaded = load(config, overrides)
+    if config is None and not loaded.settings.zookeeper_connect:
+        raise ConfigError(
+            "zookeeper.connect",
+            "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
+            "--override zookeeper.connect=...",
+        )
+    report_left_out(loaded)
+    app.run(app.serve(loaded, announce))
 
 
 def report_left_out(loaded: Loaded) -> None:

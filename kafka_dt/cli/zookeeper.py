@@ -8,12 +8,10 @@ from pathlib import Path
 
 import click
 
-from kafka_dt.cli.errors import one_line
 from kafka_dt.config import ConfigError
 from kafka_dt.config.options.option import resolve_secret
 from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 
 
 @click.command()
@@ -46,10 +44,9 @@ from kafka_dt.zookeeper.errors import EmbeddedZooKeeperError
 )
 def zookeeper(port: int, data_dir: Path, host: str, login: str | None) -> None:
     """Run a ZooKeeper server until SIGTERM or Ctrl-C."""
-    with one_line(ConfigError):
-        served = None if login is None else _login(login)
+    served = None if login is None else _login(login)
     server = EmbeddedZooKeeper(data_dir, port=port, login=served, properties={"clientPortAddress": host})
-    with one_line(EmbeddedZooKeeperError), server:
+    with server:
         click.echo(f"ZooKeeper is ready: {server.address}")
         asyncio.run(_until_told(server))
         if not server.running:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_dt.cli.pipeline.commands import pipeline
+from kafka_dt.cli.pipeline import pipeline
 from kafka_dt.pipeline.table.storage import Storage
 from tests.support.ingests import MUTATIONS
 

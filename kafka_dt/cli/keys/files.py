@@ -19,10 +19,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
+
+import click
 
 from kafka_dt.config import SecretKeys
 from kafka_dt.config.options.option import resolve_secret
@@ -32,6 +34,7 @@ from kafka_dt.tokens import SecretKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from kafka_dt.config import Secret, Settings
@@ -46,7 +49,7 @@ _WAY_OUT: Final = {
 """What to do about files that cannot be replaced where they are."""
 
 
-class KeysError(Exception):
+class KeysError(click.ClickException):
     """What a command about keys cannot do, in words for the operator."""
 
 
@@ -164,6 +167,14 @@ class KeyFiles:
             yield
         finally:
             os.close(descriptor)
+
+
+def keys_stay(settings: Settings) -> AbstractContextManager[None]:
+    """Keep other commands from changing the keys, if they are in files; the others change with no command."""
+    try:
+        return KeyFiles(settings).locked()
+    except KeysError:
+        return nullcontext()
 
 
 def _replace(path: Path, keys: Iterable[str]) -> None:

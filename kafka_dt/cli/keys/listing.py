@@ -11,11 +11,9 @@ Source: KIP-48 "Delegation Token Master Key Rotation".
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 import click
@@ -23,24 +21,16 @@ from rich.console import Console
 from rich.table import Table
 
 from kafka_dt.bulk import census
-from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.files import HeldKeys, Stage
-from kafka_dt.cli.keys.nodes import counted, named
-from kafka_dt.cli.node_options import (
-    Output,
-    connected,
-    keyring_of,
-    node_options,
-    node_settings,
-    now_ms,
-    tell_if_no_token_was_made,
-)
-from kafka_dt.config import ConfigError, SecretKeyFiles, Settings
-from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.cli.keys.nodes import named
+from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
+from kafka_dt.cli.output import Output, counted, write_json
+from kafka_dt.config import SecretKeyFiles
 from kafka_dt.zookeeper.stores.nodes import live_nodes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Census
+    from kafka_dt.config import Settings
     from kafka_dt.stores import WorkerState
     from kafka_dt.tokens import Keyring, SecretKey
 
@@ -57,18 +47,16 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 @click.command("list")
-@node_options
-def list_keys(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
+@settings_options()
+def list_keys(*, settings: Settings, output: Output) -> None:
     """List the secret keys, their tokens and their nodes.
 
     For each key the command shows how many live tokens it made, how many tokens it seals, and which nodes have it. It
     shows the ids of keys, which reveal nothing about the keys themselves.
     """
-    with one_line(ConfigError, ZooKeeperError):
-        settings = node_settings(config, overrides)
-        found = asyncio.run(_look(settings))
+    found = asyncio.run(_look(settings))
     if output is Output.JSON:
-        click.echo(json.dumps(found.fields(), indent=2))
+        write_json(found.fields(), indent=2)
     else:
         found.show(console())
 

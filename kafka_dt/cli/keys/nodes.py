@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.keys.files import KeysError
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode
-from kafka_dt.zookeeper.stores.nodes import live_nodes
+from kafka_dt.zookeeper.stores.nodes import live_brokers, live_nodes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +31,18 @@ async def workers_with_tokens(client: ZooKeeperClient) -> list[WorkerState]:
     return [state for state in await live_nodes(client) if state.current_key is not None]
 
 
-async def any_node(client: ZooKeeperClient, *, seals: bool) -> bool:
-    """Tell whether a live node writes tokens sealed, or plain; one that cannot be read says nothing."""
-    try:
-        return any(state.seals is seals for state in await workers_with_tokens(client))
-    except InvalidZnode:
-        return False
+async def in_the_other_form(client: ZooKeeperClient, *, sealed: bool) -> list[str]:
+    """Say which live brokers cannot read tokens of this form, and whether live nodes write them in the other one."""
+    lines = []
+    if sealed and (brokers := await live_brokers(client)):
+        lines.append(f"Brokers are live (ids {', '.join(brokers)}): they cannot read what is sealed")
+    with suppress(InvalidZnode):  # a node that cannot be read says nothing
+        if any(state.seals is not sealed for state in await workers_with_tokens(client)):
+            form, setting = ("plain", "false") if sealed else ("sealed", "true")
+            lines.append(
+                f"Nodes are live that write tokens {form} (delegation.token.metadata.encryption.enable={setting})"
+            )
+    return lines
 
 
 async def require_workers(client: ZooKeeperClient) -> None:
@@ -99,8 +106,3 @@ def named(states: Sequence[WorkerState]) -> str:
     if len(states) > MAX_NAMED:
         names.append(f"{len(states) - MAX_NAMED} more")
     return ", ".join(names)
-
-
-def counted(number: int, noun: str) -> str:
-    """Write how many there are of something: "1 token", "2 tokens"."""
-    return f"{number:,} {noun}{'s'[: number != 1]}"

@@ -16,12 +16,10 @@ Source: KIP-48, "Delegation Token Master Key Rotation".
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import secrets
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -38,26 +36,17 @@ from kafka_dt.bulk import (
     process,
     token_ids,
 )
-from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.keys.nodes import counted, named, require_workers, see_to, wait_for_workers, workers_with_tokens
-from kafka_dt.cli.node_options import (
-    Output,
-    connected,
-    no_nodes_option,
-    node_options,
-    node_settings,
-    now_ms,
-    timeout_option,
-)
-from kafka_dt.config import ConfigError
+from kafka_dt.cli.keys.nodes import named, require_workers, see_to, wait_for_workers, workers_with_tokens
+from kafka_dt.cli.node_options import connected, now_ms, settings_options, waiting_options
+from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.tokens import Keyring
 from kafka_dt.tokens.purge import compare_clocks
-from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Task
+    from kafka_dt.config import Settings
     from kafka_dt.tokens import SecretKey
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
@@ -82,9 +71,8 @@ def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) ->
 
 @click.command()
 @click.argument("key_id", callback=_key_id)
-@node_options
-@timeout_option
-@no_nodes_option
+@settings_options()
+@waiting_options
 @click.option("--expire-tokens", is_flag=True, help="End the tokens that the key made.")
 @click.option(
     "--expire-nameless",
@@ -97,8 +85,7 @@ def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) ->
 def retire(
     *,
     key_id: str,
-    config: Path | None,
-    overrides: tuple[str, ...],
+    settings: Settings,
     output: Output,
     timeout_s: float,
     no_nodes: bool,
@@ -115,21 +102,19 @@ def retire(
     if expire_nameless and keep_nameless:
         raise click.UsageError("--expire-nameless ends what --keep-nameless leaves: say one of them")
     nameless = Nameless.EXPIRE if expire_nameless else Nameless.KEEP if keep_nameless else Nameless.BLOCK
-    with one_line(ConfigError, KeysError, OSError, ZooKeeperError):
-        settings = node_settings(config, overrides)
-        files = KeyFiles(settings)
+    files = KeyFiles(settings)
 
-        async def run() -> int | None:
-            async with connected(settings) as client:
-                if not no_nodes:
-                    await require_workers(client)
-                retirement = Retirement(client, files, key_id, timeout_s)
-                return await retirement.run(expire_tokens=expire_tokens, nameless=nameless)
+    async def run() -> int | None:
+        async with connected(settings) as client:
+            if not no_nodes:
+                await require_workers(client)
+            retirement = Retirement(client, files, key_id, timeout_s)
+            return await retirement.run(expire_tokens=expire_tokens, nameless=nameless)
 
-        with files.locked():
-            ended = asyncio.run(run())
+    with files.locked():
+        ended = asyncio.run(run())
     if output is Output.JSON:
-        click.echo(json.dumps({"keyId": key_id, "endedTokens": ended or 0}, indent=2))
+        write_json({"keyId": key_id, "endedTokens": ended or 0}, indent=2)
     elif ended is None:
         click.echo(f"There is no key {key_id} in {files.previous} or on a live node: nothing to do")
     else:

@@ -13,9 +13,8 @@ Source: KIP-48, "Delegation Token Master Key Rotation".
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,22 +22,20 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
-from kafka_dt.cli.errors import one_line
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
-from kafka_dt.cli.keys.nodes import counted, require_workers, see_to, wait_for_workers, workers_with_tokens
-from kafka_dt.cli.node_options import Output, connected, no_nodes_option, node_options, node_settings, timeout_option
-from kafka_dt.config import ConfigError
+from kafka_dt.cli.keys.nodes import require_workers, see_to, wait_for_workers, workers_with_tokens
+from kafka_dt.cli.node_options import connected, settings_options, waiting_options
+from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.config.secret_keys import split_keys
 from kafka_dt.tokens import SecretKey
 from kafka_dt.tokens.secret_key import SHORT_CHARACTERS
-from kafka_dt.zookeeper.errors import ZooKeeperError
 from kafka_dt.zookeeper.stores.nodes import live_brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from kafka_dt.cli.keys.nodes import Wanted
+    from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 NEW_KEY_BYTES: Final = 32
@@ -46,21 +43,19 @@ _GOES_ON: Final = "; it goes on where it stopped"
 
 
 @click.command()
-@node_options
+@settings_options()
 @click.option(
     "--new-key-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="A file with the new key. [default: a random key]",
 )
-@timeout_option
-@no_nodes_option
+@waiting_options
 @click.option("--prepare", is_flag=True, help="Only let nodes accept the new key. Run it again to wait until all do.")
 @click.option("--activate", is_flag=True, help="Only make the prepared key the current one, when all nodes accept it.")
 def rotate(
     *,
-    config: Path | None,
-    overrides: tuple[str, ...],
+    settings: Settings,
     output: Output,
     new_key_file: Path | None,
     timeout_s: float,
@@ -77,20 +72,21 @@ def rotate(
     if prepare and activate:
         raise click.UsageError("--prepare and --activate are two steps: say one of them, or none for the whole way")
     until = Stage.PREPARED if prepare else Stage.ACTIVATED if activate else Stage.IDLE
-    with one_line(ConfigError, KeysError, OSError, ZooKeeperError), _interruptible():
-        settings = node_settings(config, overrides)
-        files = KeyFiles(settings)
-        given = None if new_key_file is None else _read_key(new_key_file)
-        console = Console(stderr=True, highlight=False)
+    files = KeyFiles(settings)
+    given = None if new_key_file is None else _read_key(new_key_file)
+    console = Console(stderr=True, highlight=False)
 
-        async def run() -> Rotated:
-            async with connected(settings) as client:
-                if not no_nodes:
-                    await require_workers(client)
-                return await Rotation(client, files, console, timeout_s).run(given, until)
+    async def run() -> Rotated:
+        async with connected(settings) as client:
+            if not no_nodes:
+                await require_workers(client)
+            return await Rotation(client, files, console, timeout_s).run(given, until)
 
+    try:
         with files.locked():
             rotated = asyncio.run(run())
+    except KeyboardInterrupt:
+        raise KeysError("interrupted; a rotation that has begun goes on when the command is run again") from None
     _write(rotated, output)
 
 
@@ -229,15 +225,6 @@ class Rotation:
         return self._console.status(text) if self._console.is_terminal else nullcontext()
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Have Ctrl-C say in one line what has come of it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeysError("interrupted; a rotation that has begun goes on when the command is run again") from None
-
-
 def _read_key(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8").rstrip("\r\n")
@@ -260,7 +247,7 @@ def _write(rotated: Rotated, output: Output) -> None:
             "workers": rotated.workers,
             "lagging": list(rotated.lagging),
         }
-        click.echo(json.dumps(fields, indent=2))
+        write_json(fields, indent=2)
         return
     click.echo(_told(rotated))
     for worker in rotated.lagging:

@@ -1,15 +1,12 @@
 """`kafka-dt pipeline seal|unseal|rotate|verify|expire`: work on every token, distributed over Spark's executors.
 
 They do what `kafka-dt keys seal|unseal|verify` and `token expire-all` do, with the settings of a node, for so many
-tokens that one machine takes too long. `rotate` does the long work after `kafka-dt keys rotate`: it seals with the
-current key the tokens that an older key has sealed, and leaves plain tokens plain. `keys retire` then has few tokens
-left to seal.
+tokens that one machine takes too long. `rotate` does the long work after `kafka-dt keys rotate`, so that `keys retire`
+then has few tokens left to seal.
 
-Each executor reads the secret keys itself, so they have to be `file:` or `env:` in the configuration. `--rate` limits
-the changes of a second, for all executors together.
-
-The commands check what they need before Spark starts, or before they change the first token. Nodes have to accept the
-key that executors seal with. Until the work is done, commands on this machine that change keys refuse to run.
+Each executor reads the secret keys itself, so they have to be `file:` or `env:` in the configuration. The commands
+check what they need before Spark starts, or before they change the first token. Nodes have to accept the key that
+executors seal with. Until the work is done, commands on this machine that change keys refuse to run.
 
 Limits: sealing does not change which key made a token's HMAC; see docs/how-to/change-keys.md.
 
@@ -21,9 +18,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,34 +27,34 @@ import click
 from rich.console import Console
 
 from kafka_dt.bulk import TokenFilter
-from kafka_dt.cli.bulk_run import BulkRun, now_ms
-from kafka_dt.cli.errors import one_line
-from kafka_dt.cli.keys.bulk import VERIFIED
-from kafka_dt.cli.keys.files import KeyFiles, KeysError
-from kafka_dt.cli.keys.nodes import any_node, named, workers_with_tokens
-from kafka_dt.cli.node_options import Output, node_options, tell_if_no_token_was_made
+from kafka_dt.cli.bulk_run import VERIFIED, BulkRun
+from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
+from kafka_dt.cli.keys.files import KeysError, keys_stay
+from kafka_dt.cli.keys.nodes import in_the_other_form, named, workers_with_tokens
+from kafka_dt.cli.node_options import dry_run_option, node_options, now_ms, tell_if_no_token_was_made
+from kafka_dt.cli.options import together
 from kafka_dt.cli.pipeline.session import session_options, started
-from kafka_dt.cli.token.expire_all import expiry_run, write_expiry
-from kafka_dt.cli.token.filters import confirm, confirmed_option, filter_options
 from kafka_dt.config import ConfigError, from_properties, given_properties
 from kafka_dt.config.secret_keys import CURRENT
 from kafka_dt.log import set_up_logging
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.job import CHANGES_A_SECOND, BulkJob, JobKind, PartitionResult
-from kafka_dt.zookeeper.errors import ZooKeeperError
-from kafka_dt.zookeeper.stores.nodes import live_brokers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
     from pyspark.sql import SparkSession
 
     from kafka_dt.bulk import Report
+    from kafka_dt.cli.output import Output
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 _parallelism = click.option(
     "--parallelism",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many partitions are worked on at the same time. [default: as many as the executors have cores]",
+    help="How many partitions to work on at the same time. [default: as many as the executors have cores]",
 )
 _rate = click.option(
     "--rate",
@@ -67,10 +62,9 @@ _rate = click.option(
     default=CHANGES_A_SECOND,
     show_default=True,
     metavar="N",
-    help="How many tokens are changed in a second at most, by all executors together; where brokers have to hear of "
-    "the changes, no more than they take in.",
+    help="The most tokens that all executors together change in a second. Beside brokers that have to read the "
+    "changes, the command keeps to a lower rate that they can follow.",
 )
-_dry_run = click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
 
 
 def _job_options(*, writes: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -82,10 +76,9 @@ def _job_options(*, writes: bool) -> Callable[[Callable[..., None]], Callable[..
             told = {name: arguments.pop(name, None) for name in Given.__slots__}
             command(given=Given(**told), **arguments)
 
-        decorated: Callable[..., None] = session_options(with_given)
-        for option in (_parallelism, _rate, _dry_run) if writes else (_parallelism,):
-            decorated = option(decorated)
-        return node_options(decorated)
+        own = (dry_run_option, _rate, _parallelism) if writes else (_parallelism,)
+        decorated: Callable[..., None] = together(node_options, *own, session_options)(with_given)
+        return decorated
 
     return decorate
 
@@ -95,50 +88,54 @@ def _job_options(*, writes: bool) -> Callable[[Callable[..., None]], Callable[..
 def seal(*, given: Given, dry_run: bool) -> None:
     """Seal every token in ZooKeeper with the current key.
 
-    What is sealed with an older key is sealed again. Brokers cannot read sealed tokens.
+    Tokens that an older key sealed are sealed again. Brokers cannot read sealed tokens.
     """
-    Work(BulkRun("Sealing", dry_run=dry_run), given, JobKind.SEAL, dry_run=dry_run).do()
+    _Work(BulkRun("Sealing", dry_run=dry_run), given, JobKind.SEAL, dry_run=dry_run).do()
 
 
 @click.command()
 @_job_options(writes=True)
 def unseal(*, given: Given, dry_run: bool) -> None:
-    """Write every token in ZooKeeper plain, as brokers do, and tell them."""
-    Work(BulkRun("Unsealing", dry_run=dry_run), given, JobKind.UNSEAL, dry_run=dry_run).do()
+    """Write every token in ZooKeeper plain, as brokers do.
+
+    The command announces each change, so that brokers read the token.
+    """
+    _Work(BulkRun("Unsealing", dry_run=dry_run), given, JobKind.UNSEAL, dry_run=dry_run).do()
 
 
 @click.command()
 @_job_options(writes=True)
 def rotate(*, given: Given, dry_run: bool) -> None:
-    """Seal with the current key what older keys have sealed.
+    """Seal with the current key the tokens that older keys sealed.
 
-    For after `kafka-dt keys rotate`, which gives all nodes a new key. Plain tokens stay plain. Then
-    `kafka-dt keys retire` takes the older key away, when the tokens that it made have ended.
+    Run the command after `kafka-dt keys rotate`, which gives all nodes a new key. Plain tokens stay plain. When the
+    tokens that the older key made have ended, `kafka-dt keys retire` takes that key away.
     """
-    run = BulkRun("Sealing again", dry_run=dry_run)
-    Work(run, given, JobKind.ROTATE, dry_run=dry_run).do()
+    _Work(BulkRun("Sealing again", dry_run=dry_run), given, JobKind.ROTATE, dry_run=dry_run).do()
 
 
 @click.command()
 @_job_options(writes=False)
 def verify(*, given: Given) -> None:
     """Check every token in ZooKeeper: MAC, JSON, name, key and times."""
-    Work(BulkRun("Verifying", words=VERIFIED), given, JobKind.VERIFY).do()
+    _Work(BulkRun("Verifying", words=VERIFIED), given, JobKind.VERIFY).do()
 
 
 @click.command()
 @_job_options(writes=True)
 @filter_options
-@confirmed_option
+@click.option(
+    "--all", "--yes", "confirmed", is_flag=True, help="Do not ask, even if there is no filter and every token ends."
+)
 def expire(*, given: Given, selected: TokenFilter, dry_run: bool, confirmed: bool) -> None:
     """End all tokens, or those of an owner, of a renewer, or issued before a time.
 
-    Several owners, or renewers, mean any of them; different filters must all hold. A token that is not readable
-    has no known owner: with a filter the command leaves and counts it, without one it counts as failed.
+    Several owners, or renewers, mean any of them; different filters must all hold. The owner of an unreadable token is
+    unknown: with a filter the command leaves and counts the token, without one the token counts as failed.
     """
     if not (dry_run or confirmed):
-        confirm(selected)
-    Work(expiry_run(dry_run=dry_run), given, JobKind.EXPIRE, selected=selected, dry_run=dry_run).do()
+        confirm_all(selected)
+    _Work(ExpiryRun(dry_run=dry_run), given, JobKind.EXPIRE, selected=selected, dry_run=dry_run).do()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +151,8 @@ class Given:
     conf: Mapping[str, str]
 
 
-class Work:
-    """One command's work.
-
-    Args:
-        run: shows it.
-        given: what the command was told.
-        kind: what is done.
-        selected: which tokens end.
-        dry_run: whether the command only counts what it would change.
-    """
+class _Work:
+    """One command's work, shown by `run`; `selected` says which tokens end."""
 
     def __init__(
         self, run: BulkRun, given: Given, kind: JobKind, *, selected: TokenFilter | None = None, dry_run: bool = False
@@ -173,29 +162,16 @@ class Work:
         self._kind = kind
         self._selected = selected or TokenFilter()
         self._dry_run = dry_run
-        self._by_owner: Counter[str] = Counter()
-        self._not_readable = 0
 
     def do(self) -> None:
         """Do it, print the summary and end the process."""
         set_up_logging("pipeline", logging.ERROR)
         given = self._given
-        with one_line(ConfigError, KeysError, OSError):
-            properties = given_properties(given.config, given.overrides)
-            access = _access(given.config, properties)
-            lock = _keys_stay(properties) if self._kind.seals and not self._dry_run else nullcontext()
-        name = f"pipeline {self._kind.value}"
-        with (
-            one_line(ConfigError, KeysError, OSError, ZooKeeperError),
-            lock,
-            started(name, given.master, given.conf) as spark,
-        ):
-            try:
-                asyncio.run(self._with(spark, access))
-            finally:
-                if self._run.begun:
-                    self._write()
-        self._run.exit()
+        properties = given_properties(given.config, given.overrides)
+        access = _access(given.config, properties)
+        lock = _keys_stay(properties) if self._kind.seals and not self._dry_run else nullcontext()
+        with lock, started(f"pipeline {self._kind.value}", given.master, given.conf) as spark:
+            self._run.do(self._with(spark, access), self._write)
 
     async def _with(self, spark: SparkSession, access: ClusterAccess) -> None:
         # Imported here: pyspark is an extra, and starting takes long enough.
@@ -240,24 +216,19 @@ class Work:
                     "not read what is sealed with it: give nodes and executors the same keys, or finish the rotation "
                     "first (kafka-dt keys rotate)"
                 )
-        if self._kind is JobKind.SEAL:
-            if brokers := await live_brokers(client):
-                self._run.tell(f"Brokers are live (ids {', '.join(brokers)}): they cannot read what is sealed")
-            if await any_node(client, seals=False):
-                self._run.tell(
-                    "Nodes are live that write tokens plain (delegation.token.metadata.encryption.enable=false)"
-                )
-        if self._kind is JobKind.UNSEAL and await any_node(client, seals=True):
-            self._run.tell("Nodes are live that write tokens sealed (delegation.token.metadata.encryption.enable=true)")
+        if self._kind in {JobKind.SEAL, JobKind.UNSEAL}:
+            for line in await in_the_other_form(client, sealed=self._kind is JobKind.SEAL):
+                self._run.tell(line)
 
     def _heard(self, result: PartitionResult) -> None:
         self._run.merge(result.summary)
-        self._by_owner.update(result.by_owner)
-        self._not_readable += result.not_readable
+        if isinstance(self._run, ExpiryRun):
+            self._run.by_owner.update(result.by_owner)
+            self._run.not_readable += result.not_readable
 
     def _write(self) -> None:
-        if self._kind is JobKind.EXPIRE:
-            write_expiry(self._run, self._given.output, self._by_owner, self._not_readable)
+        if isinstance(self._run, ExpiryRun):
+            self._run.write_expiry(self._given.output)
         else:
             self._run.write_summary(self._given.output)
 
@@ -273,7 +244,6 @@ def _access(config: Path | None, properties: Mapping[str, str]) -> ClusterAccess
 
 def _keys_stay(properties: Mapping[str, str]) -> AbstractContextManager[None]:
     """Keep the commands of this machine that change keys from it, if the keys are in files here."""
-    try:
-        return KeyFiles(from_properties(properties).settings).locked()
-    except (ConfigError, KeysError):
-        return nullcontext()
+    with suppress(ConfigError):
+        return keys_stay(from_properties(properties).settings)
+    return nullcontext()

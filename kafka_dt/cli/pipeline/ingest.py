@@ -1,10 +1,7 @@
 """`kafka-dt pipeline ingest`: audit events of files or of a topic into a table, once or for as long as it runs.
 
-Progress goes to stderr, the result to stdout:
-
-- table: for people; a count a line.
-- json: for programs, stable: `batches`, `lines`, `events` (new in the table), `quarantined`, `duplicates`,
-  `compactedFiles`, `interrupted`, `seconds`.
+Progress goes to stderr, the result to stdout. The JSON is stable: `batches`, `lines`, `events` (new in the table),
+`quarantined`, `duplicates`, `compactedFiles`, `interrupted`, `seconds`.
 
 The first Ctrl-C (or SIGTERM) ends it after the batch under way, the next one at once; the status is 130 then. The table
 keeps the batches that are done, and the next run continues after them.
@@ -14,7 +11,6 @@ Source: Spark, "Structured Streaming Programming Guide".
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import sys
@@ -25,12 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
 
-from kafka_dt.cli.bulk_run import INTERRUPTED
-from kafka_dt.cli.node_options import Output
-from kafka_dt.cli.pipeline.progress import PLAIN_INTERVAL_S
-from kafka_dt.cli.pipeline.session import output_option, session_options, started
+from kafka_dt.cli.output import Output, counted, output_option, rate, write_json
+from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.progress import INTERRUPTED, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,12 +67,17 @@ _DURATION: Final = _Duration()
     "--command-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Kafka client properties of the login there, such as those of a delegation token; read again when it changes.",
+    help="Kafka client properties for the login to these brokers, such as those of a delegation token. The command "
+    "reads the file again when it changes.",
 )
 @click.option("--skip-lost", is_flag=True, help="Pass over records that the topic deleted before they were read.")
 @click.option("--once", is_flag=True, help="End when everything that is there now has been read.")
 @click.option(
-    "--interval", type=_DURATION, default="10s", show_default=True, help="Between two batches, without --once."
+    "--interval",
+    type=_DURATION,
+    default="10s",
+    show_default=True,
+    help="How long to wait between two batches, without --once.",
 )
 @click.option(
     "--late-after",
@@ -86,14 +85,14 @@ _DURATION: Final = _Duration()
     show_default=True,
     metavar="DURATION|off",
     callback=lambda context, parameter, value: None if value == "off" else _DURATION.convert(value, parameter, context),
-    help="Events that are further behind the newest one of the table go to quarantine.",
+    help="Put events into quarantine that are further behind the newest event of the table.",
 )
 @click.option(
     "--future-after",
     type=_DURATION,
     default="1h",
     show_default=True,
-    help="Events that are further ahead of this machine's clock go to quarantine.",
+    help="Put events into quarantine that are further ahead of this machine's clock.",
 )
 @click.option(
     "--compact-at",
@@ -101,16 +100,17 @@ _DURATION: Final = _Duration()
     default=16,
     show_default=True,
     metavar="FILES",
-    help="Merge the small files of a day when there are so many; 0 is never.",
+    help="Merge the small files of a day when there are this many; 0 means never.",
 )
 @click.option(
     "--keep-replaced",
     type=_DURATION,
     default="0s",
     show_default=True,
-    help="Keep merged files for jobs that are reading them. Reports leave them out, other readers have to.",
+    help="How long to keep files that were merged, for jobs that are reading them. Reports leave these files out; "
+    "other readers must leave them out too.",
 )
-@output_option
+@output_option()
 @session_options
 def ingest(
     *,
@@ -132,19 +132,13 @@ def ingest(
 ) -> None:
     """Read audit events into a table of Parquet files, each exactly once.
 
-    Lines that are no events, and events that are too late or from the future, are kept in the table's quarantine.
+    The table's quarantine keeps the lines that are not events, and the events that are too late or from the future.
     """
     if (directory is None) is (topic is None):
         raise click.UsageError("Give one of '--from' and '--from-topic'.")
-    run = IngestRun()
     with started("ingest", master, conf, kafka=topic is not None) as spark:
         # Imported here: pyspark is an extra.
-        from kafka_dt.pipeline.ingest import (  # noqa: PLC0415
-            FileSource,
-            Ingest,
-            Rules,
-            TopicSource,
-        )
+        from kafka_dt.pipeline.ingest import FileSource, Ingest, Rules, TopicSource  # noqa: PLC0415
         from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
         source: LineSource
@@ -159,38 +153,38 @@ def ingest(
             compact_at=compact_at,
             keep_replaced_ms=keep_replaced,
         )
+        run = _IngestRun()
         work = Ingest(spark, Table(table), source, rules, now_ms=lambda: time.time_ns() // 1_000_000, heard=run.tell)
         with run.of(work):
             counts = work.run(interval_ms=None if once else interval)
     run.write(counts, output)
-    run.exit()
+    sys.exit(INTERRUPTED if run.interrupted else 0)
 
 
-class IngestRun:
+class _IngestRun:
     """One run of the command."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
-        self._status = self._console.status("Ingesting")
-        self._begun_s = self._told_s = time.monotonic()
+        self._steps = Steps()
+        self._begun_s = time.monotonic()
         self._seconds = 0.0
-        self._interrupted = False
+        self.interrupted = False
 
     @contextmanager
     def of(self, work: Ingest) -> Iterator[None]:
         """Show how far it is, and have Ctrl-C and SIGTERM end it in order."""
 
         def handle(_number: int, _frame: object) -> None:
-            work.stop(at_once=self._interrupted)
-            if not self._interrupted:
-                self._interrupted = True
-                self._tell("Ending after the batch under way; once more to end at once")
+            work.stop(at_once=self.interrupted)
+            if not self.interrupted:
+                self.interrupted = True
+                self._steps.note("Ending after the batch under way; once more to end at once")
 
-        self._begun_s = self._told_s = time.monotonic()
+        self._begun_s = time.monotonic()
         # Spark's own handler of Ctrl-C would cancel the batch.
         before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            with self._status:
+            with self._steps.step("Ingesting") as self._step:
                 yield
         finally:
             self._seconds = time.monotonic() - self._begun_s
@@ -199,34 +193,17 @@ class IngestRun:
 
     def tell(self, counts: Counts) -> None:
         """Say what was done so far."""
-        now_s = time.monotonic()
-        line = f"Ingesting: {counts.events:,} events{_rate(counts.lines, now_s - self._begun_s)}"
-        if counts.quarantined:
-            line += f", {counts.quarantined:,} to quarantine"
-        if self._console.is_terminal:
-            self._status.update(line)
-        elif counts.lines and now_s - self._told_s >= PLAIN_INTERVAL_S:
-            self._told_s = now_s
-            self._tell(line)
+        if not counts.lines:
+            return
+        line = f"Ingesting: {counts.events:,} events{rate(counts.lines, time.monotonic() - self._begun_s)}"
+        self._step.now(f"{line}, {counts.quarantined:,} to quarantine" if counts.quarantined else line)
 
     def write(self, counts: Counts, output: Output) -> None:
         """Print what was done."""
         if output is Output.JSON:
             document: dict[str, object] = {_NAMES.get(name, name): count for name, count in asdict(counts).items()}
-            click.echo(json.dumps({**document, "interrupted": self._interrupted, "seconds": round(self._seconds, 3)}))
+            write_json({**document, "interrupted": self.interrupted, "seconds": round(self._seconds, 3)})
             return
         for name, row in _ROWS.items():
             click.echo(f"{row:13} {getattr(counts, name)}")
-        lines = f"{counts.lines:,} line{'' if counts.lines == 1 else 's'}"
-        click.echo(f"{lines} in {self._seconds:.1f} s{_rate(counts.lines, self._seconds)}")
-
-    def exit(self) -> None:
-        """End the process as the work has ended."""
-        sys.exit(INTERRUPTED if self._interrupted else 0)
-
-    def _tell(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, markup=False)
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f", {count / seconds:,.0f}/s" if count and seconds > 0 else ""
+        click.echo(f"{counted(counts.lines, 'line')} in {self._seconds:.1f} s{rate(counts.lines, self._seconds)}")

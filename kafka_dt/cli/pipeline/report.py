@@ -10,7 +10,6 @@ Source: kafka_dt/pipeline/report
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.bulk_run import ascii_name
-from kafka_dt.cli.errors import one_line
-from kafka_dt.cli.node_options import Output
-from kafka_dt.cli.pipeline.progress import Steps
-from kafka_dt.cli.pipeline.session import output_option, session_options, started
+from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
+from kafka_dt.cli.output import Output, output_option, printable, write_json
+from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.progress import Steps
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.contents import Contents
@@ -34,21 +32,6 @@ _SHOWN: Final = 10
 """How many findings the table has."""
 
 
-class _Instant(click.ParamType[datetime]):
-    """An instant: ISO 8601, in UTC where it does not say."""
-
-    name = "instant"
-
-    def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            instant = datetime.fromisoformat(value)
-            return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is not ISO 8601, like 2026-11-21T08:00:00Z.", param, ctx)
-
-
 def _duration(_context: click.Context, _parameter: click.Parameter, hours: float) -> timedelta:
     try:
         return timedelta(hours=hours)
@@ -57,34 +40,46 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
 
 
 @click.command()
-@click.option("--table", required=True, metavar="DIR", help="The table that ingest writes: a path or a URI.")
+@click.option(
+    "--table", required=True, metavar="DIR", help="The table that `kafka-dt pipeline ingest` writes: a path or a URI."
+)
 @click.option(
     "--to",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where report.html and report.json go, on this machine; an earlier report there is replaced.",
+    help="The directory for report.html and report.json, on this machine; an earlier report there is replaced.",
 )
 @click.option(
     "--parquet",
     metavar="DIR",
-    help="Where the Parquet output goes: a path or a URI that the executors can write; needed on a cluster. "
+    help="The directory for the Parquet output: a path or a URI that the executors can write. A cluster needs it. "
     "[default: parquet in --to]",
 )
 @click.option(
     "--at",
-    type=_Instant(),
+    type=InstantType(),
     metavar="TIME",
-    help="The instant for which the report holds, ISO 8601 (UTC unless it says otherwise). [default: the newest event]",
+    help="The time for which the report holds: ISO 8601 (UTC unless it says otherwise), or milliseconds since 1970. "
+    "[default: the newest event]",
 )
-@click.option("--owner", metavar="User:NAME", help="With the blast radius of an owner of tokens.")
-@click.option("--address", metavar="IP", help="With the blast radius of a client's address.")
+@click.option(
+    "--owner",
+    type=PrincipalType(),
+    metavar="User:NAME",
+    help="Add the blast radius of this owner of tokens: what a thief reaches with the owner's credentials.",
+)
+@click.option(
+    "--address",
+    metavar="IP",
+    help="Add the blast radius of this client address: what a thief reaches who controls the machine.",
+)
 @click.option(
     "--steps",
     type=click.IntRange(1, _MOST_STEPS),
     default=4,
     show_default=True,
-    help="How far a blast radius is followed.",
+    help="How many steps to follow a blast radius.",
 )
 @click.option(
     "--expiring-within",
@@ -93,7 +88,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     callback=_duration,
     show_default=True,
     metavar="HOURS",
-    help="Tokens that end within are about to expire.",
+    help="Report a token as about to expire when it expires within this time.",
 )
 @click.option(
     "--unused-for",
@@ -102,15 +97,16 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     callback=_duration,
     show_default=True,
     metavar="HOURS",
-    help="Living tokens that had no login for so long are never used; ended ones always.",
+    help="Report a live token as never used when it had no login for this long. Ended tokens without a login always "
+    "count.",
 )
-@output_option
+@output_option()
 @session_options
 def report(  # noqa: PLR0917 - click gives them by name
     table: str,
     to: Path,
     parquet: str | None,
-    at: datetime | None,
+    at: int | None,
     owner: str | None,
     address: str | None,
     steps: int,
@@ -122,13 +118,11 @@ def report(  # noqa: PLR0917 - click gives them by name
 ) -> None:
     """Report on tokens, logins and signs of theft: a page, JSON and Parquet.
 
-    The page is one file without anything from the network. With --owner or --address it also tells what a thief could
-    reach that has the owner's credentials or the machine.
+    The page is one file that loads nothing from the network. With --owner or --address it also lists the tokens, owners
+    and addresses that a thief could reach from there.
     """
     if owner is not None and address is not None:
         raise click.UsageError("Give --owner or --address, not both.")
-    if owner is not None and ":" not in owner:
-        raise click.BadParameter(f"{owner!r} has no type: write User:{owner}", param_hint="--owner")
     # Imported here: pyspark, plotly and jinja2 are an extra, and --help does without.
     from kafka_dt.pipeline.report.analysis import ReportSettings  # noqa: PLC0415
     from kafka_dt.pipeline.report.blast import Start  # noqa: PLC0415
@@ -137,12 +131,12 @@ def report(  # noqa: PLR0917 - click gives them by name
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
     settings = ReportSettings(
-        at=at,
+        at=None if at is None else EPOCH + timedelta(milliseconds=at),
         lines=Lines(expiring_within=expiring_within, unused_for=unused_for),
         start=Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None,
         steps=steps,
     )
-    with started("report", master, conf) as spark, one_line(OSError), Steps().step("Reading the table") as step:
+    with started("report", master, conf) as spark, Steps().step("Reading the table") as step:
         made = make_report(
             spark,
             Table(table),
@@ -153,7 +147,7 @@ def report(  # noqa: PLR0917 - click gives them by name
             parquet=parquet,
         )
     if output is Output.JSON:
-        click.echo(json.dumps(_summary(made)))
+        write_json(_summary(made))
     else:
         _write_table(made)
 
@@ -197,13 +191,13 @@ def _write_table(made: Made) -> None:
         click.echo(f"{name.replace('_', ' '):16} {number:,}")
     click.echo(f"{'signs of theft':16} {contents.finding_total:,}")
     for finding in contents.findings[:_SHOWN]:
-        owner = f" of {ascii_name(finding.owner)}" if finding.owner else ""
-        click.echo(f"  {finding.severity.value:6} {finding.kind:20} {ascii_name(finding.subject)}{owner}")
+        owner = f" of {printable(finding.owner)}" if finding.owner else ""
+        click.echo(f"  {finding.severity.value:6} {finding.kind:20} {printable(finding.subject)}{owner}")
     if (more := contents.finding_total - _SHOWN) > 0:
         click.echo(f"  and {more:,} more")
     if contents.blast is not None:
         exposed = ", ".join(f"{count:,} x {what}" for what, count in contents.blast.exposed.items()) or "nothing"
-        click.echo(f"{'blast radius':16} {ascii_name(contents.blast.start)} exposes {exposed}")
+        click.echo(f"{'blast radius':16} {printable(contents.blast.start)} exposes {exposed}")
     click.echo(f"{'page':16} {made.page}")
     click.echo(f"{'JSON':16} {made.document}")
     click.echo(f"{'Parquet':16} {made.parquet}")

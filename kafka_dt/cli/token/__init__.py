@@ -1,1 +1,21 @@
-"""`kafka-dt token`: create, renew, expire and describe tokens. Read `commands.py` first."""
+"""`kafka-dt token`: the commands about delegation tokens. Read `commands.py` first."""
+
+from __future__ import annotations
+
+import click
+
+from kafka_dt.cli import LazyGroup
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy_commands={
+        "create": "kafka_dt.cli.token.commands:create",
+        "describe": "kafka_dt.cli.token.commands:describe",
+        "expire": "kafka_dt.cli.token.commands:expire",
+        "expire-all": "kafka_dt.cli.token.expire_all:expire_all",
+        "renew": "kafka_dt.cli.token.commands:renew",
+    },
+)
+def token() -> None:
+    """Create, renew, expire and describe delegation tokens."""

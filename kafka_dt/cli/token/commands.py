@@ -1,6 +1,16 @@
 """`kafka-dt token create|renew|expire|describe`: the flags of kafka-delegation-tokens.sh, as sub-commands.
 
-`expire-all` is in a module of its own, which needs more of the server than these.
+A token is printed in one of four forms:
+
+- table: for people. A line for each field and an empty one between tokens, for a row of a whole token is wider than
+  any terminal. Instants in ISO 8601 UTC; whole token ids and HMACs, however narrow the terminal, so that they can be
+  copied; bold only on a terminal; control characters (a principal may hold some) are escaped.
+- json: for programs, stable. A token is an object with `tokenId`, `owner`, `tokenRequester` (`Type:name`), `renewers`
+  (a list of these), `issueTimestamp`, `expiryTimestamp`, `maxTimestamp` (milliseconds since 1970) and `hmac` (base64).
+  create prints one such object, describe `{"tokens": [...]}`, renew and expire `{"expiryTimestamp": ...}`.
+- properties: Java client properties, ready to paste; of several tokens each below a comment with its id, and with an
+  empty line between. A client takes one of them: of all in one file the last would win.
+- jaas: the value of `sasl.jaas.config`, one line a token.
 
 Source: org.apache.kafka.tools.DelegationTokenCommand.
 """
@@ -9,31 +19,33 @@ from __future__ import annotations
 
 import asyncio
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 
 import click
+import javaproperties
+from rich.console import Console
+from rich.text import Text
 
-from kafka_dt.cli import LazyGroup
-from kafka_dt.cli.client_options import client_config, client_errors, connection_options
-from kafka_dt.cli.token.output import TokenOutput, write_expiry, write_token, write_tokens
+from kafka_dt.cli.options import client_config, connection_options, login_option_named, together
+from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.client import (
     ClientConfig,
+    DelegationToken,
     InvalidArgument,
     TokenClient,
     hmac_from_base64,
+    jaas_line,
+    settings,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 T = TypeVar("T")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
-_EXPIRY_OUTPUTS: Final = (TokenOutput.TABLE, TokenOutput.JSON)
-_HMAC_HELP: Final = (
-    "The token's HMAC in base64, as create shows it. Other users of this machine can see a command line: to keep the "
-    f"HMAC secret, use --hmac-file, or neither option and the environment variable {_HMAC_VARIABLE}."
-)
 
 
 class _Milliseconds(click.ParamType[int]):
@@ -52,39 +64,25 @@ class _Milliseconds(click.ParamType[int]):
 
 
 _MILLISECONDS: Final = _Milliseconds()
+_hmac_options: Final = together(
+    click.option(
+        "--hmac",
+        metavar="BASE64",
+        help="The token's HMAC in base64, as create shows it. Other users of this machine can see a command line: to "
+        "keep the HMAC secret, use --hmac-file, or neither option and the environment variable "
+        f"{_HMAC_VARIABLE}.",
+    ),
+    click.option(
+        "--hmac-file",
+        type=click.File("r", encoding="utf-8"),
+        metavar="FILE",
+        help="A file with the HMAC in base64; - is the standard input.",
+    ),
+)
+_token_output: Final = output_option(*Output, help="The form of the result. Every form holds the HMAC.")
 
 
-@click.group(cls=LazyGroup, lazy_commands={"expire-all": "kafka_dt.cli.token.expire_all:expire_all"})
-def token() -> None:
-    """Create, renew, expire and describe delegation tokens."""
-
-
-def _hmac_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option(
-            "--hmac-file",
-            type=click.File("r", encoding="utf-8"),
-            metavar="FILE",
-            help="A file with the HMAC in base64; - is the standard input.",
-        ),
-        click.option("--hmac", metavar="BASE64", help=_HMAC_HELP),
-    ):
-        command = option(command)
-    return command
-
-
-def _output_option(*outputs: TokenOutput) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(
-        "--output",
-        type=click.Choice([output.value for output in outputs]),
-        default=TokenOutput.TABLE.value,
-        show_default=True,
-        callback=lambda _context, _parameter, value: TokenOutput(value),
-        help="The form of the output." + (" Every form holds the HMAC." if TokenOutput.JAAS in outputs else ""),
-    )
-
-
-@token.command()
+@click.command()
 @connection_options
 @click.option(
     "--max-life-time-period",
@@ -102,7 +100,7 @@ def _output_option(*outputs: TokenOutput) -> Callable[[Callable[..., None]], Cal
     metavar="User:NAME",
     help="A principal that may also renew and expire the token; may be given several times.",
 )
-@_output_option(*TokenOutput)
+@_token_output
 def create(
     *,
     bootstrap_server: str | None,
@@ -110,16 +108,15 @@ def create(
     max_life_time_period: int,
     owner_principal: str | None,
     renewers: tuple[str, ...],
-    output: TokenOutput,
+    output: Output,
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
-    with client_errors():
-        config = client_config(bootstrap_server, command_config)
-        made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
+    config = client_config(bootstrap_server, command_config)
+    made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
     write_token(made, output, config)
 
 
-@token.command()
+@click.command()
 @connection_options
 @_hmac_options
 @click.option(
@@ -131,7 +128,7 @@ def create(
     help="The time from now to the new expiry, in milliseconds. The new expiry may be earlier than the old one, and is "
     "never beyond the maximum lifetime. A negative period means the server's default.",
 )
-@_output_option(*_EXPIRY_OUTPUTS)
+@output_option()
 def renew(
     *,
     bootstrap_server: str | None,
@@ -139,17 +136,16 @@ def renew(
     hmac: str | None,
     hmac_file: TextIO | None,
     renew_time_period: int,
-    output: TokenOutput,
+    output: Output,
 ) -> None:
     """Renew a token: set a new expiry, at most its maximum lifetime."""
-    with client_errors():
-        secret = _hmac(hmac, hmac_file)
-        config = client_config(bootstrap_server, command_config)
-        expiry_timestamp_ms = _ask(config, lambda client: client.renew(secret, renew_time_period))
-    write_expiry(expiry_timestamp_ms, output)
+    secret = _hmac(hmac, hmac_file)
+    config = client_config(bootstrap_server, command_config)
+    expiry_timestamp_ms = _ask(config, lambda client: client.renew(secret, renew_time_period))
+    _write_expiry(expiry_timestamp_ms, output)
 
 
-@token.command()
+@click.command()
 @connection_options
 @_hmac_options
 @click.option(
@@ -161,7 +157,7 @@ def renew(
     help="The time from now to the expiry, in milliseconds. A negative period deletes the token at once, even if "
     "it has expired.",
 )
-@_output_option(*_EXPIRY_OUTPUTS)
+@output_option()
 def expire(
     *,
     bootstrap_server: str | None,
@@ -169,17 +165,16 @@ def expire(
     hmac: str | None,
     hmac_file: TextIO | None,
     expiry_time_period: int,
-    output: TokenOutput,
+    output: Output,
 ) -> None:
     """Expire a token: delete it at once, or set an earlier expiry."""
-    with client_errors():
-        secret = _hmac(hmac, hmac_file)
-        config = client_config(bootstrap_server, command_config)
-        expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
-    write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
+    secret = _hmac(hmac, hmac_file)
+    config = client_config(bootstrap_server, command_config)
+    expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
+    _write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
 
 
-@token.command()
+@click.command()
 @connection_options
 @click.option(
     "--owner-principal",
@@ -188,15 +183,110 @@ def expire(
     metavar="User:NAME",
     help="An owner whose tokens to print; may be given several times. [default: all tokens that you may see]",
 )
-@_output_option(*TokenOutput)
+@_token_output
 def describe(
-    *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: TokenOutput
+    *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: Output
 ) -> None:
     """Print the tokens that you may see, with their HMACs."""
-    with client_errors():
-        config = client_config(bootstrap_server, command_config)
-        tokens = _ask(config, lambda client: client.describe(owners or None))
+    config = client_config(bootstrap_server, command_config)
+    tokens = _ask(config, lambda client: client.describe(owners or None))
     write_tokens(tokens, output, config)
+
+
+def write_token(token: DelegationToken, output: Output, config: ClientConfig) -> None:
+    """Print a token that was just made.
+
+    config: of the client that made it; its servers, security protocol and mechanism go into the properties
+    """
+    match output:
+        case Output.TABLE:
+            _print(_block(token))
+        case Output.JSON:
+            write_json(_fields(token), indent=2)
+        case _:
+            _write_settings([token], output, config)
+
+
+def write_tokens(tokens: Sequence[DelegationToken], output: Output, config: ClientConfig) -> None:
+    """Print tokens that were described; `config` as in `write_token`."""
+    match output:
+        case Output.TABLE:
+            _print(Text("\n\n").join(map(_block, tokens)) if tokens else Text("no tokens"))
+        case Output.JSON:
+            write_json({"tokens": [_fields(token) for token in tokens]}, indent=2)
+        case _:
+            _write_settings(tokens, output, config)
+
+
+def _write_expiry(expiry_timestamp_ms: int, output: Output, *, deleted: bool = False) -> None:
+    """Print the new expiry of a token, or, for people, that it was deleted at once."""
+    if output is Output.JSON:
+        write_json({"expiryTimestamp": expiry_timestamp_ms}, indent=2)
+    elif deleted:
+        _print(Text("deleted"))
+    else:
+        _print(Text(f"EXPIRES  {iso_utc(expiry_timestamp_ms)}"))
+
+
+def iso_utc(timestamp_ms: int) -> str:
+    """Return an instant as people read it, to the second: `2026-11-21T08:00:00Z`; the number if it has no date."""
+    try:
+        instant = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return str(timestamp_ms)
+    return f"{instant:%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _block(token: DelegationToken) -> Text:
+    fields = {
+        "TOKENID": token.token_id,
+        "OWNER": token.owner,
+        "REQUESTER": token.requester,
+        "RENEWERS": ", ".join(token.renewers) or "-",
+        "ISSUED": iso_utc(token.issue_timestamp_ms),
+        "EXPIRES": iso_utc(token.expiry_timestamp_ms),
+        "MAX": iso_utc(token.max_timestamp_ms),
+        "HMAC": token.hmac_base64,
+    }
+    lines = (Text.assemble((f"{name:9}", "bold"), f"  {printable(value)}") for name, value in fields.items())
+    return Text("\n").join(lines)
+
+
+def _fields(token: DelegationToken) -> Mapping[str, object]:
+    return {
+        "tokenId": token.token_id,
+        "owner": token.owner,
+        "tokenRequester": token.requester,
+        "renewers": list(token.renewers),
+        "issueTimestamp": token.issue_timestamp_ms,
+        "expiryTimestamp": token.expiry_timestamp_ms,
+        "maxTimestamp": token.max_timestamp_ms,
+        "hmac": token.hmac_base64,
+    }
+
+
+def _write_settings(tokens: Sequence[DelegationToken], output: Output, config: ClientConfig) -> None:
+    if output is Output.JAAS:
+        click.echo("".join(f"{jaas_line(token)}\n" for token in tokens), nl=False)
+        return
+    pieces = [javaproperties.dumps(_properties(token, config), timestamp=None) for token in tokens]
+    if len(tokens) > 1:
+        pieces = [f"# {printable(token.token_id)}\n{piece}" for token, piece in zip(tokens, pieces, strict=True)]
+    click.echo("\n".join(pieces), nl=False)
+
+
+def _properties(token: DelegationToken, config: ClientConfig) -> Mapping[str, str]:
+    made: dict[str, object] = {"bootstrap_servers": ",".join(str(server) for server in config.bootstrap_servers)}
+    if config.security_protocol.uses_sasl:
+        made["security_protocol"] = config.security_protocol
+    if config.credentials and config.credentials.mechanism.startswith("SCRAM-"):
+        made["mechanism"] = config.credentials.mechanism
+    return settings(token, "java", **made)  # type: ignore[arg-type]
+
+
+def _print(what: Text) -> None:
+    # Without soft_wrap rich would cut lines at the terminal's edge, which breaks copying.
+    Console(highlight=False).print(what, soft_wrap=True)
 
 
 def _ask(config: ClientConfig, request: Callable[[TokenClient], Awaitable[T]]) -> T:
@@ -204,7 +294,8 @@ def _ask(config: ClientConfig, request: Callable[[TokenClient], Awaitable[T]]) -
         async with TokenClient(config) as client:
             return await request(client)
 
-    return asyncio.run(connect_and_ask())
+    with login_option_named():
+        return asyncio.run(connect_and_ask())
 
 
 def _hmac(text: str | None, file: TextIO | None) -> bytes:

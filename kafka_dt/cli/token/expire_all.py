@@ -1,50 +1,44 @@
 """`kafka-dt token expire-all`: end many tokens at once.
 
 Two ways in, with the same filters and the same summary: on ZooKeeper itself with the settings of a node (`--config`),
-or over the Kafka protocol as a client (`--bootstrap-server`, `--command-config`), where each token is ended that the
-user may see and may end.
+or over the Kafka protocol as a client (`--bootstrap-server`, `--command-config`). There the server describes the tokens
+that the user may see, and each token that the filter selects is deleted by its HMAC. A server answers one connection's
+requests one after the other, so several connections share the work.
 
-Source: KIP-48, first draft ("invalidate all tokens").
+Source: KIP-48, first draft ("invalidate all tokens"); KIP-48 (ExpireDelegationToken).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
-from kafka_dt.bulk.kafka_expiry import expire_over_kafka, selected_tokens
-from kafka_dt.cli.bulk_run import BulkRun, ascii_name
-from kafka_dt.cli.client_options import client_config, client_errors, connection_options
-from kafka_dt.cli.errors import one_line
-from kafka_dt.cli.keys.files import KeysError
-from kafka_dt.cli.keys.nodes import counted, wait_for_workers
-from kafka_dt.cli.node_options import Output, keyring_if_any, node_options, node_settings
-from kafka_dt.cli.token.filters import confirm, filter_options
-from kafka_dt.client import ClientConfig, TokenClientError
-from kafka_dt.config import ConfigError, Settings
-from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
+from kafka_dt.cli.keys.nodes import wait_for_workers
+from kafka_dt.cli.node_options import keyring_if_any, node_options, node_settings
+from kafka_dt.cli.options import client_config, confirm, connection_options, login_option_named
+from kafka_dt.cli.output import Output
+from kafka_dt.client import ClientConfig, ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
+from kafka_dt.lanes import run_lanes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Report, TokenFilter
     from kafka_dt.client import DelegationToken
+    from kafka_dt.config import Settings
     from kafka_dt.tokens import Keyring
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
-_OWNERS_SHOWN: Final = 20
+CONNECTIONS: Final = 16
+ATTEMPTS: Final = 3
+"""How often the expiry of a token is asked for when the connection breaks."""
 _NODES_TIMEOUT_S: Final = 5.0
 """How long nodes may take to read their key files again; they look every second."""
-_WORDS: Final = {
-    ZnodeResult.CHANGED: "ended",
-    ZnodeResult.UNCHANGED: "not meant",
-    ZnodeResult.GONE: "gone",
-    ZnodeResult.FAILED: "failed",
-}
 
 
 @click.command("expire-all")
@@ -86,58 +80,50 @@ def expire_all(
         raise click.UsageError("Missing option '--config', or '--bootstrap-server' (and '--command-config').")
     if unreadable and not on_zookeeper:
         raise click.UsageError("--unreadable needs --config: a node does not show tokens that it cannot read.")
-    with one_line(ConfigError, TokenClientError):
-        way: Settings | ClientConfig
-        if on_zookeeper:
-            way = node_settings(config, overrides, needs_key=not unreadable)
-        else:
-            way = client_config(bootstrap_server, command_config)
+    way: Settings | ClientConfig
+    if on_zookeeper:
+        way = node_settings(config, overrides, needs_key=not unreadable)
+    else:
+        way = client_config(bootstrap_server, command_config)
     if not (dry_run or everything or confirmed):
-        confirm(selected, unreadable=unreadable)
+        if unreadable:
+            unread = "every token that no secret key of these settings can read"
+            confirm(f"This ends {unread}. Continue?", f"This would end {unread}: say --yes.")
+        else:
+            confirm_all(selected)
     only_unreadable = unreadable and selected.selects_all and not everything
     expiry = _Expiry(None if only_unreadable else selected, output, unreadable=unreadable, dry_run=dry_run)
-    with one_line(ConfigError, KeysError, ZooKeeperError), client_errors():
-        expiry.run(way)
+    with login_option_named():
+        expiry.do_all(way)
 
 
-class _Expiry:
+class _Expiry(ExpiryRun):
     """One run.
 
     Args:
         selected: which readable tokens end; None = none of them.
         output: how the result is printed.
         unreadable: whether the tokens end that are not readable.
-        dry_run: whether it is only found out what would end.
+        dry_run: whether the run only finds out which tokens would end.
     """
 
     def __init__(self, selected: TokenFilter | None, output: Output, *, unreadable: bool, dry_run: bool) -> None:
+        super().__init__(dry_run=dry_run)
         self._selected = selected
         self._output = output
         self._unreadable = unreadable
-        self._dry_run = dry_run
-        self._run = expiry_run(dry_run=dry_run)
-        self._ended_unread = 0
-        self._not_readable = 0
-        self._by_owner: Counter[str] = Counter()
         self._token_ids: list[str] | None = [] if dry_run and output is Output.JSON else None
 
-    def run(self, way: Settings | ClientConfig) -> None:
-        """Do it, print the summary and end the process."""
-        try:
-            asyncio.run(self._over_kafka(way) if isinstance(way, ClientConfig) else self._on_zookeeper(way))
-        finally:
-            if self._run.begun:
-                write_expiry(
-                    self._run,
-                    self._output,
-                    self._by_owner,
-                    self._not_readable,
-                    self._token_ids,
-                    ended_unread=self._ended_unread,
-                )
-        if self._run.summary.failed and isinstance(way, Settings) and not self._unreadable:
-            self._run.tell("Tokens that are not readable end with --unreadable")
-        self._run.exit()
+    def do_all(self, way: Settings | ClientConfig) -> None:
+        """End the tokens, print the summary and end the process."""
+        over_kafka = isinstance(way, ClientConfig)
+
+        def write() -> None:
+            self.write_expiry(self._output, self._token_ids)
+            if self.summary.failed and not (over_kafka or self._unreadable):
+                self.tell("Tokens that are not readable end with --unreadable")
+
+        self.do(self._over_kafka(way) if isinstance(way, ClientConfig) else self._on_zookeeper(way), write)
 
     async def _on_zookeeper(self, settings: Settings) -> None:
         keyring = keyring_if_any(settings)
@@ -148,71 +134,31 @@ class _Expiry:
                 await _require_no_other_keys(client, keyring)
 
         expire = Expire(keyring, self._selected, unreadable=self._unreadable)
-        await self._run.on_zookeeper(settings, expire, before=look_around, heard=self._heard)
+        await self.on_zookeeper(settings, expire, before=look_around, heard=self._heard)
 
     async def _over_kafka(self, config: ClientConfig) -> None:
         assert self._selected is not None  # noqa: S101 - a node shows readable tokens only
-        tokens = await selected_tokens(config, self._selected)
+        tokens = await _selected_tokens(config, self._selected)
 
         async def work(stop: asyncio.Event, report: Report) -> None:
             if self._dry_run:
-                report([_would_end(token) for token in tokens])
+                report([Result(token.token_id, ZnodeResult.CHANGED, note=token.owner) for token in tokens])
             else:
-                await expire_over_kafka(config, tokens, report=report, stop=stop)
+                lane = partial(_lane, config, iter(tokens), report, stop)
+                await run_lanes(lane, min(CONNECTIONS, len(tokens)), raises=TokenClientError)
 
-        await self._run.through(len(tokens), work, heard=self._heard)
+        await self.through(len(tokens), work, heard=self._heard)
 
     def _heard(self, results: Sequence[Result]) -> None:
-        changed = [result for result in results if result.outcome is ZnodeResult.CHANGED]
-        ended_unread = sum(result.note is NOT_READABLE for result in changed)
-        self._ended_unread += ended_unread
-        self._not_readable += sum(result.note is NOT_READABLE for result in results) - ended_unread
-        owners = (result.note for result in changed if result.note is not NOT_READABLE)
-        self._by_owner.update(owner for owner in owners if isinstance(owner, str))
-        if self._token_ids is not None:
-            self._token_ids += (result.token_id for result in changed)
-
-
-def expiry_run(*, dry_run: bool) -> BulkRun:
-    """Make a run that ends tokens, in these words."""
-    words = {**_WORDS, ZnodeResult.CHANGED: "would end"} if dry_run else _WORDS
-    return BulkRun("Looking at tokens" if dry_run else "Ending tokens", dry_run=dry_run, words=words)
-
-
-def write_expiry(
-    run: BulkRun,
-    output: Output,
-    by_owner: Mapping[str, int],
-    not_readable: int,
-    token_ids: Sequence[str] | None = None,
-    *,
-    ended_unread: int = 0,
-) -> None:
-    """Print which tokens ended.
-
-    Args:
-        run: the one that ended them.
-        output: in which form.
-        by_owner: how many of each owner.
-        not_readable: how many were left because the filters cannot be applied to them.
-        token_ids: all of them, for the JSON of a dry run; None = they are not told.
-        ended_unread: how many ended that were not readable.
-    """
-    owners = sorted(by_owner.items(), key=lambda item: -item[1])
-    more: dict[str, object] = {"byOwner": dict(owners), "notReadable": not_readable, "endedUnread": ended_unread}
-    if token_ids is not None:
-        more["tokenIds"] = token_ids
-    lines = [f"{ascii_name(owner)}: {count}" for owner, count in owners[:_OWNERS_SHOWN]]
-    if len(owners) > _OWNERS_SHOWN:
-        lines.append(f"({len(owners) - _OWNERS_SHOWN} more owners)")
-    if ended_unread:
-        lines.append(f"not readable: {ended_unread}")
-    apart = {NOT_READABLE: not_readable} if not_readable else {}
-    run.write_summary(output, more, lines, apart)
-    if not_readable:
-        left = counted(not_readable, "token")
-        run.tell(f"Not readable, so left alone: {left}, meant or not; kafka-dt keys verify says why")
-        run.tell("--unreadable ends them")
+        for result in results:
+            changed = result.outcome is ZnodeResult.CHANGED
+            if result.note is NOT_READABLE:
+                self.ended_unread += changed
+                self.not_readable += not changed
+            elif changed and isinstance(result.note, str):
+                self.by_owner[result.note] += 1
+            if changed and self._token_ids is not None:
+                self._token_ids.append(result.token_id)
 
 
 async def _require_no_other_keys(client: ZooKeeperClient, keyring: Keyring | None) -> None:
@@ -228,5 +174,33 @@ async def _require_no_other_keys(client: ZooKeeperClient, keyring: Keyring | Non
     )
 
 
-def _would_end(token: DelegationToken) -> Result:
-    return Result(token.token_id, ZnodeResult.CHANGED, note=token.owner)
+async def _selected_tokens(config: ClientConfig, selected: TokenFilter) -> list[DelegationToken]:
+    async with TokenClient(config) as client:
+        # Those that an owner may renew come along; the filter takes them out.
+        tokens = await client.describe(sorted(selected.owners) or None)
+    return [token for token in tokens if selected.selects(token.owner, token.renewers, token.issue_timestamp_ms)]
+
+
+async def _lane(config: ClientConfig, left: Iterator[DelegationToken], report: Report, stop: asyncio.Event) -> None:
+    async with TokenClient(config) as client:
+        for token in left:
+            report([await _expire(client, token)])
+            if stop.is_set():
+                return
+
+
+async def _expire(client: TokenClient, token: DelegationToken) -> Result:
+    lost: ConnectionLost | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            await client.expire(token.hmac)
+        except TokenNotFound:
+            # After a lost answer it was most likely this request that ended it.
+            return Result(token.token_id, ZnodeResult.CHANGED if lost else ZnodeResult.GONE, note=token.owner)
+        except RequestRefused as refused:
+            return Result(token.token_id, ZnodeResult.FAILED, str(refused), note=token.owner)
+        except ConnectionLost as error:
+            lost = error
+        else:
+            return Result(token.token_id, ZnodeResult.CHANGED, note=token.owner)
+    return Result(token.token_id, ZnodeResult.FAILED, str(lost), note=token.owner)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kafka_dt.cli.pipeline.report import report
+from kafka_dt.cli import main
 from kafka_dt.pipeline.generator import IncidentKind
 from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
 from kafka_dt.pipeline.report.collecting import rows_of
@@ -65,7 +65,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def run(table: Path, to: Path, *more: str) -> Result:
-    return CliRunner().invoke(report, ["--table", str(table), "--to", str(to), *more])
+    return CliRunner().invoke(main, ["pipeline", "report", "--table", str(table), "--to", str(to), *more])
 
 
 def test_every_theft_is_found_and_nothing_that_only_looks_like_one(made: Made) -> None:

@@ -16,9 +16,10 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kafka_dt.bulk import Result, ZnodeResult
-from kafka_dt.cli import bulk_run, main
+from kafka_dt.cli import main, progress
 from kafka_dt.cli.bulk_run import BulkRun
-from kafka_dt.cli.node_options import Output
+from kafka_dt.cli.output import Output
+from kafka_dt.cli.progress import Steps
 from kafka_dt.cli.token.expire_all import expire_all
 
 KEY_SETTING = "delegation.token.secret.key"
@@ -126,7 +127,7 @@ async def test_the_second_ctrl_c_ends_it_at_once() -> None:
 async def test_without_a_terminal_progress_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_run, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.0)
     run = BulkRun("Sealing")
     await run.through(22, work)
     line = capsys.readouterr().err
@@ -138,7 +139,7 @@ async def test_without_a_terminal_progress_is_a_line_now_and_then(
 async def test_a_terminal_gets_a_bar_with_rate_and_time_left() -> None:
     terminal = io.StringIO()
     run = BulkRun("Sealing")
-    run._console = Console(file=terminal, force_terminal=True, width=100)
+    run._steps = Steps(Console(file=terminal, force_terminal=True, width=100))
 
     async def slowly(_: asyncio.Event, report: Any) -> None:
         for result in RESULTS:

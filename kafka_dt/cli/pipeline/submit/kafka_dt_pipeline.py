@@ -9,7 +9,7 @@ Source: Spark 4.0, "Submitting Applications".
 
 from __future__ import annotations
 
-from kafka_dt.cli.pipeline.commands import pipeline
+from kafka_dt.cli.pipeline import pipeline
 
 if __name__ == "__main__":
     pipeline(prog_name="kafka-dt pipeline")

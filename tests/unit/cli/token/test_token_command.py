@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.cli import main
-from kafka_dt.cli.token.output import TokenOutput, iso_utc, write_token, write_tokens
+from kafka_dt.cli.output import Output
+from kafka_dt.cli.token.commands import iso_utc, write_token, write_tokens
 from kafka_dt.client import ClientConfig, DelegationToken, jaas_line, parse_addresses
 from kafka_dt.jaas import parse_login_module
 from kafka_dt_protocol.api.registry import ApiKey, response_type
@@ -328,10 +329,10 @@ def test_no_name_can_steer_the_terminal_or_break_a_form(
 ) -> None:
     token = replace(TOKEN, owner=owner, renewers=tuple(renewers))
     config = ClientConfig(bootstrap_servers=parse_addresses("a:1"))
-    write_token(token, TokenOutput.TABLE, config)
-    write_tokens([token], TokenOutput.TABLE, config)
+    write_token(token, Output.TABLE, config)
+    write_tokens([token], Output.TABLE, config)
     assert all(character.isprintable() or character == "\n" for character in capsys.readouterr().out)
-    write_token(token, TokenOutput.JSON, config)
+    write_token(token, Output.JSON, config)
     printed = json.loads(capsys.readouterr().out)
     assert (printed["owner"], printed["renewers"]) == (owner, renewers)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.cli import embedded
+from kafka_dt.cli import run as embedded
 from kafka_dt.zookeeper.errors import DataDirOpen
 
 

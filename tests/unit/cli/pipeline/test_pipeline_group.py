@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafka_dt.cli import main
-from kafka_dt.cli.pipeline.commands import pipeline
+from kafka_dt.cli.pipeline import pipeline
 
 _HELP_WITHOUT_SPARK = """
 import sys

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from kafka_dt.cli.pipeline.progress import Steps
+from kafka_dt.cli.progress import Steps
 
 
 class Clock:

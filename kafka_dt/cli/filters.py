@@ -1,0 +1,164 @@
+"""Which tokens a command ends: the filters, the question whether all tokens are meant, and the summary.
+
+@click.command()
+@filter_options
+def command(*, selected: TokenFilter) -> None:
+    confirm_all(selected)
+    ...
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafka_dt.bulk import NOT_READABLE, TokenFilter, ZnodeResult
+from kafka_dt.cli.bulk_run import BulkRun
+from kafka_dt.cli.options import confirm, together
+from kafka_dt.cli.output import counted, printable
+from kafka_dt.tokens import InvalidPrincipal, Principal
+
+if TYPE_CHECKING:
+    from kafka_dt.cli.output import Output
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAUSIBLE_MS: Final = 10**12
+"""September 2001; a smaller number is a date without its hyphens, or seconds."""
+_OWNERS_SHOWN: Final = 20
+
+
+class PrincipalType(click.ParamType[str]):
+    """A principal, as it stands in a token."""
+
+    name = "principal"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the principal as a text."""
+        try:
+            return str(Principal.parse(value))
+        except InvalidPrincipal:
+            self.fail(f"{value!r} has no type: write User:{value}", param, ctx)
+
+
+class InstantType(click.ParamType[int]):
+    """An instant: ISO 8601, in UTC where it does not say, or milliseconds since 1970."""
+
+    name = "instant"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return milliseconds since 1970, between the years 1 and 9999."""
+        is_number = isinstance(value, int) or value.isdecimal()
+        try:
+            instant_ms = int(value) if is_number else _milliseconds(str(value))
+            _ = EPOCH + timedelta(milliseconds=instant_ms)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is neither ISO 8601 (2026-11-21T08:00:00Z) nor milliseconds since 1970.", param, ctx)
+        if is_number and instant_ms < _PLAUSIBLE_MS:
+            self.fail(
+                f"{value} milliseconds since 1970 are before any token: write a date like 2026-11-21, and a number "
+                "in milliseconds.",
+                param,
+                ctx,
+            )
+        return instant_ms
+
+
+_filters: Final = together(
+    click.option(
+        "--owner",
+        "owners",
+        multiple=True,
+        type=PrincipalType(),
+        metavar="User:NAME",
+        help="Only tokens that this principal owns; may be given several times.",
+    ),
+    click.option(
+        "--renewer",
+        "renewers",
+        multiple=True,
+        type=PrincipalType(),
+        metavar="User:NAME",
+        help="Only tokens that this principal is a renewer of; may be given several times.",
+    ),
+    click.option(
+        "--issued-before",
+        "issued_before_ms",
+        type=InstantType(),
+        metavar="TIME",
+        help="Only tokens issued before this time: ISO 8601 (UTC unless it says otherwise), or milliseconds since "
+        "1970.",
+    ),
+)
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--owner`, `--renewer` and `--issued-before`: the argument `selected`, a `TokenFilter`."""
+
+    @functools.wraps(command)
+    def filtered(
+        *, owners: tuple[str, ...], renewers: tuple[str, ...], issued_before_ms: int | None, **others: object
+    ) -> None:
+        command(selected=TokenFilter(frozenset(owners), frozenset(renewers), issued_before_ms), **others)
+
+    decorated: Callable[..., None] = _filters(filtered)
+    return decorated
+
+
+def confirm_all(selected: TokenFilter) -> None:
+    """Ask whether every token is meant, if that is what the filter says."""
+    if selected.selects_all:
+        confirm(
+            "This ends every token of every owner. Continue?",
+            "Without --owner, --renewer or --issued-before this would end every token: say --all.",
+        )
+
+
+class ExpiryRun(BulkRun):
+    """A run that ends tokens, in these words, with a count for each owner."""
+
+    def __init__(self, *, dry_run: bool) -> None:
+        title = "Looking at tokens" if dry_run else "Ending tokens"
+        words = {
+            ZnodeResult.CHANGED: "ended",
+            ZnodeResult.UNCHANGED: "not meant",
+            ZnodeResult.GONE: "gone",
+            ZnodeResult.FAILED: "failed",
+        }
+        super().__init__(title, dry_run=dry_run, words=words, would="would end")
+        self.by_owner: Counter[str] = Counter()
+        """How many tokens of each owner ended."""
+        self.not_readable = 0
+        """How many tokens were left because the filters cannot be applied to them."""
+        self.ended_unread = 0
+        """How many tokens ended that were not readable."""
+
+    def write_expiry(self, output: Output, token_ids: Sequence[str] | None = None) -> None:
+        """Print which tokens ended; with `token_ids`, the JSON of a dry run names all of them."""
+        owners = self.by_owner.most_common()
+        more: dict[str, object] = {
+            "byOwner": dict(owners),
+            "notReadable": self.not_readable,
+            "endedUnread": self.ended_unread,
+        }
+        if token_ids is not None:
+            more["tokenIds"] = token_ids
+        lines = [f"{printable(owner)}: {count}" for owner, count in owners[:_OWNERS_SHOWN]]
+        if len(owners) > _OWNERS_SHOWN:
+            lines.append(f"({len(owners) - _OWNERS_SHOWN} more owners)")
+        if self.ended_unread:
+            lines.append(f"not readable: {self.ended_unread}")
+        self.write_summary(output, more, lines, {NOT_READABLE: self.not_readable} if self.not_readable else {})
+        if self.not_readable:
+            left = counted(self.not_readable, "token")
+            self.tell(f"Not readable, so left alone: {left}, meant or not; kafka-dt keys verify says why")
+            self.tell("kafka-dt token expire-all --unreadable ends them")
+
+
+def _milliseconds(text: str) -> int:
+    instant = datetime.fromisoformat(text)
+    return round((instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,112 @@
+"""The options that commands share, and the question before a change that cannot be undone.
+
+@click.command()
+@connection_options
+def command(*, bootstrap_server: str | None, command_config: Path | None) -> None:
+    with login_option_named():
+        config = client_config(bootstrap_server, command_config)
+        ...
+
+Source: org.apache.kafka.tools.DelegationTokenCommand.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import javaproperties
+
+from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def together(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make one decorator of several options; the help lists them in this order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+override_option: Final = click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting that replaces the one in the file; may be given several times.",
+)
+"""Adds `--override`: the argument `overrides`."""
+
+connection_options: Final = together(
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        help="Servers to connect to; the command uses the first that answers. [default: bootstrap.servers in FILE]",
+    ),
+    click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+        metavar="FILE",
+        help="Kafka client properties (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.*).",
+    ),
+)
+"""Adds `--bootstrap-server` and `--command-config`: the arguments `bootstrap_server` and `command_config`."""
+
+
+def client_config(bootstrap_server: str | None, command_config: Path | None) -> ClientConfig:
+    """Make a client's configuration of `connection_options`.
+
+    Raises:
+        ClientConfigError: they cannot be used.
+    """
+    properties = {} if command_config is None else _read_properties(command_config)
+    if bootstrap_server is not None:
+        properties["bootstrap.servers"] = bootstrap_server
+    if not properties.get("bootstrap.servers"):
+        raise click.UsageError("Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config).")
+    return ClientConfig.from_properties(properties)
+
+
+@contextmanager
+def login_option_named() -> Iterator[None]:
+    """Name the option that brings a login where a client has none."""
+    try:
+        yield
+    except LoginMissing as error:
+        raise click.ClickException(f"{error} in the file of --command-config") from error
+
+
+def confirm(question: str, advice: str) -> None:
+    """Ask before a change that cannot be undone.
+
+    Args:
+        question: for the user at the terminal.
+        advice: for a user without one: which option answers the question.
+
+    Raises:
+        click.UsageError: there is no terminal to ask on.
+        click.Abort: the user says no.
+    """
+    if not sys.stdin.isatty():
+        raise click.UsageError(advice)
+    click.confirm(question, abort=True, err=True)
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    try:
+        with click.open_file(str(path), encoding="utf-8") as file:
+            properties: dict[str, str] = javaproperties.loads(file.read())
+    except (OSError, ValueError) as error:
+        # Neither the line nor the codec's bytes: they may be a password.
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
+        raise ClientConfigError(str(path), f"cannot be read: {reason}") from None
+    return properties
