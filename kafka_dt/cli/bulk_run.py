@@ -44,14 +44,7 @@ VERIFIED: Final = {ZnodeResult.UNCHANGED: "valid", ZnodeResult.GONE: "gone", Zno
 
 
 class BulkRun:
-    """One command's work.
-
-    Args:
-        title: what is done, for the progress: "Sealing".
-        dry_run: whether the run only finds out what it would do.
-        words: the rows of the table.
-        would: the word for a change of a dry run.
-    """
+    """One command's work: its title for the progress ("Sealing"), and the words for the rows of its table."""
 
     def __init__(
         self,
@@ -62,7 +55,7 @@ class BulkRun:
         would: str = "would change",
     ) -> None:
         self._title = title
-        self._dry_run = dry_run
+        self.dry_run = dry_run
         self._words = {**words, ZnodeResult.CHANGED: would} if dry_run else words
         self._total = 0
         self._steps = Steps()
@@ -72,19 +65,18 @@ class BulkRun:
         self.summary = Summary()
         self.interrupted = False
 
-    def do(self, work: Coroutine[Any, Any, None], write: Callable[[], None]) -> NoReturn:
-        """Do the work, have the summary written, and end the process.
-
-        Args:
-            work: `on_zookeeper` or `through`, or a coroutine that awaits one of them.
-            write: calls `write_summary`; it is called if the work came so far that the summary tells something.
-        """
+    def do(self, work: Coroutine[Any, Any, None], output: Output) -> NoReturn:
+        """Do the work (`on_zookeeper` or `through`, at last), print the summary, and end the process."""
         try:
             asyncio.run(work)
         finally:
-            if self._stop is not None:
-                write()
+            if self._stop is not None:  # it came so far that the summary tells something
+                self.write(output)
         self.exit()
+
+    def write(self, output: Output) -> None:
+        """Print what was done."""
+        self.write_summary(output)
 
     async def on_zookeeper(
         self,
@@ -94,17 +86,11 @@ class BulkRun:
         before: Callable[[ZooKeeperClient], Awaitable[None]] | None = None,
         heard: Report | None = None,
     ) -> None:
-        """Have a task work on every token znode.
-
-        Args:
-            settings: of a node.
-            task: what is done.
-            before: what is done first, on the same connection.
-            heard: hears the results, too.
+        """Have a task work on every token znode, after `before` on the same connection; `heard` hears the results, too.
 
         Raises:
             ConfigError: the settings cannot be used.
-            ZooKeeperError: it could not be brought to its end; the summary tells how far it came.
+            ZooKeeperError: the work could not be brought to its end; the summary tells how far it came.
         """
         async with connected(settings) as client:
             if before is not None:
@@ -114,7 +100,7 @@ class BulkRun:
 
             async def work(stop: asyncio.Event, report: Report) -> None:
                 if names:  # without any, not even the znode below which changes are told is made
-                    await process(client, names, task, report=report, now_ms=now_ms, dry_run=self._dry_run, stop=stop)
+                    await process(client, names, task, report=report, now_ms=now_ms, dry_run=self.dry_run, stop=stop)
 
             await self.through(len(names), work, heard=heard)
 
@@ -125,12 +111,9 @@ class BulkRun:
         *,
         heard: Report | None = None,
     ) -> None:
-        """Do work that can be stopped and tells its results, with progress and Ctrl-C.
+        """Do work on so many tokens, with progress and Ctrl-C.
 
-        Args:
-            total: how many tokens there are.
-            work: the work; it gets the event that stops it, and the callback for its results.
-            heard: hears the results, too.
+        work: it gets the event that stops it, and the callback for its results
         """
         stop = self._stop = asyncio.Event()
         self._total = total
@@ -170,13 +153,9 @@ class BulkRun:
         lines: Sequence[str] = (),
         apart: Mapping[str, int] | None = None,
     ) -> None:
-        """Print what was done.
+        """Print what was done, with more fields of the JSON, and more lines at the top of the table.
 
-        Args:
-            output: in which form.
-            more: further fields of the JSON.
-            lines: further lines of the table, first of all.
-            apart: what has rows of its own in the table and is among the unchanged ones in the JSON.
+        apart: counts that have rows of their own in the table and are among the unchanged ones in the JSON
         """
         summary, failures = self.summary, self.summary.failures
         if output is Output.JSON:
@@ -188,7 +167,7 @@ class BulkRun:
                         {"reason": reason, "count": failed.count, "tokenIds": failed.token_ids}
                         for reason, failed in failures.items()
                     ],
-                    "dryRun": self._dry_run,
+                    "dryRun": self.dry_run,
                     "interrupted": self.interrupted,
                     "seconds": round(self._seconds, 3),
                     **(more or {}),

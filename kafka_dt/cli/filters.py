@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -136,17 +136,19 @@ class ExpiryRun(BulkRun):
         """How many tokens were left because the filters cannot be applied to them."""
         self.ended_unread = 0
         """How many tokens ended that were not readable."""
+        self.token_ids: list[str] | None = None
+        """The tokens that ended, for the JSON; None = it does not name them."""
 
-    def write_expiry(self, output: Output, token_ids: Sequence[str] | None = None) -> None:
-        """Print which tokens ended; with `token_ids`, the JSON of a dry run names all of them."""
+    def write(self, output: Output) -> None:
+        """Print which tokens ended."""
         owners = self.by_owner.most_common()
         more: dict[str, object] = {
             "byOwner": dict(owners),
             "notReadable": self.not_readable,
             "endedUnread": self.ended_unread,
         }
-        if token_ids is not None:
-            more["tokenIds"] = token_ids
+        if self.token_ids is not None:
+            more["tokenIds"] = self.token_ids
         lines = [f"{printable(owner)}: {count}" for owner, count in owners[:_OWNERS_SHOWN]]
         if len(owners) > _OWNERS_SHOWN:
             lines.append(f"({len(owners) - _OWNERS_SHOWN} more owners)")

@@ -1,10 +1,9 @@
 """The options that commands share, and the question before a change that cannot be undone.
 
 @click.command()
-@connection_options
-def command(*, bootstrap_server: str | None, command_config: Path | None) -> None:
+@config_option
+def command(*, config: ClientConfig) -> None:
     with login_option_named():
-        config = client_config(bootstrap_server, command_config)
         ...
 
 Source: org.apache.kafka.tools.DelegationTokenCommand.
@@ -12,6 +11,8 @@ Source: org.apache.kafka.tools.DelegationTokenCommand.
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,17 @@ connection_options: Final = together(
 """Adds `--bootstrap-server` and `--command-config`: the arguments `bootstrap_server` and `command_config`."""
 
 
+def config_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `connection_options`, and make the client's configuration of them: the argument `config`."""
+
+    @functools.wraps(command)
+    def with_config(*, bootstrap_server: str | None, command_config: Path | None, **others: object) -> None:
+        command(config=client_config(bootstrap_server, command_config), **others)
+
+    decorated: Callable[..., None] = connection_options(with_config)
+    return decorated
+
+
 def client_config(bootstrap_server: str | None, command_config: Path | None) -> ClientConfig:
     """Make a client's configuration of `connection_options`.
 
@@ -85,12 +97,14 @@ def login_option_named() -> Iterator[None]:
         raise click.ClickException(f"{error} in the file of --command-config") from error
 
 
-def confirm(question: str, advice: str) -> None:
-    """Ask before a change that cannot be undone.
+def user_data_dir() -> Path:
+    """Say where kafka-dt keeps a user's data (XDG base directories)."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "kafka-dt"
 
-    Args:
-        question: for the user at the terminal.
-        advice: for a user without one: which option answers the question.
+
+def confirm(question: str, advice: str) -> None:
+    """Ask before a change that cannot be undone; where there is no terminal, the advice names the option instead.
 
     Raises:
         click.UsageError: there is no terminal to ask on.

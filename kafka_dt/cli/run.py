@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import secrets
 import shlex
 import sys
@@ -27,6 +26,7 @@ import click
 from rich.console import Console
 
 from kafka_dt import app
+from kafka_dt.cli.options import user_data_dir
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
 from kafka_dt.config import ConfigError, Endpoint, from_properties
 from kafka_dt.files import replace_file
@@ -50,12 +50,6 @@ _PASTE: Final = (
 """What to paste where: a title, whose settings, and how a setting is written there."""
 
 
-def default_data_dir() -> Path:
-    """Say where the embedded mode keeps its data unless told otherwise (XDG base directories)."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "kafka-dt"
-
-
 @click.command(short_help="Start ZooKeeper and kafka-dt, and create a first token.")
 @click.option(
     "--port",
@@ -67,7 +61,7 @@ def default_data_dir() -> Path:
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=default_data_dir,
+    default=user_data_dir,
     help="The directory for ZooKeeper's data and the generated secrets.  [default: the user's data directory]",
 )
 @click.option(

@@ -85,10 +85,7 @@ class HeldKeys:
 
 
 class KeyFiles:
-    """The files, by their paths.
-
-    Args:
-        settings: of the node.
+    """The files that a node's settings name, by their paths.
 
     Raises:
         KeysError: one of the settings is no file, and how to get there.

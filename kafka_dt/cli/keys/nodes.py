@@ -66,10 +66,10 @@ async def wait_for_workers(
 
     Args:
         client: the connection.
-        wanted: what holds for a worker then.
+        wanted: says whether a worker is.
         timeout_s: how long to wait.
         lacking: what is so by the others, for the error: "the key is not accepted by".
-        advice: what the operator does then.
+        advice: for the operator of these others.
 
     Raises:
         KeysError: some of them are not so in time.

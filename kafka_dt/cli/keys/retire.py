@@ -122,14 +122,7 @@ def retire(
 
 
 class Retirement:
-    """One run of the command.
-
-    Args:
-        client: the connection.
-        files: the keys.
-        key_id: of the key that is to go.
-        timeout_s: how long to wait for nodes.
-    """
+    """One run of the command, which waits so long for nodes."""
 
     def __init__(self, client: ZooKeeperClient, files: KeyFiles, key_id: str, timeout_s: float) -> None:
         self._client = client
@@ -142,10 +135,6 @@ class Retirement:
 
     async def run(self, *, expire_tokens: bool = False, nameless: Nameless = Nameless.BLOCK) -> int | None:
         """Retire the key; returns how many tokens were deleted, expired ones among them, or None if it is nowhere.
-
-        Args:
-            expire_tokens: whether live tokens of the key end.
-            nameless: what becomes of tokens that may be of the key.
 
         Raises:
             KeysError: it is in use, or a node does not follow in time.

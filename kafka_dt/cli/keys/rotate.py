@@ -104,28 +104,17 @@ class Rotated:
     """Those that do not."""
 
 
+@dataclass(frozen=True, slots=True)
 class Rotation:
-    """One run of the command.
+    """One run of the command; the console hears how it goes, and each step waits for so long at most."""
 
-    Args:
-        client: the connection.
-        files: the keys.
-        console: hears how it goes.
-        timeout_s: how long to wait at each step.
-    """
-
-    def __init__(self, client: ZooKeeperClient, files: KeyFiles, console: Console, timeout_s: float) -> None:
-        self._client = client
-        self._files = files
-        self._console = console
-        self._timeout_s = timeout_s
+    client: ZooKeeperClient
+    files: KeyFiles
+    console: Console
+    timeout_s: float
 
     async def run(self, given: str | None, until: Stage) -> Rotated:
-        """Go as far as is wanted.
-
-        Args:
-            given: the new key; None = a random one, or the one that was prepared.
-            until: where to stop; IDLE = at the end.
+        """Go as far as is wanted; IDLE is the end. No given key means a random one, or the one that was prepared.
 
         Raises:
             KeysError: a node is not as it should be in time, or the key cannot be taken.
@@ -133,9 +122,9 @@ class Rotation:
             OSError: a file cannot be written.
             ZooKeeperError: ZooKeeper cannot be asked.
         """
-        was_prepared = self._files.read().stage is Stage.PREPARED
+        was_prepared = self.files.read().stage is Stage.PREPARED
         new = await self._prepared(given, until)
-        if self._files.read().stage is Stage.PREPARED:
+        if self.files.read().stage is Stage.PREPARED:
             if until is Stage.PREPARED:
                 if was_prepared:
                     return Rotated(Stage.PREPARED, new.id, await self._accepted(new))
@@ -147,7 +136,7 @@ class Rotation:
 
     async def _prepared(self, given: str | None, until: Stage) -> SecretKey:
         """Return the key that a rotation is about, which is begun if there is none."""
-        keys = self._files.read()
+        keys = self.files.read()
         wanted = None if given is None else SecretKey(given)
         if keys.stage is Stage.ACTIVATED and until is Stage.PREPARED:
             raise KeysError(
@@ -157,7 +146,7 @@ class Rotation:
             new = keys.previous[0]
             if wanted not in (None, new):
                 raise KeysError(f"a rotation to the key {new.id} is under way: finish it first, without --new-key-file")
-            self._console.print(f"Going on with the rotation to the key {new.id}")
+            self.console.print(f"Going on with the rotation to the key {new.id}")
             return new
         if wanted == keys.current:
             raise KeysError(f"the new key is the current one already, {keys.current.id}: nothing is changed")
@@ -167,7 +156,7 @@ class Rotation:
             raise KeysError("the new key is one of the previous keys already: take another one")
         await self._agree(keys.current)
         text = given or secrets.token_urlsafe(NEW_KEY_BYTES)
-        self._files.prepare(text)
+        self.files.prepare(text)
         return SecretKey(text)
 
     async def _agree(self, current: SecretKey) -> None:
@@ -175,7 +164,7 @@ class Rotation:
         with self._status("Waiting until all nodes agree on the current key"):
             await self._wait(
                 lambda state: state.current_key == current.id,
-                f"tokens are made with another key than that of {self._files.current}, {current.id}, by",
+                f"tokens are made with another key than that of {self.files.current}, {current.id}, by",
                 "give all nodes the same key first",
             )
 
@@ -185,44 +174,44 @@ class Rotation:
             return await self._wait(
                 lambda state: new.id in state.keys,
                 f"the key {new.id} is not accepted by",
-                see_to(self._files.previous, _GOES_ON),
+                see_to(self.files.previous, _GOES_ON),
             )
 
     async def _activate(self, new: SecretKey) -> None:
         workers = await self._accepted(new)
-        self._console.print(f"1/3  The key {new.id} is accepted by {counted(workers, 'worker')}")
-        if brokers := await live_brokers(self._client):
-            self._console.print(
+        self.console.print(f"1/3  The key {new.id} is accepted by {counted(workers, 'worker')}")
+        if brokers := await live_brokers(self.client):
+            self.console.print(
                 f"     Brokers are live (ids {', '.join(brokers)}): new tokens do not log in there before they have "
                 "the same key",
                 soft_wrap=True,
             )
-        self._files.activate(new)
+        self.files.activate(new)
 
     async def _finish(self, new: SecretKey) -> Rotated:
         with self._status(f"Waiting until all nodes make tokens with the key {new.id}"):
             workers = await self._wait(
                 lambda state: state.current_key == new.id,
                 f"tokens are not made with the key {new.id} by",
-                see_to(self._files.current, _GOES_ON),
+                see_to(self.files.current, _GOES_ON),
             )
-        self._console.print(f"2/3  New tokens are made with it by {counted(workers, 'worker')}")
-        if self._files.read().stage is Stage.ACTIVATED:
-            self._files.drop(new)
-        self._console.print("3/3  The key before it is the first of the previous ones")
+        self.console.print(f"2/3  New tokens are made with it by {counted(workers, 'worker')}")
+        if self.files.read().stage is Stage.ACTIVATED:
+            self.files.drop(new)
+        self.console.print("3/3  The key before it is the first of the previous ones")
         return Rotated(Stage.IDLE, new.id, workers)
 
     async def _as_it_is(self, stage: Stage, new: SecretKey, wanted: Wanted) -> Rotated:
         """Tell which nodes have come along, without waiting: the others may need to be given the file."""
-        workers = await workers_with_tokens(self._client)
+        workers = await workers_with_tokens(self.client)
         lagging = tuple(str(state) for state in workers if not wanted(state))
         return Rotated(stage, new.id, len(workers) - len(lagging), lagging)
 
     async def _wait(self, wanted: Wanted, lacking: str, advice: str) -> int:
-        return await wait_for_workers(self._client, wanted, self._timeout_s, lacking=lacking, advice=advice)
+        return await wait_for_workers(self.client, wanted, self.timeout_s, lacking=lacking, advice=advice)
 
     def _status(self, text: str) -> AbstractContextManager[object]:
-        return self._console.status(text) if self._console.is_terminal else nullcontext()
+        return self.console.status(text) if self.console.is_terminal else nullcontext()
 
 
 def _read_key(path: Path) -> str:
@@ -249,19 +238,16 @@ def _write(rotated: Rotated, output: Output) -> None:
         }
         write_json(fields, indent=2)
         return
-    click.echo(_told(rotated))
+    workers = counted(rotated.workers, "worker")
+    key = f"The key {rotated.key_id} is"
+    match rotated.stage:
+        case Stage.PREPARED:
+            click.echo(f"{key} prepared, and accepted by {workers}")
+        case Stage.ACTIVATED:
+            click.echo(f"{key} the current one here; tokens are made with it by {workers}")
+        case Stage.IDLE:
+            click.echo(f"{key} the current one; tokens are made with it by {workers}")
     for worker in rotated.lagging:
         click.echo(f"  not yet: {worker}")
     if rotated.lagging and rotated.stage is Stage.PREPARED:
         click.echo("Run with --prepare again, the command waits for them")
-
-
-def _told(rotated: Rotated) -> str:
-    workers = counted(rotated.workers, "worker")
-    match rotated.stage:
-        case Stage.PREPARED:
-            return f"The key {rotated.key_id} is prepared, and accepted by {workers}"
-        case Stage.ACTIVATED:
-            return f"The key {rotated.key_id} is the current one here; tokens are made with it by {workers}"
-        case Stage.IDLE:
-            return f"The key {rotated.key_id} is the current one; tokens are made with it by {workers}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -43,7 +42,7 @@ def seal(*, settings: Settings, output: Output, dry_run: bool) -> None:
     with nullcontext() if dry_run else keys_stay(settings):
         # Read under the lock, so that no token is sealed with a key that has been retired since.
         task = Seal(keyring_of(settings), secrets.token_bytes)
-        run.do(run.on_zookeeper(settings, task, before=warn), partial(run.write_summary, output))
+        run.do(run.on_zookeeper(settings, task, before=warn), output)
 
 
 @click.command()
@@ -60,7 +59,7 @@ def unseal(*, settings: Settings, output: Output, dry_run: bool) -> None:
         for line in await in_the_other_form(client, sealed=False):
             run.tell(line)
 
-    run.do(run.on_zookeeper(settings, Unseal(keyring_of(settings)), before=warn), partial(run.write_summary, output))
+    run.do(run.on_zookeeper(settings, Unseal(keyring_of(settings)), before=warn), output)
 
 
 @click.command()
@@ -68,4 +67,4 @@ def unseal(*, settings: Settings, output: Output, dry_run: bool) -> None:
 def verify(*, settings: Settings, output: Output) -> None:
     """Check every token in ZooKeeper: MAC, JSON, name, key and times."""
     run = BulkRun("Verifying", words=VERIFIED)
-    run.do(run.on_zookeeper(settings, Verify(keyring_of(settings))), partial(run.write_summary, output))
+    run.do(run.on_zookeeper(settings, Verify(keyring_of(settings))), output)

@@ -16,10 +16,9 @@ Source: KIP-395, "Future work"; kafka_dt.pipeline.bulk.jobs.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,58 +66,48 @@ _rate = click.option(
 )
 
 
-def _job_options(*, writes: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of every command as the argument `given`, and `--dry-run` to a command that writes."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def with_given(**arguments: Any) -> None:
-            told = {name: arguments.pop(name, None) for name in Given.__slots__}
-            command(given=Given(**told), **arguments)
-
-        own = (dry_run_option, _rate, _parallelism) if writes else (_parallelism,)
-        decorated: Callable[..., None] = together(node_options, *own, session_options)(with_given)
-        return decorated
-
-    return decorate
+def _job_options(*, writes: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of every command, and of those that write."""
+    own = (dry_run_option, _rate, _parallelism) if writes else (_parallelism,)
+    return together(node_options, *own, session_options)
 
 
 @click.command()
 @_job_options(writes=True)
-def seal(*, given: Given, dry_run: bool) -> None:
+def seal(*, dry_run: bool, **given: Any) -> None:
     """Seal every token in ZooKeeper with the current key.
 
     Tokens that an older key sealed are sealed again. Brokers cannot read sealed tokens.
     """
-    _Work(BulkRun("Sealing", dry_run=dry_run), given, JobKind.SEAL, dry_run=dry_run).do()
+    _Work(BulkRun("Sealing", dry_run=dry_run), JobKind.SEAL, **given).do()
 
 
 @click.command()
 @_job_options(writes=True)
-def unseal(*, given: Given, dry_run: bool) -> None:
+def unseal(*, dry_run: bool, **given: Any) -> None:
     """Write every token in ZooKeeper plain, as brokers do.
 
     The command announces each change, so that brokers read the token.
     """
-    _Work(BulkRun("Unsealing", dry_run=dry_run), given, JobKind.UNSEAL, dry_run=dry_run).do()
+    _Work(BulkRun("Unsealing", dry_run=dry_run), JobKind.UNSEAL, **given).do()
 
 
 @click.command()
 @_job_options(writes=True)
-def rotate(*, given: Given, dry_run: bool) -> None:
+def rotate(*, dry_run: bool, **given: Any) -> None:
     """Seal with the current key the tokens that older keys sealed.
 
     Run the command after `kafka-dt keys rotate`, which gives all nodes a new key. Plain tokens stay plain. When the
     tokens that the older key made have ended, `kafka-dt keys retire` takes that key away.
     """
-    _Work(BulkRun("Sealing again", dry_run=dry_run), given, JobKind.ROTATE, dry_run=dry_run).do()
+    _Work(BulkRun("Sealing again", dry_run=dry_run), JobKind.ROTATE, **given).do()
 
 
 @click.command()
 @_job_options(writes=False)
-def verify(*, given: Given) -> None:
+def verify(**given: Any) -> None:
     """Check every token in ZooKeeper: MAC, JSON, name, key and times."""
-    _Work(BulkRun("Verifying", words=VERIFIED), given, JobKind.VERIFY).do()
+    _Work(BulkRun("Verifying", words=VERIFIED), JobKind.VERIFY, **given).do()
 
 
 @click.command()
@@ -127,7 +116,7 @@ def verify(*, given: Given) -> None:
 @click.option(
     "--all", "--yes", "confirmed", is_flag=True, help="Do not ask, even if there is no filter and every token ends."
 )
-def expire(*, given: Given, selected: TokenFilter, dry_run: bool, confirmed: bool) -> None:
+def expire(*, selected: TokenFilter, dry_run: bool, confirmed: bool, **given: Any) -> None:
     """End all tokens, or those of an owner, of a renewer, or issued before a time.
 
     Several owners, or renewers, mean any of them; different filters must all hold. The owner of an unreadable token is
@@ -135,43 +124,33 @@ def expire(*, given: Given, selected: TokenFilter, dry_run: bool, confirmed: boo
     """
     if not (dry_run or confirmed):
         confirm_all(selected)
-    _Work(ExpiryRun(dry_run=dry_run), given, JobKind.EXPIRE, selected=selected, dry_run=dry_run).do()
+    _Work(ExpiryRun(dry_run=dry_run), JobKind.EXPIRE, selected=selected, **given).do()
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The options that every command has."""
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """One command's work, with the options that it was given."""
 
+    run: BulkRun = field(kw_only=False)
+    kind: JobKind = field(kw_only=False)
     config: Path | None
     overrides: tuple[str, ...]
     output: Output
     parallelism: int | None
-    rate: float | None
     master: str | None
     conf: Mapping[str, str]
-
-
-class _Work:
-    """One command's work, shown by `run`; `selected` says which tokens end."""
-
-    def __init__(
-        self, run: BulkRun, given: Given, kind: JobKind, *, selected: TokenFilter | None = None, dry_run: bool = False
-    ) -> None:
-        self._run = run
-        self._given = given
-        self._kind = kind
-        self._selected = selected or TokenFilter()
-        self._dry_run = dry_run
+    rate: float | None = None
+    selected: TokenFilter = field(default_factory=TokenFilter)
+    """Which tokens end."""
 
     def do(self) -> None:
         """Do it, print the summary and end the process."""
         set_up_logging("pipeline", logging.ERROR)
-        given = self._given
-        properties = given_properties(given.config, given.overrides)
-        access = _access(given.config, properties)
-        lock = _keys_stay(properties) if self._kind.seals and not self._dry_run else nullcontext()
-        with lock, started(f"pipeline {self._kind.value}", given.master, given.conf) as spark:
-            self._run.do(self._with(spark, access), self._write)
+        properties = given_properties(self.config, self.overrides)
+        access = _access(self.config, properties)
+        lock = _keys_stay(properties) if self.kind.seals and not self.run.dry_run else nullcontext()
+        with lock, started(f"pipeline {self.kind.value}", self.master, self.conf) as spark:
+            self.run.do(self._with(spark, access), self.output)
 
     async def _with(self, spark: SparkSession, access: ClusterAccess) -> None:
         # Imported here: pyspark is an extra, and starting takes long enough.
@@ -180,8 +159,8 @@ class _Work:
         async with access.connected() as client:
             await tell_if_no_token_was_made(client, access.zookeeper)
             at_once, key_ids = await self._executors(spark, access)
-            job = BulkJob(self._kind, access, self._selected, self._dry_run, at_once, self._given.rate, key_ids)
-            if not self._dry_run:
+            job = BulkJob(self.kind, access, self.selected, self.run.dry_run, at_once, self.rate, key_ids)
+            if not self.run.dry_run:
                 await self._look_around(client, key_ids[0])
             jobs = BulkJobs(spark, job, now_ms=now_ms)
             with Console(stderr=True).status("Listing the tokens"):
@@ -190,7 +169,7 @@ class _Work:
             async def work(stop: asyncio.Event, _report: Report) -> None:
                 await jobs.run(client, heard=self._heard, stop=stop)
 
-            await self._run.through(total, work)
+            await self.run.through(total, work)
 
     async def _executors(self, spark: SparkSession, access: ClusterAccess) -> tuple[int, tuple[str, ...]]:
         """Return how many tasks they run at a time, and the ids of their secret keys; a busy cluster takes its time."""
@@ -198,7 +177,7 @@ class _Work:
 
         with Console(stderr=True).status("Waiting for executors"):
             try:
-                at_once = self._given.parallelism
+                at_once = self.parallelism
                 if at_once is None:
                     at_once = await asyncio.to_thread(slots, spark)
                 return at_once, await asyncio.to_thread(executors_ring, spark, access, at_once)
@@ -208,7 +187,7 @@ class _Work:
 
     async def _look_around(self, client: ZooKeeperClient, current: str) -> None:
         """See that nodes can read what is sealed, and tell of nodes that write the other form."""
-        if self._kind.seals:
+        if self.kind.seals:
             lagging = [state for state in await workers_with_tokens(client) if current not in state.keys]
             if lagging:
                 raise KeysError(
@@ -216,21 +195,15 @@ class _Work:
                     "not read what is sealed with it: give nodes and executors the same keys, or finish the rotation "
                     "first (kafka-dt keys rotate)"
                 )
-        if self._kind in {JobKind.SEAL, JobKind.UNSEAL}:
-            for line in await in_the_other_form(client, sealed=self._kind is JobKind.SEAL):
-                self._run.tell(line)
+        if self.kind in {JobKind.SEAL, JobKind.UNSEAL}:
+            for line in await in_the_other_form(client, sealed=self.kind is JobKind.SEAL):
+                self.run.tell(line)
 
     def _heard(self, result: PartitionResult) -> None:
-        self._run.merge(result.summary)
-        if isinstance(self._run, ExpiryRun):
-            self._run.by_owner.update(result.by_owner)
-            self._run.not_readable += result.not_readable
-
-    def _write(self) -> None:
-        if isinstance(self._run, ExpiryRun):
-            self._run.write_expiry(self._given.output)
-        else:
-            self._run.write_summary(self._given.output)
+        self.run.merge(result.summary)
+        if isinstance(self.run, ExpiryRun):
+            self.run.by_owner.update(result.by_owner)
+            self.run.not_readable += result.not_readable
 
 
 def _access(config: Path | None, properties: Mapping[str, str]) -> ClusterAccess:

@@ -8,7 +8,6 @@ something else (`others`).
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.options import together
+from kafka_dt.cli.options import together, user_data_dir
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
@@ -35,12 +34,6 @@ _SMALL: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
 }
 """Of a month that one core could read: a query is run once, and compiling it well takes longer than running it."""
-
-
-def default_folder() -> Path:
-    """Say where a demo goes unless told otherwise (XDG base directories)."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "kafka-dt" / "demo"
 
 
 def _size_options(events: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -143,7 +136,7 @@ def generate(
     "--to",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    default=default_folder,
+    default=lambda: user_data_dir() / "demo",
     help="The directory for all files of the demo; an earlier demo there is replaced. "
     "[default: a directory in the user's data directory]",
 )

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 
 import click
@@ -28,7 +27,7 @@ import javaproperties
 from rich.console import Console
 from rich.text import Text
 
-from kafka_dt.cli.options import client_config, connection_options, login_option_named, together
+from kafka_dt.cli.options import config_option, login_option_named, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.client import (
     ClientConfig,
@@ -83,7 +82,7 @@ _token_output: Final = output_option(*Output, help="The form of the result. Ever
 
 
 @click.command()
-@connection_options
+@config_option
 @click.option(
     "--max-life-time-period",
     type=_MILLISECONDS,
@@ -103,21 +102,19 @@ _token_output: Final = output_option(*Output, help="The form of the result. Ever
 @_token_output
 def create(
     *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    config: ClientConfig,
     max_life_time_period: int,
     owner_principal: str | None,
     renewers: tuple[str, ...],
     output: Output,
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
-    config = client_config(bootstrap_server, command_config)
     made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
     write_token(made, output, config)
 
 
 @click.command()
-@connection_options
+@config_option
 @_hmac_options
 @click.option(
     "--renew-time-period",
@@ -131,8 +128,7 @@ def create(
 @output_option()
 def renew(
     *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    config: ClientConfig,
     hmac: str | None,
     hmac_file: TextIO | None,
     renew_time_period: int,
@@ -140,13 +136,11 @@ def renew(
 ) -> None:
     """Renew a token: set a new expiry, at most its maximum lifetime."""
     secret = _hmac(hmac, hmac_file)
-    config = client_config(bootstrap_server, command_config)
-    expiry_timestamp_ms = _ask(config, lambda client: client.renew(secret, renew_time_period))
-    _write_expiry(expiry_timestamp_ms, output)
+    _write_expiry(_ask(config, lambda client: client.renew(secret, renew_time_period)), output)
 
 
 @click.command()
-@connection_options
+@config_option
 @_hmac_options
 @click.option(
     "--expiry-time-period",
@@ -160,8 +154,7 @@ def renew(
 @output_option()
 def expire(
     *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    config: ClientConfig,
     hmac: str | None,
     hmac_file: TextIO | None,
     expiry_time_period: int,
@@ -169,13 +162,12 @@ def expire(
 ) -> None:
     """Expire a token: delete it at once, or set an earlier expiry."""
     secret = _hmac(hmac, hmac_file)
-    config = client_config(bootstrap_server, command_config)
     expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
     _write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
 
 
 @click.command()
-@connection_options
+@config_option
 @click.option(
     "--owner-principal",
     "owners",
@@ -184,11 +176,8 @@ def expire(
     help="An owner whose tokens to print; may be given several times. [default: all tokens that you may see]",
 )
 @_token_output
-def describe(
-    *, bootstrap_server: str | None, command_config: Path | None, owners: tuple[str, ...], output: Output
-) -> None:
+def describe(*, config: ClientConfig, owners: tuple[str, ...], output: Output) -> None:
     """Print the tokens that you may see, with their HMACs."""
-    config = client_config(bootstrap_server, command_config)
     tokens = _ask(config, lambda client: client.describe(owners or None))
     write_tokens(tokens, output, config)
 

@@ -92,40 +92,30 @@ def expire_all(
         else:
             confirm_all(selected)
     only_unreadable = unreadable and selected.selects_all and not everything
-    expiry = _Expiry(None if only_unreadable else selected, output, unreadable=unreadable, dry_run=dry_run)
+    expiry = _Expiry(None if only_unreadable else selected, unreadable=unreadable, dry_run=dry_run)
+    if dry_run and output is Output.JSON:
+        expiry.token_ids = []
     with login_option_named():
-        expiry.do_all(way)
+        expiry.do(expiry.over_kafka(way) if isinstance(way, ClientConfig) else expiry.on_settings(way), output)
 
 
 class _Expiry(ExpiryRun):
-    """One run.
+    """One run; it ends the selected tokens (None = none of the readable ones), and the unreadable ones if asked to."""
 
-    Args:
-        selected: which readable tokens end; None = none of them.
-        output: how the result is printed.
-        unreadable: whether the tokens end that are not readable.
-        dry_run: whether the run only finds out which tokens would end.
-    """
-
-    def __init__(self, selected: TokenFilter | None, output: Output, *, unreadable: bool, dry_run: bool) -> None:
+    def __init__(self, selected: TokenFilter | None, *, unreadable: bool, dry_run: bool) -> None:
         super().__init__(dry_run=dry_run)
         self._selected = selected
-        self._output = output
         self._unreadable = unreadable
-        self._token_ids: list[str] | None = [] if dry_run and output is Output.JSON else None
+        self._advice = ""
 
-    def do_all(self, way: Settings | ClientConfig) -> None:
-        """End the tokens, print the summary and end the process."""
-        over_kafka = isinstance(way, ClientConfig)
+    def write(self, output: Output) -> None:
+        """Print which tokens ended, and how those end that failed."""
+        super().write(output)
+        if self.summary.failed and self._advice:
+            self.tell(self._advice)
 
-        def write() -> None:
-            self.write_expiry(self._output, self._token_ids)
-            if self.summary.failed and not (over_kafka or self._unreadable):
-                self.tell("Tokens that are not readable end with --unreadable")
-
-        self.do(self._over_kafka(way) if isinstance(way, ClientConfig) else self._on_zookeeper(way), write)
-
-    async def _on_zookeeper(self, settings: Settings) -> None:
+    async def on_settings(self, settings: Settings) -> None:
+        """End the tokens in ZooKeeper."""
         keyring = keyring_if_any(settings)
         ends_all = self._selected is not None and self._selected.selects_all
 
@@ -133,15 +123,17 @@ class _Expiry(ExpiryRun):
             if self._unreadable and not ends_all:
                 await _require_no_other_keys(client, keyring)
 
+        self._advice = "" if self._unreadable else "Tokens that are not readable end with --unreadable"
         expire = Expire(keyring, self._selected, unreadable=self._unreadable)
         await self.on_zookeeper(settings, expire, before=look_around, heard=self._heard)
 
-    async def _over_kafka(self, config: ClientConfig) -> None:
+    async def over_kafka(self, config: ClientConfig) -> None:
+        """End the tokens that a server shows."""
         assert self._selected is not None  # noqa: S101 - a node shows readable tokens only
         tokens = await _selected_tokens(config, self._selected)
 
         async def work(stop: asyncio.Event, report: Report) -> None:
-            if self._dry_run:
+            if self.dry_run:
                 report([Result(token.token_id, ZnodeResult.CHANGED, note=token.owner) for token in tokens])
             else:
                 lane = partial(_lane, config, iter(tokens), report, stop)
@@ -157,8 +149,8 @@ class _Expiry(ExpiryRun):
                 self.not_readable += not changed
             elif changed and isinstance(result.note, str):
                 self.by_owner[result.note] += 1
-            if changed and self._token_ids is not None:
-                self._token_ids.append(result.token_id)
+            if changed and self.token_ids is not None:
+                self.token_ids.append(result.token_id)
 
 
 async def _require_no_other_keys(client: ZooKeeperClient, keyring: Keyring | None) -> None:
@@ -191,16 +183,17 @@ async def _lane(config: ClientConfig, left: Iterator[DelegationToken], report: R
 
 async def _expire(client: TokenClient, token: DelegationToken) -> Result:
     lost: ConnectionLost | None = None
+    result = partial(Result, token.token_id, note=token.owner)
     for _ in range(ATTEMPTS):
         try:
             await client.expire(token.hmac)
         except TokenNotFound:
             # After a lost answer it was most likely this request that ended it.
-            return Result(token.token_id, ZnodeResult.CHANGED if lost else ZnodeResult.GONE, note=token.owner)
+            return result(ZnodeResult.CHANGED if lost else ZnodeResult.GONE)
         except RequestRefused as refused:
-            return Result(token.token_id, ZnodeResult.FAILED, str(refused), note=token.owner)
+            return result(ZnodeResult.FAILED, str(refused))
         except ConnectionLost as error:
             lost = error
         else:
-            return Result(token.token_id, ZnodeResult.CHANGED, note=token.owner)
-    return Result(token.token_id, ZnodeResult.FAILED, str(lost), note=token.owner)
+            return result(ZnodeResult.CHANGED)
+    return result(ZnodeResult.FAILED, str(lost))
