@@ -75,6 +75,8 @@ class LazyGroup(click.Group):
             words = " ".join(str(error).split())
             if isinstance(error, BrokenPipeError) or not words:
                 raise
+            if isinstance(error, OSError) and error.filename is not None:
+                words = f"{error.filename}: {error.strerror}"
             raise click.ClickException(words) from error
 
 

@@ -65,7 +65,9 @@ class Nameless(Enum):
 
 def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     if not _KEY_ID.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no id of a key, 16 hex digits as `kafka-dt keys list` shows them")
+        raise click.BadParameter(
+            f"{value!r} is not the id of a key: give the 16 hex digits that `kafka-dt keys list` shows"
+        )
     return value
 
 

@@ -36,7 +36,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     try:
         return timedelta(hours=hours)
     except ValueError as error:  # nan is in any range
-        raise click.BadParameter(f"{hours} is no number of hours.") from error
+        raise click.BadParameter(f"{hours} is not a number of hours.") from error
 
 
 @click.command()

@@ -274,9 +274,9 @@ def test_no_table_is_one_line(tmp_path: Path) -> None:
     [
         (["--owner", "User:a", "--address", "10.0.0.1"], "not both"),
         (["--owner", "alice"], "write User:alice"),
-        (["--at", "yesterday"], "is not ISO 8601"),
-        (["--at", "9999-12-31T23:00:00-14:00"], "is not ISO 8601"),
-        (["--unused-for", "nan"], "is no number of hours"),
+        (["--at", "yesterday"], "is neither ISO 8601"),
+        (["--at", "9999-12-31T23:00:00-14:00"], "is neither ISO 8601"),
+        (["--unused-for", "nan"], "is not a number of hours"),
         (["--expiring-within", "1e300"], "is not in the range"),
     ],
 )

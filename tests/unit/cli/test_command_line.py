@@ -7,8 +7,10 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from kafka_dt.cli import main
@@ -115,3 +117,17 @@ def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
         stderr = process.stderr.read()
         process.wait(30)
     assert stderr == b""
+
+
+def test_an_error_of_the_system_is_one_line_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(main, ["zookeeper", "--port", "0", "--data-dir", str(tmp_path / "file" / "data")])
+    assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/file/data: Not a directory\n")
+
+
+def test_an_error_that_is_not_foreseen_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(main, "get_command", lambda _context, name: click.Command(name, callback=fails))
+    assert isinstance(CliRunner().invoke(main, ["serve"]).exception, ZeroDivisionError)
