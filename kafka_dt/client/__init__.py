@@ -1,9 +1,8 @@
 """The Python client for delegation tokens, of kafka-dt and of Apache Kafka's own brokers.
 
 Read `token_client.py` first: TokenClient with create, renew, expire and describe. `config.py` reads Kafka's client
-properties; `session.py`, `connection.py`, `requests.py` and `login.py` speak the protocol;
-`renewal.py` keeps a token alive; `login_settings.py` writes a token as the settings of other Kafka clients; `errors.py`
-draws what can go wrong; `tokens.py` is the token.
+properties; `session.py`, `connection.py`, `requests.py` and `login.py` speak the protocol; `renewal.py` keeps a token
+alive; `tokens.py` is the token, also as the settings of other Kafka clients; `errors.py` draws what can go wrong.
 
     async with TokenClient.from_config(properties) as client:
         token = await client.create()
@@ -38,10 +37,9 @@ from kafka_dt.client.errors import (
     UnexpectedAnswer,
     UnsupportedByServer,
 )
-from kafka_dt.client.login_settings import ClientKind, jaas_line, settings, spark_options
 from kafka_dt.client.renewal import EndReason, Renewal, RenewalEnd
 from kafka_dt.client.token_client import TokenClient
-from kafka_dt.client.tokens import DelegationToken, hmac_from_base64
+from kafka_dt.client.tokens import ClientKind, DelegationToken, hmac_from_base64, jaas_line, settings, spark_options
 from kafka_dt.security_protocol import SecurityProtocol
 
 __all__ = [

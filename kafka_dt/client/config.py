@@ -1,14 +1,12 @@
-"""What a client needs to know, from Kafka's own client properties.
+"""Read what a client needs to know from Kafka's own client properties.
 
 `ClientConfig.from_properties` reads what a `client.properties` of the Java tools says: `bootstrap.servers`,
 `security.protocol`, `sasl.mechanism`, `sasl.jaas.config`, `ssl.*`, `client.id`, `request.timeout.ms` and
-`socket.connection.setup.timeout.ms`. Other keys of Kafka's clients are passed over in silence; of a key that no client
-of Kafka knows a warning is logged, for it may be mistyped.
+`socket.connection.setup.timeout.ms`. It ignores other keys of Kafka's clients, and logs a warning for a key that no
+client of Kafka knows. Such a key is no error, as in Java: plug-ins of Java clients (serializers, interceptors, config
+providers) read keys of their own from the same file.
 
 Limits: of the mechanisms PLAIN and SCRAM; a login file named by a Java system property is not read.
-
-A key that is unknown is no error: plug-ins of Java clients (serializers, interceptors, config providers) read keys of
-their own from the same file, and Java warns of unknown keys as well.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.clients.ClientUtils.parseAndValidateAddresses,
 org.apache.kafka.common.config.SaslConfigs; org.apache.kafka.common.config.AbstractConfig.logUnused.
@@ -16,30 +14,21 @@ org.apache.kafka.common.config.SaslConfigs; org.apache.kafka.common.config.Abstr
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
+import ssl
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from functools import cache
+from importlib.resources import files
+from typing import Final, Self
 
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
 from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Iterable, Mapping
-
-
-import difflib
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,6 +40,8 @@ DEFAULT_SETUP_TIMEOUT_MS: Final = 10_000
 
 _ADDRESS: Final = re.compile(r"(?:[a-zA-Z][a-zA-Z\d_]*://)?\[?(?P<host>[0-9a-zA-Z\-._%:]+?)]?:(?P<port>[0-9]{1,5})")
 _LARGEST_PORT: Final = 65535
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-]*(\.[A-Za-z0-9_\-]+)*")
+_LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +183,6 @@ def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
         raise ClientConfigError(error.key, error.reason) from error
 
 
-def _warn_of_unknown(properties: Mapping[str, str]) -> None:
-    for key in unknown_keys(properties):
-        if not is_name(key):
-            _LOG.warning("A key of the client properties is no name of a setting; is a line of the file torn?")
-            continue
-        nearest = nearest_key(key)
-        meant = f"; did you mean {nearest}?" if nearest else ""
-        _LOG.warning("%s has no effect: Kafka's clients have no such setting%s", key, meant)
-
-
 def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     text = properties.get(key, "").strip()
     if not text:
@@ -211,9 +192,17 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     return int(text)
 
 
-_CONFIG_PROVIDERS: Final = "config.providers."
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-]*(\.[A-Za-z0-9_\-]+)*")
-_LONGEST_NAME: Final = 100
+def _warn_of_unknown(properties: Iterable[str]) -> None:
+    for key in sorted(properties):
+        if key in client_keys() or key.startswith("config.providers."):
+            continue
+        # What does not look like a name may be a torn line with a password in it.
+        if len(key) > _LONGEST_NAME or not _NAME.fullmatch(key):
+            _LOG.warning("A key of the client properties is no name of a setting; is a line of the file torn?")
+            continue
+        nearest = nearest_key(key)
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        _LOG.warning("%s has no effect: Kafka's clients have no such setting%s", key, meant)
 
 
 @cache
@@ -223,19 +212,6 @@ def client_keys() -> frozenset[str]:
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 
 
-def unknown_keys(properties: Iterable[str]) -> list[str]:
-    """Return the keys that no client of Kafka knows, in order of the alphabet.
-
-    properties: keys, as of a client.properties
-    """
-    return sorted(key for key in properties if key not in client_keys() and not key.startswith(_CONFIG_PROVIDERS))
-
-
 def nearest_key(key: str) -> str | None:
     """Return the known key that was probably meant, None where none is near."""
     return next(iter(difflib.get_close_matches(key.lower(), client_keys(), n=1, cutoff=0.8)), None)
-
-
-def is_name(key: str) -> bool:
-    """Say whether a key looks like the name of a setting; what does not may be a torn line with a password in it."""
-    return len(key) <= _LONGEST_NAME and _NAME.fullmatch(key) is not None

@@ -1,9 +1,9 @@
 """One connection of a client: a request out, its answer in, one after the other.
 
 `Connection.open` connects (TLS included) and agrees on API versions; `request` sends one request in the highest
-version that both sides know and returns the answer's entity. Whatever goes wrong on the way, also a cancellation,
-ends the connection, so that a late answer can never be taken for the next one's. Logged in, a connection can be
-handed over to an asyncio.Protocol of the caller, say one that passes bytes on without looking at them.
+version that both sides know and returns the answer's entity. A failure or a cancellation ends the connection, so that
+a late answer can never be taken for the next one's. Logged in, a connection can be handed over to an asyncio.Protocol
+of the caller, such as one that passes bytes on without looking at them.
 
 `Link` is the stream below: whole frames in, bytes out.
 
@@ -16,26 +16,20 @@ import asyncio
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self, cast
 
+from kafka_dt.client.config import Address, ClientConfig
 from kafka_dt.client.errors import ConnectionLost, RequestTimedOut, UnexpectedAnswer
-from kafka_dt.client.requests import Requests
+from kafka_dt.client.requests import Requests, Sent
+from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.errors import InvalidFrameLength, RemoteProtocolError
-from kafka_dt_protocol.wire.frames import frame
-
-if TYPE_CHECKING:
-    from kafka_dt.client.config import Address, ClientConfig
-    from kafka_dt.client.requests import Sent
-    from kafka_dt_protocol.api.registry import ApiKey
-
-
-from typing import cast
-
-from kafka_dt_protocol.wire.frames import FrameSplitter
+from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 
 MAX_ANSWER_BYTES: Final = 100 * 1024 * 1024
 """Longer answers are refused; 100,000 described tokens fit."""
 
+_UNASKED_BYTES: Final = 64 * 1024
+"""How many bytes may arrive that no task waits for; then reading stops."""
 _CLOSE_TIMEOUT_S: Final = 2
 _TLS_RECORDS: Final = range(0x14030000, 0x17040000)
 
@@ -72,11 +66,6 @@ class Connection:
     def usable(self) -> bool:
         """Whether a request may be tried: nothing went wrong so far and the server has not closed the connection."""
         return not self._ended and self._link.usable
-
-    @property
-    def local_port(self) -> int:
-        """Our end's port."""
-        return int(self._link.transport.get_extra_info("sockname")[1])
 
     @property
     def api_versions(self) -> Any:
@@ -185,10 +174,6 @@ def transport_reason(error: OSError, *, connecting: bool = False) -> str:
             return os.strerror(error.errno)
         case _:
             return str(error) or type(error).__name__
-
-
-_UNASKED_BYTES: Final = 64 * 1024
-"""So many bytes may arrive that no task waits for before reading stops."""
 
 
 class Link(asyncio.Protocol):

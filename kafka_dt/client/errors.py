@@ -23,14 +23,12 @@ Source: org.apache.kafka.common.protocol.Errors; KIP-48, KIP-373.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Final
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt_protocol.sasl.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class TokenClientError(Exception):

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.client.config import Credentials
 from kafka_dt.client.errors import LoginFailed, MechanismNotEnabled
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, derive_keys, plain_message
+from kafka_dt_protocol.sasl.scram_client import DeriveKeys
 from kafka_dt_protocol.wire.times import from_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kafka_dt.client.config import Credentials
-    from kafka_dt_protocol.sasl.scram_client import DeriveKeys
 
 _NONCE_BYTES: Final = 24
 _SOONEST_LOGIN_S: Final = 1.1

@@ -25,15 +25,12 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from types import TracebackType
+from typing import Final, Self, TypeAlias
 
 from kafka_dt.client.errors import TokenClientError, TokenExpired, TokenNotFound, TokenOwnerMismatch
+from kafka_dt.client.tokens import DelegationToken
 from kafka_dt.clock import now_ms
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from kafka_dt.client.tokens import DelegationToken
 
 _FIRST_RETRY_MS: Final = 1_000
 _LONGEST_RETRY_MS: Final = 60_000
@@ -60,7 +57,7 @@ class RenewalEnd:
     """The last failure, when there was one."""
 
 
-OnRenewed: TypeAlias = "Callable[[DelegationToken], object]"
+OnRenewed: TypeAlias = Callable[[DelegationToken], object]
 OnEnd: TypeAlias = Callable[[RenewalEnd], object]
 
 

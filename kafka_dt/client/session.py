@@ -8,17 +8,13 @@ Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from kafka_dt.client.config import Address, ClientConfig
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.errors import ConnectionLost, LoginMissing, NoServerReached
 from kafka_dt.client.login import log_in, login_due_s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from kafka_dt.client.config import Address, ClientConfig
 
 
 class ClientSession:

@@ -17,35 +17,21 @@ import asyncio
 import os
 import random
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.client.config import ClientConfig
+from kafka_dt.client.config import Address, ClientConfig
+from kafka_dt.client.connection import Connection
 from kafka_dt.client.errors import ConnectionLost, UnsupportedByServer, refused
-from kafka_dt.client.renewal import Renewal
+from kafka_dt.client.renewal import OnEnd, OnRenewed, Renewal
 from kafka_dt.client.session import ClientSession
 from kafka_dt.client.tokens import DelegationToken, raw_hmac, split_principal, split_principals
-from kafka_dt_protocol.api.registry import ApiKey
-from kafka_dt_protocol.wire.times import from_timestamp, to_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
-
-    from kafka_dt.client.config import Address
-    from kafka_dt.client.connection import Connection
-    from kafka_dt.client.renewal import OnEnd, OnRenewed
-
-
-from typing import TYPE_CHECKING
-
-from kafka_dt_protocol.api.registry import APIS
+from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import element_type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 
 _ACTIONS: Final = {
     ApiKey.CREATE_DELEGATION_TOKEN: "create",
@@ -131,12 +117,14 @@ class TokenClient:
             return {
                 "owner_principal_type": owner_parts[0],
                 "owner_principal_name": owner_parts[1],
-                "renewers": principals(ApiKey.CREATE_DELEGATION_TOKEN, version, "renewers", renewer_parts),
+                "renewers": _principals(ApiKey.CREATE_DELEGATION_TOKEN, version, "renewers", renewer_parts),
                 "max_lifetime": to_duration(max_lifetime_ms),
             }
 
         answer = await self._call(ApiKey.CREATE_DELEGATION_TOKEN, values, repeatable=False)
-        return created(answer, tuple(f"{kind}:{name}" for kind, name in renewer_parts))
+        instants = (answer.issue_timestamp, answer.expiry_timestamp, answer.max_timestamp)
+        # The answer does not repeat the renewers.
+        return _token(answer, (f"{kind}:{name}" for kind, name in renewer_parts), map(from_timestamp, instants))
 
     async def renew(self, hmac: bytes, period_ms: int = -1) -> int:
         """Move a token's expiry, also nearer.
@@ -173,10 +161,17 @@ class TokenClient:
 
         def values(connection: Connection) -> Mapping[str, Any]:
             api = ApiKey.DESCRIBE_DELEGATION_TOKEN
-            return {"owners": None if parts is None else principals(api, connection.version(api), "owners", parts)}
+            return {"owners": None if parts is None else _principals(api, connection.version(api), "owners", parts)}
 
         answer = await self._call(ApiKey.DESCRIBE_DELEGATION_TOKEN, values, repeatable=True)
-        return [described(token) for token in answer.tokens]
+        return [
+            _token(
+                token,
+                (f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
+                (token.issue_timestamp, token.expiry_timestamp, token.max_timestamp),
+            )
+            for token in answer.tokens
+        ]
 
     def keep_renewed(
         self, token: DelegationToken, *, on_renewed: OnRenewed | None = None, on_end: OnEnd | None = None
@@ -212,43 +207,27 @@ class TokenClient:
             raise self._session.explained(error) from error.__cause__
 
 
-def principals(api: ApiKey, version: int, field: str, parts: Iterable[tuple[str, str]]) -> tuple[Any, ...]:
+def _principals(api: ApiKey, version: int, field: str, parts: Iterable[tuple[str, str]]) -> tuple[Any, ...]:
     """Return principals, as (type, name), in the form of an array field of a request."""
     request_type: Any = APIS[api].request[version]
     element = element_type(request_type, field)
     return tuple(element(principal_type=kind, principal_name=name) for kind, name in parts)
 
 
-def created(answer: Any, renewers: tuple[str, ...]) -> DelegationToken:
-    """Return the token of an answer to a create, which does not repeat the renewers."""
+def _token(answer: Any, renewers: Iterable[str], timestamps_ms: Iterable[int]) -> DelegationToken:
+    """Return the token of an answer; timestamps_ms: of its issue, expiry and maximum."""
+    owner = f"{answer.principal_type}:{answer.principal_name}"
+    requester = owner  # before version 3 owner and requester were one (KIP-373)
+    if hasattr(answer, "token_requester_principal_name"):
+        requester = f"{answer.token_requester_principal_type}:{answer.token_requester_principal_name}"
+    issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms = timestamps_ms
     return DelegationToken(
         token_id=answer.token_id,
-        owner=f"{answer.principal_type}:{answer.principal_name}",
-        requester=_requester(answer),
-        renewers=renewers,
-        issue_timestamp_ms=from_timestamp(answer.issue_timestamp),
-        expiry_timestamp_ms=from_timestamp(answer.expiry_timestamp),
-        max_timestamp_ms=from_timestamp(answer.max_timestamp),
+        owner=owner,
+        requester=requester,
+        renewers=tuple(renewers),
+        issue_timestamp_ms=issue_timestamp_ms,
+        expiry_timestamp_ms=expiry_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
         hmac=answer.hmac,
     )
-
-
-def described(token: Any) -> DelegationToken:
-    """Return a token of an answer to a describe."""
-    return DelegationToken(
-        token_id=token.token_id,
-        owner=f"{token.principal_type}:{token.principal_name}",
-        requester=_requester(token),
-        renewers=tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
-        issue_timestamp_ms=token.issue_timestamp,
-        expiry_timestamp_ms=token.expiry_timestamp,
-        max_timestamp_ms=token.max_timestamp,
-        hmac=token.hmac,
-    )
-
-
-def _requester(answer: Any) -> str:
-    """Version 3 tells who asked; before it owner and requester were one (KIP-373)."""
-    if not hasattr(answer, "token_requester_principal_name"):
-        return f"{answer.principal_type}:{answer.principal_name}"
-    return f"{answer.token_requester_principal_type}:{answer.token_requester_principal_name}"

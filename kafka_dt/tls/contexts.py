@@ -1,14 +1,14 @@
-"""Contexts for clients and listeners: which certificates they trust, show and ask for, and which ciphers they take.
+"""Make contexts for clients and listeners: the certificates that they trust, show and ask for, and their ciphers.
 
     context = ReloadingContext(settings)
     context.current              # for the next connection
     context.refresh()            # now and then, in a thread: it reads files
 
-So certificates are renewed without a restart. Connections keep the context they began with. Only files are looked at
-again; passwords and PEM text inside the settings stay as they were at the start.
+So an operator renews certificates without a restart. Connections keep the context they began with. `refresh` reads only
+files again; passwords and PEM text inside the settings stay as they were at the start.
 
-Cipher suites are named as Java does (the RFCs' names) or as OpenSSL does. Limit: of the suites of TLS 1.3 either all
-are named or none, because Python can neither add to them nor take away.
+Cipher suites have their names in the RFCs, as in Java, or in OpenSSL. Limit: name all suites of TLS 1.3 or none,
+because Python can neither add to them nor take away.
 
 Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory, org.apache.kafka.common.security.ssl.SslFactory;
 org.apache.kafka.common.config.SslConfigs (`ssl.protocol`, `ssl.enabled.protocols`, `ssl.cipher.suites`);
@@ -18,41 +18,31 @@ kafka.server.DynamicBrokerConfig (there a request asks for the reload).
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kafka_dt.files import Stamp, stamp
 from kafka_dt.tls.stores import TlsError, pem, read_identity, read_trust
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-
-import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-from typing import TYPE_CHECKING
-
-from kafka_dt.files import stamp
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Mapping
-
-    from kafka_dt.files import Stamp
-
-
+_FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+_VERSIONS: Final = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+# OpenSSL's defaults.
+_TLS_1_3_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
 
 
 def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
@@ -71,7 +61,7 @@ def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     if not _load_trust(context, settings):
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     _load_identity(context, settings)
-    limit(context, settings)
+    _limit(context, settings)
     return context
 
 
@@ -93,8 +83,46 @@ def server_context(settings: Mapping[str, str]) -> ssl.SSLContext:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     if not _load_identity(context, settings):
         raise TlsError("ssl.keystore.location", "a TLS listener needs a key store: PEM or PKCS12")
-    limit(context, settings)
+    _limit(context, settings)
     return context
+
+
+class ReloadingContext:
+    """The context of a listener, or of a long-lived client.
+
+    settings: as `make` takes them.
+    make: `server_context` or `client_context`.
+    Raises TlsError for a setting that cannot be used.
+    """
+
+    current: ssl.SSLContext
+    """What new connections use."""
+
+    def __init__(
+        self, settings: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext] = server_context
+    ) -> None:
+        self._settings = settings
+        self._make = make
+        self._files = [Path(settings[key]) for key in _FILES if key in settings]
+        # Taken before the files are read: a change in between is then seen as one.
+        self._seen = self._stamps()
+        self.current = make(settings)
+
+    def refresh(self) -> bool:
+        """Read the files again if one of them has changed since the last time.
+
+        Returns whether there is a new context. Raises TlsError when the files cannot be used: the context stays as it
+        is, and they are not tried again before they change once more.
+        """
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return False
+        self._seen = stamps
+        self.current = self._make(self._settings)
+        return True
+
+    def _stamps(self) -> list[Stamp]:
+        return [stamp(path) for path in self._files]
 
 
 def _load_trust(context: ssl.SSLContext, settings: Mapping[str, str]) -> bool:
@@ -137,21 +165,8 @@ def _unnamed_file(content: bytes) -> Iterator[str]:
                 Path(path).unlink()
 
 
-_VERSIONS: Final = {
-    "TLSv1": ssl.TLSVersion.TLSv1,
-    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-# OpenSSL's defaults.
-_TLS_1_3_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
-
-
-def limit(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
-    """Hold a context to the versions and suites of its settings.
-
-    Raises TlsError.
-    """
+def _limit(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
+    """Hold a context to the versions and suites of its settings."""
     versions = _enabled_versions(settings)
     suites = _names(settings.get("ssl.cipher.suites", ""))
     if suites:
@@ -205,44 +220,3 @@ def _openssl_name(suite: str) -> str:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-_FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
-
-
-class ReloadingContext:
-    """The context of a listener, or of a long-lived client.
-
-    settings: as `make` takes them.
-    make: `server_context` or `client_context`.
-    Raises TlsError for a setting that cannot be used.
-    """
-
-    current: ssl.SSLContext
-    """What new connections use."""
-
-    def __init__(
-        self, settings: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext] = server_context
-    ) -> None:
-        self._settings = settings
-        self._make = make
-        self._files = [Path(settings[key]) for key in _FILES if key in settings]
-        # Taken before the files are read: a change in between is then seen as one.
-        self._seen = self._stamps()
-        self.current = make(settings)
-
-    def refresh(self) -> bool:
-        """Read the files again if one of them has changed since the last time.
-
-        Returns whether there is a new context. Raises TlsError when the files cannot be used: the context stays as it
-        is, and they are not tried again before they change once more.
-        """
-        stamps = self._stamps()
-        if stamps == self._seen:
-            return False
-        self._seen = stamps
-        self.current = self._make(self._settings)
-        return True
-
-    def _stamps(self) -> list[Stamp]:
-        return [stamp(path) for path in self._files]

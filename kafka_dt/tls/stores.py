@@ -1,6 +1,6 @@
-"""Key and trust stores: PEM (a file, or the text in the setting itself) and PKCS12.
+"""Read key and trust stores: PEM (a file, or the text in the setting itself) and PKCS12.
 
-What a file is is seen from its content. PEM text may be folded onto one line, as properties files hold it.
+The content of a file tells its format. PEM text may be folded onto one line, as properties files hold it.
 
 Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory (PemStore, FileBasedStore).
 """
@@ -8,6 +8,7 @@ Source: org.apache.kafka.common.security.ssl.DefaultSslEngineFactory (PemStore, 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,8 +24,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 
@@ -59,10 +58,7 @@ class KeyEntry:
 
 
 def read_trust(settings: Mapping[str, str]) -> tuple[x509.Certificate, ...] | None:
-    """Return the certificates of the trust store, None when the settings name none.
-
-    Raises TlsError.
-    """
+    """Return the certificates of the trust store, None when the settings name none; raise TlsError."""
     store = _trust_store(settings)
     if store is None:
         return None
@@ -73,10 +69,7 @@ def read_trust(settings: Mapping[str, str]) -> tuple[x509.Certificate, ...] | No
 
 
 def read_identity(settings: Mapping[str, str]) -> KeyEntry | None:
-    """Return the key and certificates of the key store, None when the settings name none.
-
-    Raises TlsError.
-    """
+    """Return the key and certificates of the key store, None when the settings name none; raise TlsError."""
     store = _key_store(settings)
     if store is None:
         return None
@@ -111,7 +104,7 @@ def _trust_store(settings: Mapping[str, str]) -> _Store | None:
     if text and location:
         raise TlsError("ssl.truststore.certificates", "give it or ssl.truststore.location, not both")
     if text:
-        return _Store("ssl.truststore.certificates", _text(text), password)
+        return _Store("ssl.truststore.certificates", text.encode(), password)
     if location:
         return _file("ssl.truststore", location, password)
     return None
@@ -127,7 +120,7 @@ def _key_store(settings: Mapping[str, str]) -> _Store | None:
         missing = "ssl.keystore.certificate.chain" if key else "ssl.keystore.key"
         raise TlsError(missing, "a private key and its certificate chain are given together")
     if key and chain:
-        content = _text(f"{key}\n{chain}")
+        content = f"{key}\n{chain}".encode()
         return _Store("ssl.keystore.certificate.chain", content, None, key_password, "ssl.keystore.key")
     if location:
         return _file("ssl.keystore", location, settings.get("ssl.keystore.password"), key_password)
@@ -150,10 +143,6 @@ def _file(prefix: str, location: str, password: str | None, key_password: str | 
     if store.is_pem and password:
         raise TlsError(f"{prefix}.password", "a PEM store has none; an encrypted key takes ssl.key.password")
     return store
-
-
-def _text(pem: str) -> bytes:
-    return pem.encode("utf-8")
 
 
 def _pem_blocks(content: bytes, label_end: str) -> list[tuple[str, bytes]]:

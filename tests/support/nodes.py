@@ -193,7 +193,7 @@ def local_port(connection: RawConnection | TokenClient) -> int:
         return int(connection._socket.getsockname()[1])
     session = connection._session
     assert session.connection is not None
-    return session.connection.local_port
+    return int(session.connection._link.transport.get_extra_info("sockname")[1])
 
 
 def children(pid: int) -> list[int]:
