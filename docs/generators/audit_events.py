@@ -20,9 +20,9 @@ from kafka_dt.tokens.long_work import LONG_ITEMS
 _HEAD: Final = """\
 # Audit events
 
-A node can write down who logged in and who was refused, and every token, ACL, SCRAM user and ring of keys that was
-changed: one event each, one line of JSON each, to files, to a Kafka topic, or to both. It is off until one of them is
-set:
+A node can record each login, each refused login, and each change of a token, an ACL, a SCRAM user or the secret keys
+as an event. It writes each event as one line of JSON to files, to a Kafka topic, or to both. Audit events are off until
+you set one of these:
 
 ```properties
 kafka.dt.audit.log.dir=/var/log/kafka-dt/audit
@@ -50,66 +50,75 @@ The other settings are in [Configuration](configuration.md#audit-events). A logi
 
 _TYPES: Final = {
     EventType.LOGIN: (
-        "A client has logged in or was refused: by SASL, again on the same connection too (KIP-368), or by a "
-        "certificate on an SSL listener.",
-        "With a token: `token_id`, `owner`, `requester`.",
+        "A client has logged in, or the node has refused it: by SASL (a re-authentication on the same connection too, "
+        "KIP-368), or by a certificate on an SSL listener.",
+        "For a login with a token: `token_id`, `owner`, `requester`.",
     ),
-    EventType.TOKEN_CREATED: ("A request to create a token.", "The token; when refused, what was asked for."),
-    EventType.TOKEN_RENEWED: ("A request to renew one.", "The token, if the HMAC is one's."),
+    EventType.TOKEN_CREATED: (
+        "A client has asked to create a token.",
+        "The token; if it was refused, the values of the request.",
+    ),
+    EventType.TOKEN_RENEWED: ("A client has asked to renew a token.", "The token, if one has the HMAC."),
     EventType.TOKEN_EXPIRED: (
-        "A request to let one end, now or at a time that it gives.",
-        "The token, if the HMAC is one's. `expiry_time` is when it ends.",
+        "A client has asked to expire a token, at once or at a time that it gives.",
+        "The token, if one has the HMAC. `expiry_time` is its new expiry.",
     ),
     EventType.TOKEN_REMOVED: (
-        "A node has removed a token that had ended. Only the worker that did it writes it; it has no client.",
+        "A node has removed an expired token. Only the worker that removed it writes the event, which has no client.",
         "The token.",
     ),
-    EventType.TOKENS_DESCRIBED: ("A request to describe tokens.", "`count`."),
+    EventType.TOKENS_DESCRIBED: ("A client has asked to describe tokens.", "`count`."),
     EventType.ACL_CREATED: (
-        "An ACL that was created; or the ACLs of a request that were refused for one reason.",
-        "`acl`; of several refused ones `count` and `entries`.",
+        "A node has created an ACL; or it has refused ACLs of one request for one reason.",
+        "`acl`; for several refused ones, also `count` and `entries`.",
     ),
     EventType.ACL_DELETED: (
-        "An ACL that was deleted; or the filters of a request that were refused for one reason.",
-        "`acl`; of several refused ones `count` and `entries`.",
+        "A node has deleted an ACL; or it has refused filters of one request for one reason.",
+        "`acl`; for several refused ones, also `count` and `entries`.",
     ),
     EventType.SCRAM_USER_CHANGED: (
-        "A user whose SCRAM credentials were changed; or the users of a request that were refused for one reason.",
-        "`user`; of several refused ones `count` and `entries`.",
+        "A node has changed a user's SCRAM credentials; or it has refused users of one request for one reason.",
+        "`user`; for several refused ones, also `count` and `entries`.",
     ),
-    EventType.KEYS_CHANGED: ("A worker has taken over other secret keys.", "`keys`; each worker writes its own."),
+    EventType.KEYS_CHANGED: ("A worker has read new secret keys.", "`keys`; each worker writes an event of its own."),
 }
 
 _REASONS: Final = {
     RefusalReason.UNKNOWN_USER: "No user has that name.",
-    RefusalReason.UNKNOWN_TOKEN: "No token has that id: it never was, was revoked, or has ended and been removed.",
-    RefusalReason.EXPIRED_TOKEN: "The token has ended and is not removed yet, or it ended during the login.",
-    RefusalReason.WRONG_CREDENTIALS: "A wrong password or HMAC, or a bearer token, ticket or certificate that is not "
-    "accepted.",
-    RefusalReason.UNSUPPORTED_MECHANISM: "The listener does not offer it; `mechanism` is what was asked for.",
-    RefusalReason.NOT_ALLOWED: "Good credentials for something else: another principal or mechanism at a "
-    "re-authentication, another authorization id, a name that no mapping rule fits.",
-    RefusalReason.BROKEN_EXCHANGE: "What was sent is no login: another protocol, a request before it, a message that "
-    "its mechanism does not have.",
-    RefusalReason.UNAVAILABLE: "It could not be checked, for example because ZooKeeper has been away for too long.",
+    RefusalReason.UNKNOWN_TOKEN: "No token has that id: the token never existed, was revoked, or was removed "
+    "after its expiry.",
+    RefusalReason.EXPIRED_TOKEN: "The token has expired and is not removed yet, or it expired during the login.",
+    RefusalReason.WRONG_CREDENTIALS: "The password or HMAC is wrong, or the node does not accept the bearer "
+    "token, ticket or certificate.",
+    RefusalReason.UNSUPPORTED_MECHANISM: "The listener does not offer the mechanism that the client asked for "
+    "(`mechanism`).",
+    RefusalReason.NOT_ALLOWED: "The credentials are good, but not for this login: a re-authentication named another "
+    "principal or mechanism, the client asked for another authorization id, or no mapping rule fits the name.",
+    RefusalReason.BROKEN_EXCHANGE: "The client sent no login: it spoke another protocol, sent a request before the "
+    "login, or sent a message that its mechanism does not have.",
+    RefusalReason.UNAVAILABLE: "The node could not check the login, for example because ZooKeeper has been away for "
+    "too long.",
 }
 
 _MIDDLE: Final = """
 
-The client of a refused login learns as little as before; only the event has the reason. Java's clients and clients
-with a certificate name their library just after the login; the event waits for that, up to a second, and has the time
+Only the event has the reason of a refused login; the client does not learn it. Java's clients and clients with a
+certificate name their library just after the login. The event waits for that name for up to a second, and has the time
 of the login.
 
-A login that stops because the client goes away is no event, unless the node had refused its bearer token by then.
-There is no login, and so no event, on a PLAINTEXT listener or without a certificate on an SSL listener. Of requests
-only those above are events. A describe of more than {long_items:,} tokens whose client has gone before the answer is
-no event either: it ends without an answer. Every other request is an event even if its client has gone. The bulk
-commands (`token expire-all`, `keys ...`) work on ZooKeeper past the nodes, as brokers do, and have a report of their
-own. A node that is started with another secret key than the last time has not changed it: there is no event, but the
-`key_id` of the tokens that it makes tells.
+These are no events:
 
-A [gateway](how-to/gateway.md) has the events of its logins and of the tokens that are made at it. ACLs, SCRAM users and
-everything else that it passes on are the cluster's to write down.
+- A login that stops because the client goes away, unless the node had already refused its bearer token.
+- A connection to a PLAINTEXT listener, or to an SSL listener without a certificate: it has no login.
+- A request that the table above does not name.
+- A describe of more than {long_items:,} tokens whose client goes away before the answer: it ends without an answer.
+  Every other request of the table is an event even if its client has gone.
+- The bulk commands (`token expire-all`, `keys ...`): they work on ZooKeeper without a node, as brokers do, and write a
+  report of their own.
+- A start with another secret key than the last time. The `key_id` of the tokens that the node then makes shows the key.
+
+A [gateway](how-to/gateway.md) has the events of its logins and of the tokens that clients create at it. It forwards
+ACLs, SCRAM users and everything else; the cluster's own audit log records those.
 
 ### Why a login was refused
 
@@ -123,8 +132,8 @@ The reason of a refused request is the name of Kafka's error, such as `DELEGATIO
 
 ## The fields
 
-This is version {version} of the schema. A key that does not apply is left out. A key that changes its meaning or goes
-away makes the next version; a new key, type or reason does not, so leave alone what you do not know.
+This is version {version} of the schema. An event leaves out a key that does not apply. The version grows when a key
+changes its meaning or goes away. It does not grow for a new key, type or reason, so ignore those that you do not know.
 
 | key | type | |
 |---|---|---|
@@ -132,52 +141,56 @@ away makes the next version; a new key, type or reason does not, so leave alone 
 
 _TAIL: Final = """
 
-Milliseconds are since 1970 in UTC. Lines are ASCII; other characters are escaped as JSON does it. Names come from
-clients and may be long. A successful change writes the ACL, the user, the keys or the new token whole, up to
-{longest_line} KiB a line. In all other events texts are cut to {longest_text} characters, with `…` as the last one,
-and lists to {longest_list} entries of {longest_claim} characters and to {list_bytes} bytes. The names that a client
-gives itself (`client_id`, `client_software`, `client_software_version`, `mechanism`) are always cut to {longest_claim}
-characters.
+Times are milliseconds since 1970 in UTC. Lines are ASCII; JSON's escapes stand for other characters. Names come from
+clients and may be long. The event of a successful change has the ACL, the user, the keys or the new token whole, up to
+{longest_line} KiB a line. In all other events the node cuts texts to {longest_text} characters, with `…` as the last
+one, and lists to {longest_list} entries of {longest_claim} characters and to {list_bytes} bytes. It always cuts the
+names that a client gives itself (`client_id`, `client_software`, `client_software_version`, `mechanism`) to
+{longest_claim} characters.
 
 A request can name thousands of ACLs or users. Each one that was changed is an event. Those that were refused for the
 same reason are one event together: `count` is their number, `entries` shows the first {shown} of them, and `acl` or
 `user` has the first one. So a refused request never makes more events than there are reasons.
 
-`token_id` of a refused login is what the client gave for one: with `tokenauth=true` or DIGEST-MD5 the user name, and
-with plain SCRAM a user name that looks like a token id and is no user's. `principal` of a refused login is the name
-that the client claimed. If a user types a password in the place of the user name, the event and the log contain it.
+In the event of a refused login, `token_id` is the user name that the client gave: with `tokenauth=true` or DIGEST-MD5
+any name, with plain SCRAM a name that looks like a token id and is no user's. `principal` is the name that the client
+claimed. If a user types a password in the place of the user name, the event and the log contain it.
 
 ## The files
 
 Each worker writes a file of its own, `audit-<node>-<worker>-<start in UTC>-<n>.jsonl.open`, and renames it to `.jsonl`
 when it is complete: when it would grow beyond `kafka.dt.audit.log.file.bytes`, is older than
 `kafka.dt.audit.log.roll.ms`, or the node ends. So a program that reads only `*.jsonl` never sees half a file or half a
-line, and sees events later by that time at most. Complete files are never touched again but by
-`kafka.dt.audit.log.retention.ms`, which is off by default: take them away, or set it. Old files are still deleted when
-the disk is full.
+line. It sees an event at most `kafka.dt.audit.log.roll.ms` later.
 
-A file that a crash has left `.open` is finished by the next start of a node of the same name in the same folder: what
-follows its last whole line is cut off, and it is renamed. In containers, where the name of the host changes, set
-`kafka.dt.audit.node.name`. Several nodes may share a folder; they lock what they write.
+A node never writes to a complete file again. It deletes complete files at the age of
+`kafka.dt.audit.log.retention.ms`, which is off by default: set it, or remove the files yourself. A node also deletes
+old files when the disk is full.
 
-Files are made with mode 640, the folder with 750. They hold who uses what from where: keep them as you keep logs.
+After a crash, the next start of a node of the same name in the same folder finishes the files that end in `.open`: it
+cuts them after their last whole line and renames them. In containers, where the name of the host changes, set
+`kafka.dt.audit.node.name`. Several nodes may share a folder, because each locks the file that it writes.
+
+Files have mode 640, the folder has 750. They hold who uses what from where: protect them as you protect logs.
 
 ## The topic
 
 The same lines, without the line feed, are the values of records without keys in `{topic}`
-(`kafka.dt.audit.kafka.topic`). It needs `pip install ./protocol '.[audit-kafka]'` (in a checkout; `make setup` has it),
-and a user that may WRITE to the topic.
-Make the topic yourself, with the partitions, replicas and retention that you want; the order of events is that of
-`time`, not of offsets. A batch that was not acknowledged is sent again, so **an event can be there twice: `id` tells**.
+(`kafka.dt.audit.kafka.topic`). The topic needs `pip install ./protocol '.[audit-kafka]'` (in a checkout; `make setup`
+installs it), and a user that may WRITE to the topic.
 
-Use another cluster than one behind the same gateway, or every event has an event.
+Create the topic yourself, with the partitions, replicas and retention that you want. The order of events is that of
+`time`, not of offsets. A node sends a batch again that brokers did not acknowledge, so **the topic can hold an event
+twice: compare `id`**.
+
+Do not write to a cluster behind the same gateway: each event would then cause another event.
 
 ## What can be lost
 
-No request waits for its event. The event goes into a queue, and a thread each for the folder and the topic writes the
-events of {linger} ms at once. While one of them cannot be written to, a worker keeps events up to
-`kafka.dt.audit.buffer.bytes` (some 40,000 logins by default), tries again, and loses what comes after that. The log
-says when it begins, how many of each kind were lost so far, and when it is over.
+No request waits for its event. The folder and the topic have a queue and a thread each; a thread writes the events of
+{linger} ms at once. While a thread cannot write, its worker keeps events up to `kafka.dt.audit.buffer.bytes` (some
+40,000 logins by default) and tries again; it loses further events. The log says when the failure begins, how many
+events of each kind were lost so far, and when the failure ends.
 
 Refused requests and failed logins fill at most {refused:.0%} of the buffer, successful logins and descriptions of
 tokens at most {access:.0%}. The rest is free for successful changes, so a flood of other events cannot displace a
@@ -185,18 +198,18 @@ change.
 
 | what happens | what is lost |
 |---|---|
-| the node is told to end | nothing that can be written within {close} s |
-| a worker is killed | what it had not written: the last {linger} ms, or the buffer where writing failed |
-| the machine stops | the last {sync} s of the files; of the topic what its `acks` allow |
-| the folder is full, the brokers are away | nothing, as long as the buffer lasts |
+| the node is told to end | events that it cannot write within {close} s |
+| a worker is killed | the events of the last {linger} ms, or the whole buffer if writing had failed |
+| the machine stops | the last {sync} s of the files; in the topic, what its `acks` allow |
+| the folder is full, or the brokers are away | nothing until the buffer is full |
 
 A loss shows in the events as well: it leaves a gap in the numbers at the end of a worker's ids.
 
 ## What is never in an event
 
-No HMAC, no password, no bearer token, no secret key and no salted password of a SCRAM user: there is no field for one.
-A request that names a token by its HMAC has the token's id in its event, and an HMAC of no token is not repeated.
-Secret keys appear by their ids, which cannot be turned back into keys.
+An event has no field for an HMAC, a password, a bearer token, a secret key or the salted password of a SCRAM user.
+The event of a request that names a token by its HMAC has the token's id instead; if no token has the HMAC, the event
+names no token. Events name secret keys by their ids, which are one-way: they do not give away the keys.
 
 ## Look at them
 
@@ -208,7 +221,7 @@ cat /var/log/kafka-dt/audit/*.jsonl |
   sort | uniq -c | sort -rn
 ```
 
-What has happened to a token, and who used it:
+What happened to a token, and who used it:
 
 ```sh
 cat /var/log/kafka-dt/audit/*.jsonl |
@@ -216,8 +229,8 @@ cat /var/log/kafka-dt/audit/*.jsonl |
     [(.time / 1000 | floor | todate), .type, .outcome, .principal, .client_address]'
 ```
 
-For more than that there is `kafka-dt pipeline`: it makes a table of the files or the topic, and finds what deserves a
-look, such as a token that was used after its end or from somewhere new.
+For more, use [`kafka-dt pipeline`](how-to/pipeline.md): it makes a table of the files or the topic, and reports events
+that deserve a look, such as the use of a token after its revocation or from a new address.
 """
 
 _TYPE_WORDS: Final = {

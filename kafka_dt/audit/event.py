@@ -1,13 +1,13 @@
-"""The audit event: what a node writes down of each login, each change and each look at the tokens.
+"""The audit event: a node's record of a login, of a change, or of a request to describe tokens.
 
-Declared once: the files and the topic, the table in `docs/audit.md` and Spark's schema all come from the fields of
-`AuditEvent`. Every field says in its metadata what it holds (`notes`), and which of them are instants.
+The files, the topic, the table in `docs/audit.md` and Spark's schema all come from the fields of `AuditEvent`; `notes`
+says what each field holds.
 
-An event is flat, so that a line of a file is a row of a table. What does not apply is None and is left out of the
-JSON. No field can hold a secret: there is none for an HMAC, a password or a key; keys appear by their ids.
+An event is flat, so that a line of a file is a row of a table. A field that does not apply is None, and the JSON leaves
+it out. No field can hold a secret: there is none for an HMAC, a password or a key; keys appear by their ids.
 
-`VERSION` grows when a field changes its meaning or goes away; a new field, event type or reason leaves it as it is, so
-who reads events has to live with names that it does not know.
+`VERSION` grows when a field changes its meaning or goes away. It stays for a new field, event type or reason, so a
+reader of events must accept names that it does not know.
 
 Source: KIP-48; docs/audit.md.
 """
@@ -26,15 +26,15 @@ _NOTE: Final = "note"
 
 
 class EventType(StrEnum):
-    """What has happened."""
+    """What happened: one of the types above."""
 
     LOGIN = "login"
     TOKEN_CREATED = "token_created"  # noqa: S105 - the name of an event
     TOKEN_RENEWED = "token_renewed"  # noqa: S105
     TOKEN_EXPIRED = "token_expired"  # noqa: S105
-    """By a request: now, or at a time that it gives."""
+    """A request ended it: at once, or at a time that the request gives."""
     TOKEN_REMOVED = "token_removed"  # noqa: S105
-    """By age."""
+    """A node removed it after its expiry."""
     TOKENS_DESCRIBED = "tokens_described"
     ACL_CREATED = "acl_created"
     ACL_DELETED = "acl_deleted"
@@ -43,7 +43,7 @@ class EventType(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How it has ended."""
+    """Whether the node did what the client asked."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -70,102 +70,78 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldNote:
-    """What stands about a field in the manual."""
+    """The manual's text about a field."""
 
     doc: str
     timestamp: bool = False
     """Whether it is an instant: milliseconds since 1970 in UTC."""
 
 
-def _told(doc: str) -> Mapping[str, FieldNote]:
-    return {_NOTE: FieldNote(doc)}
+def _note(doc: str, *, timestamp: bool = False) -> Mapping[str, FieldNote]:
+    return {_NOTE: FieldNote(doc, timestamp)}
 
 
-def _instant(doc: str) -> Mapping[str, FieldNote]:
-    return {_NOTE: FieldNote(doc, timestamp=True)}
+def _fact(doc: str, *, timestamp: bool = False) -> Any:
+    """Declare a field that does not apply to every event."""
+    return field(default=None, metadata=_note(doc, timestamp=timestamp))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
     """One event; the names of its fields are the keys of its JSON."""
 
-    version: int = field(default=VERSION, metadata=_told("The version of this schema."))
-    id: str = field(metadata=_told("Unique: hex digits that a worker draws at its start, `-`, a number that grows."))
-    time: int = field(metadata=_instant("When it happened, by the clock of the node."))
-    node: str = field(metadata=_told("Which worker wrote it: the node's name, `-`, the worker's number."))
-    type: EventType = field(metadata=_told("What has happened."))
-    outcome: Outcome = field(metadata=_told("`ok`, or `refused`."))
-    reason: str | None = field(
-        default=None,
-        metadata=_told("Why it was refused: of a login one of a few words, of a request Kafka's error name."),
+    version: int = field(default=VERSION, metadata=_note("The version of this schema."))
+    id: str = field(
+        metadata=_note("A unique id: hex digits that a worker draws at its start, `-`, a number that grows.")
     )
-    listener: str | None = field(default=None, metadata=_told("The listener that the client came in by."))
-    mechanism: str | None = field(
-        default=None,
-        metadata=_told("How it logged in: the SASL mechanism, or `SSL` with nothing but its certificate."),
+    time: int = field(metadata=_note("The time of the event, by the clock of the node.", timestamp=True))
+    node: str = field(metadata=_note("The worker that wrote the event: the node's name, `-`, the worker's number."))
+    type: EventType = field(metadata=_note("What happened: one of the types above."))
+    outcome: Outcome = field(metadata=_note("`ok` or `refused`."))
+    reason: str | None = _fact(
+        "Why the node refused it: one of the reasons above for a login, the name of Kafka's error for a request."
     )
-    principal: str | None = field(
-        default=None,
-        metadata=_told(
-            "The principal that acts or has logged in, `User:alice`; of a refused login the one that the client claims."
-        ),
+    listener: str | None = _fact("The listener to which the client connected.")
+    mechanism: str | None = _fact("The SASL mechanism of the login, or `SSL` for a login by certificate alone.")
+    principal: str | None = _fact(
+        "The principal that acts or has logged in, such as `User:alice`; for a refused login, the claimed one."
     )
-    by_token: bool | None = field(default=None, metadata=_told("Whether the connection was logged in by a token."))
-    session_token_id: str | None = field(default=None, metadata=_told("The id of that token."))
-    client_id: str | None = field(default=None, metadata=_told("The `client.id` of the request."))
-    client_software: str | None = field(
-        default=None, metadata=_told("What the client calls its library, if it does (KIP-511).")
+    by_token: bool | None = _fact("Whether the client had logged in with a token.")
+    session_token_id: str | None = _fact("The id of the token that the client had logged in with.")
+    client_id: str | None = _fact("The `client.id` of the request.")
+    client_software: str | None = _fact("The name that the client gives to its library, if it gives one (KIP-511).")
+    client_software_version: str | None = _fact("The version of that library.")
+    client_address: str | None = _fact("The IP address of the client.")
+    client_port: int | None = _fact("The port of the client.")
+    connection: str | None = _fact(
+        "A name for the connection, as unique as `id`; a second login on it is a re-authentication."
     )
-    client_software_version: str | None = field(default=None, metadata=_told("The version of that library."))
-    client_address: str | None = field(default=None, metadata=_told("The IP address of the client."))
-    client_port: int | None = field(default=None, metadata=_told("Its port."))
-    connection: str | None = field(
-        default=None,
-        metadata=_told("Names the connection, unique as `id`; a second login on one is a re-authentication."),
+    token_id: str | None = _fact(
+        "The id of the token that the event is about; for a refused login, the id that the client gave, if it gave one."
     )
-    token_id: str | None = field(
-        default=None,
-        metadata=_told("The token that it is about; of a refused login the id that the client gave, if it gave one."),
+    owner: str | None = _fact("The owner of that token.")
+    requester: str | None = _fact("The principal that asked for that token.")
+    renewers: tuple[str, ...] | None = _fact("The principals that may renew that token besides its owner.")
+    issue_time: int | None = _fact("When that token was issued.", timestamp=True)
+    expiry_time: int | None = _fact(
+        "When that token expires unless it is renewed; after a change, its new expiry.", timestamp=True
     )
-    owner: str | None = field(default=None, metadata=_told("The owner of that token."))
-    requester: str | None = field(default=None, metadata=_told("The principal that asked for that token."))
-    renewers: tuple[str, ...] | None = field(
-        default=None, metadata=_told("The principals that may renew that token besides its owner.")
+    max_time: int | None = _fact("The end of that token's maximum lifetime, which no renewal moves.", timestamp=True)
+    key_id: str | None = _fact("The id of the secret key that made that token.")
+    count: int | None = _fact(
+        "How many tokens the answer described; or how many entries of the request were refused, if several were."
     )
-    issue_time: int | None = field(default=None, metadata=_instant("When that token was issued."))
-    expiry_time: int | None = field(
-        default=None, metadata=_instant("When that token ends unless it is renewed; after a change, the new one.")
+    acl: str | None = _fact("The ACL that was created or deleted, as text; or the first one that was refused.")
+    user: str | None = _fact(
+        "The SCRAM user whose credentials were changed; or the first one whose change was refused."
     )
-    max_time: int | None = field(default=None, metadata=_instant("The end of that token that no renewal moves."))
-    key_id: str | None = field(default=None, metadata=_told("The id of the secret key that made that token."))
-    count: int | None = field(
-        default=None,
-        metadata=_told("How many tokens were described; how many entries of a request were refused, if several were."),
+    keys: tuple[str, ...] | None = _fact("The ids of the secret keys after the change, the current one first.")
+    entries: tuple[str, ...] | None = _fact(
+        "The first of several entries of a request that were refused: ACLs, filters or users."
     )
-    acl: str | None = field(
-        default=None, metadata=_told("The ACL that was created or deleted, as text; the first one that was refused.")
-    )
-    user: str | None = field(
-        default=None,
-        metadata=_told("The SCRAM user whose credentials were changed; the first one whose change was refused."),
-    )
-    keys: tuple[str, ...] | None = field(
-        default=None, metadata=_told("The ids of the secret keys there are now, the current one first.")
-    )
-    entries: tuple[str, ...] | None = field(
-        default=None,
-        metadata=_told("The first of several entries of a request that were refused: ACLs, filters, users."),
-    )
-    limit: str | None = field(
-        default=None, metadata=_told("The setting whose limit refused a token: too many, too often, too large.")
-    )
+    limit: str | None = _fact("The setting whose limit refused a token.")
 
 
 def notes() -> Mapping[str, FieldNote]:
     """Say what each field holds, in the order of the schema."""
-    return {each.name: _note(each.metadata) for each in fields(AuditEvent)}
-
-
-def _note(metadata: Mapping[str, Any]) -> FieldNote:
-    note: FieldNote = metadata[_NOTE]
-    return note
+    return {each.name: each.metadata[_NOTE] for each in fields(AuditEvent)}

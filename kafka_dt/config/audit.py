@@ -1,10 +1,10 @@
-"""Where audit events go: the settings about them, put together.
+"""Put together the settings about audit events.
 
     audit = audit_settings(settings)     # None where nothing is written
     audit.files                          # the folder, None without one
     audit.topic                          # the topic, None without one
 
-Settings that set nothing, because what they are for is not set, are errors here.
+A setting of the folder or the topic is an error if that output is off.
 
 Source: org.apache.kafka.storage.internals.log.LogConfig, org.apache.kafka.clients.CommonClientConfigs.
 """
@@ -58,18 +58,18 @@ class AuditTopicSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """Where events go; at least one of the two is there."""
+    """The outputs of events, at least one of the two."""
 
     node: str
-    """What events and files call the node."""
+    """The node's name in events and in names of files."""
     buffer_bytes: int
-    """How much may wait in each worker for each of the two."""
+    """How much may wait for each output, in each worker."""
     files: AuditFileSettings | None = None
     topic: AuditTopicSettings | None = None
 
 
 def audit_settings(settings: Settings) -> AuditSettings | None:
-    """Put together where events go; None if nowhere.
+    """Put together the outputs of events; None if there are none.
 
     :raises ConfigError: naming the key whose value cannot be used, or that sets nothing
     """

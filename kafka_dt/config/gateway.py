@@ -1,9 +1,9 @@
-"""What makes a node a gateway: the cluster behind it, and the logins of its clients there.
+"""Put together the settings of a gateway: the cluster behind it, and the logins of its clients there.
 
     gateway = gateway_settings(settings, made)
     gateway.client               # Kafka's client properties, as kafka_dt.client reads them
 
-Settings that contradict each other are errors here. How each listener shows the brokers is in the `Listener`:
+Settings that contradict each other are errors here. Each `Listener` holds how it shows the brokers to clients:
 `broker_port_base` or `broker_host_pattern`.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.common.config.SaslConfigs; KIP-48, KIP-373.
@@ -47,13 +47,13 @@ class GatewaySettings:
     """Kafka's client properties by name (`bootstrap.servers`, `security.protocol` ...); secrets in clear."""
     identity: UpstreamIdentity
     identity_file: Path | None = None
-    """Where the credentials of each principal are; with MAPPED, and only with it."""
+    """The file with the credentials of each principal; set with MAPPED only."""
     identity_mechanism: str = SCRAM_MECHANISMS[0]
     """One of SCRAM_MECHANISMS: how clients' tokens, and their users of a ScramLoginModule, log in there."""
 
 
 def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySettings | None:
-    """Put together what makes a node a gateway; None if it is none.
+    """Put together the settings of a gateway; None if the node is none.
 
     :param made: the node's listeners
     :raises ConfigError: naming the key whose value cannot be used, or does not go with another
@@ -82,7 +82,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
 
 
 def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
-    """Check that the gateway has a login upstream exactly where its identity needs one."""
+    """Check that the gateway has a login upstream if its identity needs one, and none if not."""
     protocol = SecurityProtocol(settings.upstream_security_protocol)
     certified = bool(settings.upstream_ssl_keystore_location or settings.upstream_ssl_keystore_key)
     match identity:

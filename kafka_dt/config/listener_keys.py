@@ -1,4 +1,4 @@
-"""The keys of one listener, and of one SASL mechanism on it.
+"""Read the keys of one listener, and of one SASL mechanism on it.
 
 `listener.name.<lower-case name>.<key>` overrides a key for one listener, and
 `listener.name.<name>.<lower-case mechanism>.<key>` for one SASL mechanism of it, as in Kafka.
@@ -26,7 +26,7 @@ _PER_LISTENER: Final[Mapping[str, tuple[str, Option]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListenerKeys:
-    """The keys of one listener; remembers which overrides were used."""
+    """The keys of one listener; it remembers the overrides that were used."""
 
     settings: Settings
     listener: str
@@ -50,18 +50,13 @@ class ListenerKeys:
                 return declared.parse(*found)
         return getattr(self.settings, name)
 
-    def spelling(self, key: str) -> str | None:
-        """Return the full key of an override, if there is one."""
-        found = self.text(key)
-        return found[0] if found else None
-
     def full(self, key: str) -> str:
         """Return the full key of an override."""
         return f"{LISTENER_PREFIX}{self.listener.lower()}.{key}"
 
 
 class MechanismDeclaration(Protocol):
-    """What the configuration needs to know about a SASL mechanism; `kafka_dt.identity.mechanisms` declares them."""
+    """The part of a SASL mechanism that the configuration needs; `kafka_dt.identity.mechanisms` declares them."""
 
     @property
     def name(self) -> str:
@@ -73,7 +68,7 @@ class MechanismDeclaration(Protocol):
 
     @property
     def settings(self) -> Callable[[MechanismKeys], Any]:
-        """What reads its settings; raises ConfigError."""
+        """The function that reads its settings; raises ConfigError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ class OfferedMechanism:
     """The settings of a mechanism that a listener offers."""
 
     settings: Any = field(default=None, repr=False)
-    """What the mechanism's own function made of its keys; it may hold passwords."""
+    """The result of the mechanism's own function; it may hold passwords."""
     max_reauth_ms: int = 0
     """`connections.max.reauth.ms` for this mechanism; 0 is never."""
 
@@ -93,7 +88,7 @@ class MechanismKeys:
     keys: ListenerKeys
     declaration: MechanismDeclaration
     login_module: LoginModule | None
-    """What the JAAS line says, None without one. A broker wants a line for each mechanism, also for SCRAM."""
+    """The module of the JAAS line, None without one. A broker wants a line for each mechanism, also for SCRAM."""
 
     @property
     def mechanism(self) -> str:
@@ -119,14 +114,11 @@ class MechanismKeys:
         return self.keys.text(f"{self.mechanism.lower()}.{key}")
 
     def required_login_module(self, example: str, besides: str = "") -> LoginModule:
-        """Return what the JAAS line says.
+        """Return the module of the JAAS line; raise ConfigError if there is none.
 
         Args:
-            example: the options of a line as it could be, for the error.
+            example: the options of a possible line, for the error.
             besides: what else would help, for the error; it follows `is needed for <mechanism>`.
-
-        Raises:
-            ConfigError: there is no line.
         """
         if self.login_module is None:
             line = f"{self.declaration.login_module} required {example};"

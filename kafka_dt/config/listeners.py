@@ -1,4 +1,4 @@
-"""The listeners of a node: from `listeners` and the keys around it to one value for each.
+"""Make one value for each listener of a node: from `listeners` and the keys around it.
 
 Source: org.apache.kafka.network.SocketServerConfigs.listenerListToEndPoints; org.apache.kafka.common.config.SslConfigs,
 org.apache.kafka.common.config.internals.BrokerSecurityConfigs and org.apache.kafka.common.network.ChannelBuilders
@@ -147,12 +147,9 @@ def _listener(
 def _tls(keys: ListenerKeys, *, sasl: bool) -> ListenerTls:
     """Gather the TLS settings of a listener, its own ones over those of the node.
 
-    Args:
-        keys: of the listener.
-        sasl: whether clients log in by SASL; then they are asked for certificates only where that is said for the
-            listener by name, as a broker has it.
+    As in a broker, a listener with SASL asks clients for certificates only if it is set for that listener by name.
     """
-    spellings = {key: full for key in _TLS_KEYS if (full := keys.spelling(key))}
+    spellings = {key: found[0] for key in _TLS_KEYS if (found := keys.text(key))}
     texts = {key: text_of(keys.value(key)) for key in _TLS_KEYS}
     if sasl and CLIENT_AUTH not in spellings:
         texts[CLIENT_AUTH] = "none"

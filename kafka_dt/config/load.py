@@ -1,4 +1,4 @@
-"""From a `server.properties` to `Settings`.
+"""Read a `server.properties` into `Settings`.
 
 An operator can start kafka-dt on the file of a broker. kafka-dt ignores a broker's key that has no meaning here, and a
 key that neither a broker nor kafka-dt knows, and logs the names of both. It warns of a broker's security settings that
@@ -28,6 +28,24 @@ from kafka_dt.config.options.option import ConfigError, Kind, Option
 from kafka_dt.config.settings import Settings, options
 
 LISTENER_PREFIX: Final = "listener.name."
+DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        "sasl.server.callback.handler.class": "",
+        "security.providers": "",
+        "ssl.engine.factory.class": "",
+        "ssl.provider": "",
+        "ssl.trustmanager.algorithm": "PKIX",
+        "zookeeper.ssl.cipher.suites": "",
+        "zookeeper.ssl.crl.enable": "false",
+        "zookeeper.ssl.enabled.protocols": "",
+        "zookeeper.ssl.ocsp.enable": "false",
+        "zookeeper.ssl.protocol": "TLSv1.2",
+    }
+)
+"""Security settings of a broker that kafka-dt does not support, and Kafka's default of each; empty for null."""
+_READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
+"""OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
 """A key that starts like this and is unknown is a mistake of the operator, not a setting of another program."""
 
@@ -108,10 +126,11 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             values[name] = _value(declared, key, text)
         elif key.startswith(LISTENER_PREFIX):
             listener_keys[_lower_case(key)] = text
-            if protects_listener(key, text):
+            name = next((name for name in DEFAULTS if key.endswith(f".{name}")), "")
+            if _protects(name, text) and not key.endswith(_READ_FOR_OAUTHBEARER):
                 unprotected.append(key)
         elif key in broker_keys():
-            (unprotected if protects(key, text) else ignored).append(key)
+            (unprotected if _protects(key, text) else ignored).append(key)
         elif key.startswith(OUR_PREFIXES):
             raise ConfigError(key, f"there is no such setting{_suggestion(key)}")
         else:
@@ -128,11 +147,7 @@ def broker_keys() -> frozenset[str]:
 
 
 def _lower_case(key: str) -> str:
-    """Refuse upper case where Kafka would silently find nothing.
-
-    Raises:
-        ConfigError: naming the key as it has to be written.
-    """
+    """Refuse upper case, with which Kafka would silently find nothing."""
     if key != key.lower():
         raise ConfigError(key, f"names of listeners and mechanisms are in lower case here: {key.lower()}")
     return key
@@ -162,44 +177,6 @@ def _suggestion(key: str) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-        "sasl.server.callback.handler.class": "",
-        "security.providers": "",
-        "ssl.engine.factory.class": "",
-        "ssl.provider": "",
-        "ssl.trustmanager.algorithm": "PKIX",
-        "zookeeper.ssl.cipher.suites": "",
-        "zookeeper.ssl.crl.enable": "false",
-        "zookeeper.ssl.enabled.protocols": "",
-        "zookeeper.ssl.ocsp.enable": "false",
-        "zookeeper.ssl.protocol": "TLSv1.2",
-    }
-)
-"""Kafka's default of each, empty for null."""
-
-READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
-"""Is looked at there: a class that kafka-dt cannot stand for is an error."""
-
-
-def protects(key: str, text: str) -> bool:
-    """Say whether a setting that is not supported would protect something.
-
-    Args:
-        key: a key of a broker that kafka-dt does not have.
-        text: its value.
-    """
-    return _differs(DEFAULTS.get(key), text)
-
-
-def protects_listener(key: str, text: str) -> bool:
-    """Say the same of a key that begins with `listener.name.`, which was not used for the listener."""
-    if key.endswith(READ_FOR_OAUTHBEARER):
-        return False
-    default = next((value for name, value in DEFAULTS.items() if key.endswith(f".{name}")), None)
-    return _differs(default, text)
-
-
-def _differs(default: str | None, text: str) -> bool:
-    return default is not None and text.strip().lower() not in {"", default.lower()}
+def _protects(name: str, text: str) -> bool:
+    """Say whether a setting that kafka-dt does not support would protect something."""
+    return name in DEFAULTS and text.strip().lower() not in {"", DEFAULTS[name].lower()}

@@ -1,34 +1,30 @@
-"""The secret keys of delegation tokens as the configuration has them, and again when their files change.
+"""Read the secret keys of delegation tokens, and read them again when their files change.
 
     files = SecretKeyFiles(settings)
     files.keys                   # None where there is no current key, and so no tokens
     files.refresh()              # now and then, in a thread: it reads files
 
-`delegation.token.secret.key` holds the current key, `kafka.dt.secret.keys.previous` older ones, one a line. A key is
-text, and shown by nothing here. Each has a file of its own, and that of the current key holds no other: what a mistake
-with the files would make of the key is refused at the start, and later not taken over.
+`delegation.token.secret.key` holds the current key, `kafka.dt.secret.keys.previous` the older ones, one a line. The two
+have files of their own, and the file of the current key holds no other key. A mistake with the files is an error at the
+start; later the keys stay as they are.
 
-The current key's file is read first. `kafka-dt keys rotate` relies on it: it writes a new key to the older ones' file
-before it makes it the current one. So a process that reads the new current key finds the one before it in the other
-file.
+`refresh` reads the current key's file first. `kafka-dt keys rotate` relies on it: it writes a new key to the file of
+the older ones before it makes it the current one. So a process that reads the new current key finds the key before it
+in the other file.
 
 Source: KIP-48 "Configuration options"; docs/how-to/change-keys.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from kafka_dt.config.options.option import ConfigError, Secret, resolve_secret
-from kafka_dt.files import stamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from kafka_dt.config.settings import Settings
-    from kafka_dt.files import Stamp
+from kafka_dt.config.settings import Settings
+from kafka_dt.files import Stamp, stamp
 
 CURRENT: Final = "delegation.token.secret.key"
 PREVIOUS: Final = "kafka.dt.secret.keys.previous"
@@ -39,20 +35,13 @@ class SecretKeys:
     """The keys of a node."""
 
     current: str = field(repr=False)
-    """What tokens are made with."""
+    """The key that makes new tokens."""
     previous: tuple[str, ...] = field(default=(), repr=False)
-    """What tokens may have been made with, the newest first; the current key may be among them."""
+    """Keys that made older tokens, the newest first; the current key may be among them."""
 
 
 class SecretKeyFiles:
-    """The keys of a node, as they are in its configuration now.
-
-    Args:
-        settings: as they were read at the start.
-
-    Raises:
-        ConfigError: a file does not hold what it should.
-    """
+    """The keys of a node, as its files hold them now; raises ConfigError for a file that cannot be used."""
 
     keys: SecretKeys | None
     """None where tokens are disabled."""
@@ -67,8 +56,8 @@ class SecretKeyFiles:
     def refresh(self) -> bool:
         """Read the files again if one of them has changed since the last time.
 
-        Returns whether there are other keys than before. Raises ConfigError when a file cannot be used: the keys stay
-        as they are, and the next call tries again, for the reason may have gone without a change of the file.
+        Returns whether the keys have changed. Raises ConfigError when a file cannot be used: the keys stay as they
+        are, and the next call tries again, because the reason may go away without a change of the file.
         """
         if self._current is None:
             return False
@@ -88,7 +77,7 @@ class SecretKeyFiles:
 
 
 def split_keys(text: str) -> tuple[str, ...]:
-    """Take the keys out of a text with one a line; empty lines do not count."""
+    """Return the keys of a text, one a line; empty lines do not count."""
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     return tuple(line for line in lines if line.strip())
 
@@ -99,11 +88,7 @@ def join_keys(keys: Iterable[str]) -> str:
 
 
 def check_current(secret: Secret) -> None:
-    """See that the file of the current key, if it is in one, holds one key.
-
-    Raises:
-        ConfigError: it does not.
-    """
+    """Raise ConfigError unless the file of the current key, if it has one, holds one key."""
     if secret.file is None:
         return
     match split_keys(secret.value):

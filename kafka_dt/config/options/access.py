@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import Kind, option
+from kafka_dt.config.options.option import Kind, option, per_listener
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuthenticationOptions:
     """How clients log in."""
 
-    sasl_enabled_mechanisms: tuple[str, ...] = option(
+    sasl_enabled_mechanisms: tuple[str, ...] = per_listener(
         "sasl.enabled.mechanisms",
         ("GSSAPI",),
         "The SASL mechanisms of a listener, such as `SCRAM-SHA-256,PLAIN`. [The list](protocol.md#sasl-mechanisms) "
         "has every mechanism and the clients that log in by it.",
-        per_listener=True,
     )
     sasl_server_max_receive_size: int = option(
         "sasl.server.max.receive.size",
@@ -29,98 +28,85 @@ class AuthenticationOptions:
         unit="bytes",
         minimum=1,
     )
-    connections_max_reauth_ms: int = option(
+    connections_max_reauth_ms: int = per_listener(
         "connections.max.reauth.ms",
         0,
         "How long a session lasts until the client must log in again (KIP-368); 0 means no limit. "
         "`listener.name.<name>.<mechanism>.connections.max.reauth.ms` sets it for one mechanism of one listener.",
         minimum=0,
-        per_listener=True,
         kind=Kind.LONG,
     )
-    kerberos_service_name: str = option(
+    kerberos_service_name: str = per_listener(
         "sasl.kerberos.service.name",
         "",
         "The service name in the principal of GSSAPI's JAAS line, such as `kafka`.",
-        per_listener=True,
     )
-    kerberos_principal_to_local_rules: tuple[str, ...] = option(
+    kerberos_principal_to_local_rules: tuple[str, ...] = per_listener(
         "sasl.kerberos.principal.to.local.rules",
         ("DEFAULT",),
         "How Kerberos names become names of principals; the first rule that matches applies. `DEFAULT` takes names of "
         "the default realm and keeps their first component; other rules have Kafka's syntax.",
-        per_listener=True,
     )
-    oauthbearer_jwks_endpoint_url: str = option(
+    oauthbearer_jwks_endpoint_url: str = per_listener(
         "sasl.oauthbearer.jwks.endpoint.url",
         "",
         "The `https:`, `http:` or `file:` URL of the JWKS, the keys that sign OAUTHBEARER's tokens.",
-        per_listener=True,
     )
-    oauthbearer_jwks_endpoint_refresh_ms: int = option(
+    oauthbearer_jwks_endpoint_refresh_ms: int = per_listener(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         3600000,
         "How often the node reads the JWKS again. It also reads it when a token names a key that the JWKS lacks, at "
         "most once in ten seconds.",
         minimum=1,
-        per_listener=True,
         kind=Kind.LONG,
     )
-    oauthbearer_jwks_endpoint_retry_backoff_ms: int = option(
+    oauthbearer_jwks_endpoint_retry_backoff_ms: int = per_listener(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         100,
         "How long the node waits after its first failed attempt to read the JWKS; it doubles the wait after each "
         "further one.",
         minimum=1,
-        per_listener=True,
         kind=Kind.LONG,
     )
-    oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = option(
+    oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = per_listener(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         10000,
         "The longest wait between attempts to read the JWKS.",
         minimum=1,
-        per_listener=True,
         kind=Kind.LONG,
     )
-    oauthbearer_clock_skew_seconds: int = option(
+    oauthbearer_clock_skew_seconds: int = per_listener(
         "sasl.oauthbearer.clock.skew.seconds",
         30,
         "How far the clocks of the issuer and of this node may differ.",
         minimum=0,
-        per_listener=True,
     )
-    oauthbearer_expected_audience: tuple[str, ...] = option(
+    oauthbearer_expected_audience: tuple[str, ...] = per_listener(
         "sasl.oauthbearer.expected.audience",
         (),
         "The audiences that the node accepts: a token must name one of them (`aud`). Without this setting the node "
         "refuses every token that names an audience.",
-        per_listener=True,
     )
-    oauthbearer_expected_issuer: str = option(
+    oauthbearer_expected_issuer: str = per_listener(
         "sasl.oauthbearer.expected.issuer",
         "",
         "The issuer that a token must name (`iss`).",
-        per_listener=True,
     )
-    oauthbearer_scope_claim_name: str = option(
+    oauthbearer_scope_claim_name: str = per_listener(
         "sasl.oauthbearer.scope.claim.name",
         "scope",
         "The claim that holds a token's scopes. As in Kafka, the node checks only their form.",
-        per_listener=True,
     )
-    oauthbearer_sub_claim_name: str = option(
+    oauthbearer_sub_claim_name: str = per_listener(
         "sasl.oauthbearer.sub.claim.name",
         "sub",
         "The claim that holds the name of the principal.",
-        per_listener=True,
     )
-    oauthbearer_allow_unsigned_tokens: bool = option(
+    oauthbearer_allow_unsigned_tokens: bool = per_listener(
         "kafka.dt.sasl.oauthbearer.allow.unsigned.tokens",
         False,
         "Whether OAUTHBEARER also accepts tokens without a signature (`alg` none). Any client can then log in as any "
         "user. A broker accepts them by default.",
-        per_listener=True,
     )
     connection_failed_authentication_delay_ms: int = option(
         "connection.failed.authentication.delay.ms",

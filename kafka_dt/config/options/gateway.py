@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from kafka_dt.config.options.client import LOGIN_MECHANISMS, SCRAM_MECHANISMS, client_tls
-from kafka_dt.config.options.option import Secret, option
+from kafka_dt.config.options.option import Secret, option, per_listener
 from kafka_dt.security_protocol import SecurityProtocol
 
 GATEWAY_PREFIX: Final = "kafka.dt.gateway."
@@ -67,21 +67,19 @@ class GatewayOptions:
         "SCRAM-SHA-256.",
         choices=("", *SCRAM_MECHANISMS),
     )
-    broker_port_base: int = option(
+    broker_port_base: int = per_listener(
         "kafka.dt.gateway.broker.port.base",
         NO_PORT_BASE,
         "Gives each broker behind the gateway a port of its own: this number plus the broker's id. A gateway needs "
         "either this or `kafka.dt.gateway.broker.host.pattern`; with several listeners, set one for each.",
         minimum=NO_PORT_BASE,
-        per_listener=True,
     )
-    broker_host_pattern: str = option(
+    broker_host_pattern: str = per_listener(
         "kafka.dt.gateway.broker.host.pattern",
         "",
         "Gives each broker behind the gateway a host name of its own, on the port of the listener. `{id}` stands for "
         "the broker's id, as in `broker-{id}.kafka.example.com`. The names must resolve to the gateway, and its "
         "certificate must hold them. For TLS listeners only: a client names the host in its TLS handshake.",
-        per_listener=True,
     )
     upstream_security_protocol: str = option(
         "kafka.dt.gateway.upstream.security.protocol",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import Secret, option
+from kafka_dt.config.options.option import Secret, option, per_listener
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,103 +59,88 @@ class ListenerOptions:
 class TlsOptions:
     """How the connections of listeners are encrypted."""
 
-    ssl_keystore_type: str = option(
+    ssl_keystore_type: str = per_listener(
         "ssl.keystore.type",
         "JKS",
         "The format of the key store. The node recognizes the format by the content, so you need not set it. It "
         "cannot read Java's own JKS; the error says how to convert such a file.",
         choices=("JKS", "PKCS12", "PEM"),
-        per_listener=True,
     )
-    ssl_keystore_location: str = option(
+    ssl_keystore_location: str = per_listener(
         "ssl.keystore.location",
         "",
         "A file with the private key and the certificate chain of the listener (PEM or PKCS12). The node reads the "
         "file again when it changes; new connections get the new certificate.",
-        per_listener=True,
     )
-    ssl_keystore_password: Secret | None = option(
+    ssl_keystore_password: Secret | None = per_listener(
         "ssl.keystore.password",
         None,
         "The password of a PKCS12 key store.",
-        per_listener=True,
     )
-    ssl_key_password: Secret | None = option(
+    ssl_key_password: Secret | None = per_listener(
         "ssl.key.password",
         None,
         "The password of an encrypted private key in PEM.",
-        per_listener=True,
     )
-    ssl_keystore_key: Secret | None = option(
+    ssl_keystore_key: Secret | None = per_listener(
         "ssl.keystore.key",
         None,
         "The private key itself, in PEM, instead of `ssl.keystore.location`.",
-        per_listener=True,
     )
-    ssl_keystore_certificate_chain: Secret | None = option(
+    ssl_keystore_certificate_chain: Secret | None = per_listener(
         "ssl.keystore.certificate.chain",
         None,
         "The certificates that belong to `ssl.keystore.key`, in PEM, the listener's own first.",
-        per_listener=True,
     )
-    ssl_truststore_type: str = option(
+    ssl_truststore_type: str = per_listener(
         "ssl.truststore.type",
         "JKS",
         "The format of the trust store. The node recognizes it, as it does for `ssl.keystore.type`.",
         choices=("JKS", "PKCS12", "PEM"),
-        per_listener=True,
     )
-    ssl_truststore_location: str = option(
+    ssl_truststore_location: str = per_listener(
         "ssl.truststore.location",
         "",
         "A file with the certificates of the authorities that may sign clients' certificates (PEM or PKCS12). The "
         "node reads it again when it changes. Without a trust store the node trusts the machine's certificates.",
-        per_listener=True,
     )
-    ssl_truststore_password: Secret | None = option(
+    ssl_truststore_password: Secret | None = per_listener(
         "ssl.truststore.password",
         None,
         "The password of a PKCS12 trust store.",
-        per_listener=True,
     )
-    ssl_truststore_certificates: Secret | None = option(
+    ssl_truststore_certificates: Secret | None = per_listener(
         "ssl.truststore.certificates",
         None,
         "The trusted certificates themselves, in PEM, instead of `ssl.truststore.location`.",
-        per_listener=True,
     )
-    ssl_client_auth: str = option(
+    ssl_client_auth: str = per_listener(
         "ssl.client.auth",
         "none",
         "Whether clients show a certificate: `required`; `requested`, if they have one; `none`. As in Kafka, a "
         "SASL_SSL listener has `none` unless you set the key for that listener by name.",
         choices=("required", "requested", "none"),
-        per_listener=True,
     )
-    ssl_enabled_protocols: tuple[str, ...] = option(
+    ssl_enabled_protocols: tuple[str, ...] = per_listener(
         "ssl.enabled.protocols",
         ("TLSv1.2", "TLSv1.3"),
         "The TLS versions that the node accepts.",
-        per_listener=True,
     )
-    ssl_protocol: str = option(
+    ssl_protocol: str = per_listener(
         "ssl.protocol",
         "TLSv1.3",
         "The highest TLS version that the node accepts, if it is among `ssl.enabled.protocols`.",
-        per_listener=True,
     )
-    ssl_cipher_suites: tuple[str, ...] = option(
+    ssl_cipher_suites: tuple[str, ...] = per_listener(
         "ssl.cipher.suites",
         (),
         "The cipher suites that the node accepts, by their names in the RFCs or in OpenSSL; none means OpenSSL's "
         "defaults. Name all suites of TLS 1.3 or none of them.",
-        per_listener=True,
     )
-    ssl_principal_mapping_rules: str = option(
+    ssl_principal_mapping_rules: str = per_listener(
         "ssl.principal.mapping.rules",
         "DEFAULT",
         "How the distinguished name of a client's certificate becomes the principal of an SSL listener: rules of the "
         "form `RULE:pattern/replacement/`, with `L` or `U` after it for lower or upper case, or `DEFAULT` for the "
         "name unchanged. Commas separate the rules; the first that matches applies.",
-        per_listener=True,
     )

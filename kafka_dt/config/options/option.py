@@ -145,6 +145,11 @@ def option(
     return field(default=default, metadata={OPTION: declared})
 
 
+def per_listener(key: str, default: Any, doc: str, **more: Any) -> Any:
+    """Declare a field as `option` does, whose key can be set for one listener."""
+    return option(key, default, doc, per_listener=True, **more)
+
+
 def text_of(value: object) -> str:
     """Write a value as a properties file would hold it; a secret in clear."""
     match value:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_dt.config.options.option import INT_MAX, Kind, option
+from kafka_dt.config.options.option import INT_MAX, Kind, option, per_listener
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +63,12 @@ class LimitOptions:
         minimum=-1,
         kind=Kind.LONG,
     )
-    max_connections: int = option(
+    max_connections: int = per_listener(
         "max.connections",
         INT_MAX,
         "How many connections a node may have on all listeners together; the node closes a further one at once. Set "
         "for one listener, it limits that listener as well.",
         minimum=1,
-        per_listener=True,
     )
     max_connections_per_ip: int = option(
         "max.connections.per.ip",
@@ -83,14 +82,13 @@ class LimitOptions:
         "Limits that replace `max.connections.per.ip` for some addresses or host names, `host:count` each. The node "
         "looks the names up when it starts.",
     )
-    max_connection_creation_rate: int = option(
+    max_connection_creation_rate: int = per_listener(
         "max.connection.creation.rate",
         INT_MAX,
         "How many connections a node accepts in a second (KIP-612), in equal shares for its workers; further ones "
         "wait in the kernel's queue. Set for one listener, it limits that listener as well.",
         unit="connections a second",
         minimum=1,
-        per_listener=True,
     )
 
 
