@@ -1,6 +1,6 @@
 """The APIs and SASL mechanisms that are spoken, as a page: made of the tables by which requests and logins are judged.
 
-Source: protocol/kafka_dt_protocol/api/registry.py, kafka_dt/identity/mechanisms/table.py.
+Source: protocol/kafka_dt_protocol/api/registry.py, kafka_dt/identity/mechanisms/__init__.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ three ACL APIs has one of its own.
 ## SASL mechanisms
 
 `sasl.enabled.mechanisms` lists those that a listener offers. The table is generated from
-`kafka_dt/identity/mechanisms/table.py`, the table that settings and logins go by.
+`kafka_dt/identity/mechanisms/__init__.py`, the table that settings and logins go by.
 
 {mechanisms}
 ## Limits

@@ -7,7 +7,7 @@ Read `settings.py` first: it composes the option table of its parts in `options/
 
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
 from kafka_dt.config.gateway import GatewaySettings, gateway_settings
-from kafka_dt.config.listener_keys import MechanismKeys, OfferedMechanism
+from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
 from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, listeners
 from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
 from kafka_dt.config.options.gateway import UpstreamIdentity
@@ -27,7 +27,7 @@ __all__ = [
     "ListenerTls",
     "Loaded",
     "MechanismKeys",
-    "OfferedMechanism",
+    "MechanismSettings",
     "Option",
     "Secret",
     "SecretKeyFiles",

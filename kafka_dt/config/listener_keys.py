@@ -72,7 +72,7 @@ class MechanismDeclaration(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedMechanism:
+class MechanismSettings:
     """The settings of a mechanism that a listener offers."""
 
     settings: Any = field(default=None, repr=False)
@@ -128,7 +128,7 @@ class MechanismKeys:
 
 def offered_mechanisms(
     keys: ListenerKeys, mechanisms: Mapping[str, MechanismDeclaration]
-) -> dict[str, OfferedMechanism]:
+) -> dict[str, MechanismSettings]:
     """Read the mechanisms that a listener offers, in the order of `sasl.enabled.mechanisms`.
 
     Raises:
@@ -157,9 +157,9 @@ def _enabled(keys: ListenerKeys, mechanisms: Mapping[str, MechanismDeclaration])
     return tuple(names)
 
 
-def _offered(keys: ListenerKeys, declaration: MechanismDeclaration) -> OfferedMechanism:
+def _offered(keys: ListenerKeys, declaration: MechanismDeclaration) -> MechanismSettings:
     own = MechanismKeys(keys, declaration, _login_module(keys, declaration))
-    return OfferedMechanism(declaration.settings(own), own.value("connections.max.reauth.ms"))
+    return MechanismSettings(declaration.settings(own), own.value("connections.max.reauth.ms"))
 
 
 def _login_module(keys: ListenerKeys, declaration: MechanismDeclaration) -> LoginModule | None:

@@ -16,7 +16,7 @@ from typing import Final
 from kafka_dt.config.listener_keys import (
     ListenerKeys,
     MechanismDeclaration,
-    OfferedMechanism,
+    MechanismSettings,
     offered_mechanisms,
     refuse_leftovers,
 )
@@ -71,7 +71,7 @@ class Listener:
     advertised: Endpoint
     """What clients are told; port 0 stands for the port that was bound."""
     security_protocol: SecurityProtocol
-    mechanisms: Mapping[str, OfferedMechanism] = field(default_factory=lambda: MappingProxyType({}))
+    mechanisms: Mapping[str, MechanismSettings] = field(default_factory=lambda: MappingProxyType({}))
     """By name, in the order of the configuration; empty without SASL."""
     max_connections: int = INT_MAX
     """`max.connections` of this listener alone."""

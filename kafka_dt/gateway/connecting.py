@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig, Credentials
     from kafka_dt.gateway.identities import Identities, UpstreamLogin
     from kafka_dt.gateway.upstream import Exchange, UpstreamListener
-    from kafka_dt.server.connections.intake import Serving
+    from kafka_dt.server.connections.connection import ClientConnection
     from kafka_dt.tokens import Principal
     from kafka_dt_protocol.rewriting import AnswerStream
 
@@ -242,7 +242,12 @@ class UpstreamSide:
     """Takes the answer to a request of the gateway's own, once one was sent."""
 
     def __init__(
-        self, connection: Serving, route: Callable[[], None], *, connector: Connector, now_ms: Callable[[], int]
+        self,
+        connection: ClientConnection,
+        route: Callable[[], None],
+        *,
+        connector: Connector,
+        now_ms: Callable[[], int],
     ) -> None:
         self._connection = connection
         self._route = route
@@ -330,7 +335,7 @@ class UpstreamSide:
 
     async def _open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
         connection = self._connection
-        upstream = await self._connector.connect(connection.logins.principal, candidates, listener)
+        upstream = await self._connector.connect(connection.authenticator.principal, candidates, listener)
         if connection.closing:
             upstream.abort()
             return
@@ -351,7 +356,7 @@ class UpstreamSide:
             upstream.write(request)
             return await self.own_answer
 
-        await self._connector.log_in_again(self._connection.logins.principal, upstream, exchange)
+        await self._connector.log_in_again(self._connection.authenticator.principal, upstream, exchange)
         self._log_in_later(upstream)
 
 

@@ -26,7 +26,7 @@ from typing import Final
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector, UpstreamSide
-from kafka_dt.server.connections.intake import Serving
+from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
@@ -82,7 +82,7 @@ class Forwarding:
 
     def __init__(
         self,
-        connection: Serving,
+        connection: ClientConnection,
         services: ConnectionServices,
         gateway: GatewayServices,
         broker_id: int | None = None,
@@ -258,7 +258,7 @@ class Forwarding:
     def _side_of(self, request: RequestStart) -> _Side | None:
         """Say which side answers a request now; None while others come first, or there is no way upstream so far."""
         rule = self._at_gateway.get(request.api_key)
-        if rule is AtGateway.SERVED or (rule is AtGateway.SERVED_BY_TOKEN and self._connection.logins.by_token):
+        if rule is AtGateway.SERVED or (rule is AtGateway.SERVED_BY_TOKEN and self._connection.authenticator.by_token):
             return None if self._answers.outstanding else _Side.HERE
         if rule is AtGateway.NEVER:
             self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers only and not forwarded"))

@@ -32,7 +32,7 @@ from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import WorkerPorts
-from kafka_dt.node.logins import Logins
+from kafka_dt.node.mechanisms import OpenMechanisms
 from kafka_dt.node.shared import Shared
 from kafka_dt.node.tokens import WorkerTokens
 from kafka_dt.server.audited.requests import AuditedRequests, AuditedTokens, record_removed
@@ -89,7 +89,7 @@ class Worker:
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
         made = [_bound(listener, ports) for listener in listeners(settings, MECHANISMS)]
         self._ports = WorkerPorts(settings, made, place, shared, recorder=self._recorder, now_ms=now_ms)
-        self._logins = Logins(settings, made, MECHANISMS, self._executor, now_ms)
+        self._mechanisms = OpenMechanisms(settings, made, MECHANISMS, self._executor, now_ms)
         self._tokens = WorkerTokens(
             settings,
             place,
@@ -133,9 +133,9 @@ class Worker:
         if self._authorizer.enabled:
             await self._acls.start()
         login_tokens = LoginTokens(self._tokens.manager, self._tokens.revocations, self._now_ms)
-        await self._logins.start(self._stores.users, login_tokens, salt_secret)
+        await self._mechanisms.start(self._stores.users, login_tokens, salt_secret)
         await self._ports.start_gateway()
-        await self._ports.open(self._handler(cluster_id), self._tokens.sessions, self._logins.new_login)
+        await self._ports.open(self._handler(cluster_id), self._tokens.sessions, self._mechanisms.new_login)
         self._begin_background_work()
 
     async def stop(self) -> None:
@@ -144,7 +144,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._ports.drain()
-        await self._logins.close()
+        await self._mechanisms.close()
         await self._stores.close()
         await self._tokens.membership.close()
         await self._stores.cluster.close()

@@ -21,7 +21,6 @@ from kafka_dt.config import Endpoint, Listener
 from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
 from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
 from kafka_dt.server.connections.connection import ClientConnection
-from kafka_dt.server.connections.intake import Serving
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import frame
@@ -152,7 +151,7 @@ class GatewayShell(Shell):
     def _new_connection(self, services: ConnectionServices) -> ClientConnection:
         return ClientConnection(services, partial(self._new_forwarding, services))
 
-    def _new_forwarding(self, services: ConnectionServices, connection: Serving) -> Forwarding:
+    def _new_forwarding(self, services: ConnectionServices, connection: ClientConnection) -> Forwarding:
         self.forwarding = Forwarding(
             connection,
             services,

@@ -18,9 +18,9 @@ from enum import IntEnum
 from typing import Any, cast
 
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.config import Endpoint, Listener, OfferedMechanism, SecurityProtocol
+from kafka_dt.config import Endpoint, Listener, MechanismSettings, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, Login, LoginRefused
-from kafka_dt.identity.mechanisms import MECHANISMS, Resources, Subjects, open_mechanisms
+from kafka_dt.identity.mechanisms import MECHANISMS, Accounts, Resources, open_mechanisms
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.request_memory import RequestMemory
 from kafka_dt.server.connections.services import ConnectionServices
@@ -121,7 +121,7 @@ def listener(
         bind=Endpoint(name, "", 0),
         advertised=advertised or Endpoint(name, "", 0),
         security_protocol=security_protocol,
-        mechanisms={PLAIN: OfferedMechanism({"alice": "alice's"})} if security_protocol.uses_sasl else {},
+        mechanisms={PLAIN: MechanismSettings({"alice": "alice's"})} if security_protocol.uses_sasl else {},
     )
 
 
@@ -232,8 +232,8 @@ class Shell:
 
     def _login(self, of: Listener) -> Login:
         none: Any = None
-        offers = open_mechanisms(of, MECHANISMS, Resources(none, self.now_ms, lambda: "nonce"))
-        return Login(offers, Subjects(none, none), self.now_ms)
+        opened = open_mechanisms(of, MECHANISMS, Resources(none, self.now_ms, lambda: "nonce"))
+        return Login(opened, Accounts(none, none), self.now_ms)
 
 
 async def turns(count: int = 10) -> None:

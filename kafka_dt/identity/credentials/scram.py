@@ -16,16 +16,22 @@ docs/design.md#a-login.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
-from kafka_dt.identity.login.exchange import Claim, Subject
+from kafka_dt.identity.login.exchange import Account, Claim
 from kafka_dt.identity.login.tokens import LoginTokens, NoToken
 from kafka_dt.tokens import Principal, has_token_id_form
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
 
-ScramSubject = Subject[ScramCredential]
+
+@dataclass(frozen=True, slots=True)
+class ScramAccount(Account):
+    """A user or a token with its credential; for an unknown name a decoy."""
+
+    credential: ScramCredential = field(kw_only=True, repr=False)
+    """What the client's proof is compared with."""
 
 
 class ScramUsers(Protocol):
@@ -44,14 +50,14 @@ class Beginning:
 
     challenged: ScramCredential | ScramParameters
     """What the challenge is made of; a credential if it is also what the proof is checked against."""
-    subject: ScramSubject | None
-    """Who claims the name; None if it may be a token, which is to be found until the proof is there."""
+    account: ScramAccount | None
+    """What the name stands for; None if it may be a token, which is to be found until the proof is there."""
     may_be_token: bool
     """Whether the login may be one by token, as far as the name and the claim tell."""
 
 
-class ScramSubjects:
-    """Finds the subject of a SCRAM login.
+class ScramAccounts:
+    """Finds the account of a SCRAM login.
 
     Args:
         users: the SCRAM users.
@@ -91,23 +97,23 @@ class ScramSubjects:
         principal = Principal.user(name)
         may_be_token = self._takes_tokens(claim) and has_token_id_form(name)
         if user is not None and claim is not Claim.TOKEN:
-            return Beginning(user, Subject(user, principal), may_be_token)
+            return Beginning(user, ScramAccount(principal, credential=user), may_be_token)
         if may_be_token:
             return Beginning(ScramParameters(decoy.salt, decoy.iterations), None, may_be_token)
-        return Beginning(decoy, Subject(decoy, None), may_be_token)
+        return Beginning(decoy, ScramAccount(None, credential=decoy), may_be_token)
 
-    def find(self, mechanism: ScramMechanism, name: str) -> ScramSubject | None:
-        """Give the subject of a login that may be by token if memory has all it takes; None if `lookup` is needed."""
+    def find(self, mechanism: ScramMechanism, name: str) -> ScramAccount | None:
+        """Give the account of a login that may be by token if memory has all it takes; None if `lookup` is needed."""
         token = self._tokens.find(name)
         if token is None:
             return None
         if isinstance(token, NoToken):
             return self._no_token(mechanism, name)
         credential = self._credentials.find(mechanism, token)
-        return None if credential is None else Subject(credential, token.token.owner, token)
+        return None if credential is None else ScramAccount(token.token.owner, token, credential=credential)
 
-    async def lookup(self, mechanism: ScramMechanism, name: str) -> ScramSubject:
-        """Give the subject of a login that `find` could not answer.
+    async def lookup(self, mechanism: ScramMechanism, name: str) -> ScramAccount:
+        """Give the account of a login that `find` could not answer.
 
         Raises:
             StoreUnavailable: the store has to be asked and cannot be.
@@ -117,13 +123,13 @@ class ScramSubjects:
         if isinstance(token, NoToken):
             return self._no_token(mechanism, name)
         credential = await self._credentials.derive(mechanism, token)
-        return Subject(credential, token.token.owner, token)
+        return ScramAccount(token.token.owner, token, credential=credential)
 
     def _takes_tokens(self, claim: Claim) -> bool:
         return claim is Claim.TOKEN or (claim is Claim.UNSAID and self._without_extension)
 
-    def _no_token(self, mechanism: ScramMechanism, name: str) -> ScramSubject:
-        return Subject(self._salts.token(mechanism, name), None)
+    def _no_token(self, mechanism: ScramMechanism, name: str) -> ScramAccount:
+        return ScramAccount(None, credential=self._salts.token(mechanism, name))
 
     def _decoy(self, mechanism: ScramMechanism, name: str, claim: Claim) -> ScramCredential:
         """Give what looks like a token's if the name could be one's id, else like a user's."""

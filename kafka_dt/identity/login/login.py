@@ -1,17 +1,13 @@
 """One connection's logins: passes the client's messages to an exchange and decides the principal, once, at the end.
 
-`begin` starts the exchange of the mechanism that the client chose; the table in `kafka_dt/identity/mechanisms/table.py`
-says how each mechanism makes one. `evaluate` takes each message of the exchange and gives either the outcome or, where
-the store must be asked, a credential derived, an issuer's keys fetched or Kerberos run, a coroutine that gives it.
-`prepare`, called when a challenge is on its way, has such work done while the client computes; `abandon` ends it.
+`begin` starts the exchange of the mechanism that the client chose, `evaluate` takes each of its messages, `prepare` has
+work done while the client computes its proof. `evaluate` gives the outcome, or a coroutine that gives it where the
+store, a thread or an issuer must be asked.
 
 A login by token that cannot be decided, because the store of tokens cannot be asked, is refused as UNAVAILABLE. So is
 every wrong proof with a name that may be a token's, whether there is such a token or not: else the answer would tell
-which ids there are.
-
-At a re-authentication the principal must stay the same (KIP-368). A token that ended during the exchange does not
-complete it. A session ends with the token that it began with, a bearer token or a delegation token, and no session
-outlives `connections.max.reauth.ms`.
+which ids there are. A token that ends during the exchange does not complete it. At a re-authentication the principal
+must stay the same (KIP-368).
 
 Source: KIP-48, KIP-368; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator (ReauthInfo),
 org.apache.kafka.common.security.scram.internals.ScramSaslServer,
@@ -26,9 +22,9 @@ from typing import Any, Final
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
-from kafka_dt.identity.login.exchange import Claim, Exchange
-from kafka_dt.identity.mechanisms.mechanism import Offer, Subjects
-from kafka_dt.tokens import Principal, StoreUnavailable, Token, has_token_id_form
+from kafka_dt.identity.login.exchange import Exchange, TokenExchange
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism
+from kafka_dt.tokens import Principal, StoreUnavailable, Token
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Fault, StepResult, Success, VerdictRequest
 
@@ -88,8 +84,8 @@ class Login:
     """The logins of one connection.
 
     Args:
-        offers: the mechanisms that the connection's listener offers, by name.
-        subjects: what a login is checked against.
+        mechanisms: those that the connection's listener offers, by name.
+        accounts: where logins look for users and tokens.
         now_ms: the clock, milliseconds since the epoch.
     """
 
@@ -98,20 +94,20 @@ class Login:
     foregone: LoginRefused | None = None
     """How the exchange under way can only end, though the client has still a message to send: many never send it."""
 
-    def __init__(self, offers: Mapping[str, Offer], subjects: Subjects, now_ms: Callable[[], int]) -> None:
-        self._offers = offers
-        self._subjects = subjects
-        self._tokens = subjects.tokens
+    def __init__(self, mechanisms: Mapping[str, OpenMechanism], accounts: Accounts, now_ms: Callable[[], int]) -> None:
+        self._mechanisms = mechanisms
+        self._accounts = accounts
+        self._tokens = accounts.tokens
         self._now_ms = now_ms
-        self._offer: Offer
+        self._mechanism = ""
         self._exchange: Exchange | None = None
 
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
         self.abandon()
         self.foregone = None
-        self._offer = self._offers[mechanism]
-        self._exchange = self._offer.opened.begin(self._subjects)
+        self._mechanism = mechanism
+        self._exchange = self._mechanisms[mechanism].begin(self._accounts)
 
     def evaluate(self, message: bytes) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         """Take the client's next message.
@@ -153,7 +149,7 @@ class Login:
         self, exchange: Exchange, outcome: StepResult
     ) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
         if isinstance(outcome, Success):
-            token = exchange.subject.token if exchange.subject is not None else None
+            token = exchange.account.token if exchange.account is not None else None
             if token is not None and not self._tokens.revocations_heard(token.token.token_id):
                 return self._conclude_later(exchange, outcome)
         return self._conclude(exchange, outcome)
@@ -179,21 +175,21 @@ class Login:
                 raise LocalProtocolError("an exchange passed on what its machine asked for")
 
     def _complete(self, exchange: Exchange, success: Success) -> LoginOutcome:
-        subject = exchange.subject
-        if subject is None:
-            raise LocalProtocolError("an exchange has succeeded without a subject")
+        account = exchange.account
+        if account is None:
+            raise LocalProtocolError("an exchange has succeeded without an account")
         exchange.name = success.identity
-        if subject.principal is None:
+        if account.principal is None:
             return self._refused(exchange, "a decoy was matched")
-        mechanism = self._offer.mechanism.name
-        if subject.token is None:
-            identity = Identity(subject.principal, mechanism)
-            return self._establish(exchange, success.message, identity, subject.ends_timestamp_ms)
-        token = self._tokens.still_alive(subject.token, success.proved)
+        mechanism = self._mechanism
+        if account.token is None:
+            identity = Identity(account.principal, mechanism)
+            return self._establish(exchange, success.message, identity, account.ends_timestamp_ms)
+        token = self._tokens.still_alive(account.token, success.proved)
         if token is None:
             detail = "the token ended during the login, or its secret key left the ring"
             return self._refused(exchange, detail, reason=self._tokens.why_not(exchange.name))
-        identity = Identity(subject.principal, mechanism, token.token_id)
+        identity = Identity(account.principal, mechanism, token.token_id)
         return self._establish(exchange, success.message, identity, token.end_timestamp_ms, token)
 
     def _establish(
@@ -210,7 +206,9 @@ class Login:
             text = f"Cannot change principals during re-authentication from {changed}"
             detail = "the principal is another one than before"
             return self._refused(exchange, detail, text, RefusalReason.NOT_ALLOWED)
-        lifetime = session_lifetime_ms(ends_timestamp_ms, self._offer.max_reauth_ms, self._now_ms())
+        lifetime = session_lifetime_ms(
+            ends_timestamp_ms, self._mechanisms[identity.mechanism].max_reauth_ms, self._now_ms()
+        )
         self.identity = identity
         # A connection may live long: it keeps nothing of an exchange that has succeeded.
         exchange.abandon()
@@ -219,7 +217,7 @@ class Login:
 
     def _why(self, exchange: Exchange, failure: Failure) -> str:
         """Say why, for the log: a decoy fails like a wrong password, which would send an operator the wrong way."""
-        if self._offer.mechanism.takes_tokens and _is_unknown(exchange):
+        if isinstance(exchange, TokenExchange) and exchange.is_unknown():
             return "there is no such user, and no live token with that id"
         return failure.detail
 
@@ -231,22 +229,18 @@ class Login:
         reason: RefusalReason = RefusalReason.WRONG_CREDENTIALS,
     ) -> LoginRefused:
         name = exchange.name
-        by_token = _claims_token(exchange)
+        by_token = exchange.is_by_token()
         if reason is RefusalReason.WRONG_CREDENTIALS:
-            if self._is_undecided(exchange):
+            if exchange.is_undecided():
                 reason = RefusalReason.UNAVAILABLE
                 detail = f"{detail}, as far as is known while the store cannot be asked"
-            elif _is_unknown(exchange):
+            elif exchange.is_unknown():
                 reason = self._tokens.why_not(name) if by_token else RefusalReason.UNKNOWN_USER
         token = self._tokens.known(name) if by_token else None
-        mechanism = self._offer.mechanism.name
+        mechanism = self._mechanism
         if message is None:
             message = _GENERIC.format("re-authentication" if self.identity else "authentication", mechanism)
         return LoginRefused(message, detail, name, mechanism, reason, by_token, token)
-
-    def _is_undecided(self, exchange: Exchange) -> bool:
-        """Say whether a wrong proof may be due to a token that the store has and this node does not know."""
-        return exchange.may_be_token and not (exchange.store_was_there and self._tokens.can_ask())
 
 
 def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_ms: int) -> int | None:
@@ -266,20 +260,6 @@ def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_m
     if max_reauth_ms > 0:
         lifetimes.append(max_reauth_ms)
     return min(lifetimes, default=None)
-
-
-def _claims_token(exchange: Exchange) -> bool:
-    """Say whether the name is meant to be a token id: the client says so, or it looks like one and is no user's."""
-    if exchange.claim is Claim.UNSAID:
-        if exchange.subject is not None and exchange.subject.token is not None:
-            return True
-        return (exchange.subject is None or _is_unknown(exchange)) and has_token_id_form(exchange.name)
-    return exchange.claim is Claim.TOKEN
-
-
-def _is_unknown(exchange: Exchange) -> bool:
-    """Say whether neither a user nor a live token has the name."""
-    return exchange.subject is not None and exchange.subject.principal is None
 
 
 def _dotted(principal: Principal) -> str:

@@ -10,19 +10,18 @@ Source: KIP-48, first draft ("Authentication using Token").
 from __future__ import annotations
 
 import base64
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from kafka_dt.config import ConfigError, MechanismKeys
-from kafka_dt.identity.login.exchange import Claim, Exchange, Subject
+from kafka_dt.identity.login.exchange import Account, Claim, TokenExchange
 from kafka_dt.identity.login.tokens import NoToken
-from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Resources
 from kafka_dt.tokens import DelegationToken, has_token_id_form
 from kafka_dt_protocol.sasl import CredentialRequest, DigestServer, StepResult
 
-DigestSubject = Subject[Sequence[str]]
-"""Each of the passwords is right."""
+UNKNOWN: Final = Account(None)
 
 
 def refuse_users(keys: MechanismKeys) -> None:
@@ -34,22 +33,22 @@ def refuse_users(keys: MechanismKeys) -> None:
 
 def open_digest(_settings: None, _listener: str, resources: Resources) -> OpenMechanism:
     """Check logins against tokens; an unknown name gets a random password, on which nothing that is sent depends."""
-    return OpenMechanism(partial(DigestExchange, resources, Subject((resources.nonce(),), None)))
+    return OpenMechanism(partial(DigestExchange, resources, resources.nonce()))
 
 
-class DigestExchange(Exchange):
+class DigestExchange(TokenExchange):
     """One login by DIGEST-MD5.
 
     Args:
         resources: the nonce is made with them.
-        decoy: stands for every name that is not a token's.
-        subjects: finds tokens.
+        decoy: the password of every name that is not a token's.
+        accounts: finds tokens.
     """
 
-    def __init__(self, resources: Resources, decoy: DigestSubject, subjects: Subjects) -> None:
+    def __init__(self, resources: Resources, decoy: str, accounts: Accounts) -> None:
         self._machine = DigestServer(resources.nonce())
         self._decoy = decoy
-        self._tokens = subjects.tokens
+        self._tokens = accounts.tokens
 
     def evaluate(self, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
         """Take the client's empty first message, or its digest-response."""
@@ -57,9 +56,9 @@ class DigestExchange(Exchange):
         if not isinstance(outcome, CredentialRequest):
             return outcome
         self.name = outcome.name
-        self.claim = Claim.TOKEN
-        self.store_was_there = self._tokens.can_ask()
-        self.may_be_token = has_token_id_form(outcome.name)
+        self._claim = Claim.TOKEN
+        self._store_was_there = self._tokens.can_ask()
+        self._may_be_token = has_token_id_form(outcome.name)
         token = self._tokens.find(outcome.name)
         return self._check_later() if token is None else self._check(token)
 
@@ -68,9 +67,7 @@ class DigestExchange(Exchange):
 
     def _check(self, token: DelegationToken | NoToken) -> StepResult:
         if isinstance(token, NoToken):
-            subject = self._decoy
-        else:
-            passwords = tuple(base64.b64encode(each).decode("ascii") for each in token.hmacs)
-            subject = Subject(passwords, token.token.owner, token)
-        self.subject = subject
-        return self._machine.resume(subject.credential)
+            self.account = UNKNOWN
+            return self._machine.resume((self._decoy,))
+        self.account = Account(token.token.owner, token)
+        return self._machine.resume(tuple(base64.b64encode(each).decode("ascii") for each in token.hmacs))

@@ -12,8 +12,8 @@ from typing import Any
 from kafka_dt.identity.kerberos.contexts import Kerberos
 from kafka_dt.identity.kerberos.names import NoShortName
 from kafka_dt.identity.kerberos.settings import KerberosSettings
-from kafka_dt.identity.login.exchange import Exchange, Subject
-from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt.identity.login.exchange import Account, Exchange
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Resources
 from kafka_dt_protocol.sasl import Failure, Fault, StepResult, Success
 
 
@@ -21,7 +21,7 @@ def open_kerberos(settings: KerberosSettings, listener: str, resources: Resource
     """Load GSSAPI and our keys; raises ConfigError as `Kerberos.from_settings` does."""
     kerberos = Kerberos.from_settings(listener, settings, resources.threads)
 
-    def begin(_: Subjects) -> Exchange:
+    def begin(_: Accounts) -> Exchange:
         return GssapiExchange(kerberos)
 
     return OpenMechanism(begin)
@@ -47,7 +47,7 @@ class GssapiExchange(Exchange):
         if isinstance(outcome, Success):
             self.name = outcome.identity
             try:
-                self.subject = Subject(None, self._kerberos.principal(outcome.identity))
+                self.account = Account(self._kerberos.principal(outcome.identity))
             except NoShortName as error:
                 return Failure(str(error), fault=Fault.IDENTITY)
         return outcome

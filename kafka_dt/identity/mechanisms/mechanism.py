@@ -1,19 +1,14 @@
-"""What a SASL mechanism declares about itself, and the steps from its row in the table to a login.
-
-listeners(settings, MECHANISMS)                     # `Mechanism.settings` checks and reads each listener's keys
-open_mechanisms(listener, MECHANISMS, resources)    # `Mechanism.open` makes what the node keeps while it runs
-Login(offers, subjects, now_ms)                     # `OpenMechanism.begin` makes the exchange of one login
-"""
+"""The row that declares a SASL mechanism, and the mechanism opened on a listener: see `__init__.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from kafka_dt.config import Listener, MechanismKeys
-from kafka_dt.identity.credentials.scram import ScramSubjects
+from kafka_dt.identity.credentials.scram import ScramAccounts
 from kafka_dt.identity.login.exchange import Exchange
 from kafka_dt.identity.login.tokens import LoginTokens
 
@@ -21,11 +16,11 @@ SettingsT = TypeVar("SettingsT")
 
 
 @dataclass(frozen=True, slots=True)
-class Subjects:
-    """What exchanges find credentials in."""
+class Accounts:
+    """Where exchanges look for users and tokens of the cluster."""
 
     tokens: LoginTokens
-    scram: ScramSubjects
+    scram: ScramAccounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +36,21 @@ class Resources:
 
 
 async def _nothing() -> None:
-    """Neither start nor close anything."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMechanism:
     """A mechanism on one listener of a running node."""
 
-    begin: Callable[[Subjects], Exchange]
+    begin: Callable[[Accounts], Exchange]
     """Begins one login."""
     start: Callable[[], Awaitable[None]] = _nothing
     """Called once before the listener opens; raises ConfigError if a setting turns out to be of no use."""
     close: Callable[[], Awaitable[None]] = _nothing
     """Called once when the node stops."""
+    max_reauth_ms: int = 0
+    """`connections.max.reauth.ms` for this mechanism; 0 is no limit."""
 
 
 def no_settings(keys: MechanismKeys) -> None:
@@ -69,45 +66,27 @@ class Mechanism(Generic[SettingsT]):
     users: str
     """For the manual: which users log in by it, and where they are."""
     takes_tokens: bool
-    """Whether a delegation token can log in by it."""
+    """For the manual: whether a delegation token can log in by it."""
     login_module: str
     """The login module that its JAAS line must name."""
     settings: Callable[[MechanismKeys], SettingsT]
     """Reads what is set for it on a listener; raises ConfigError."""
     open: Callable[[SettingsT, str, Resources], OpenMechanism]
-    """Makes what the node keeps while it runs of the settings, the listener's name and the resources."""
+    """Opens it on a listener with these settings and this name."""
     warning: str = ""
     """What the log says at the start about a listener that offers it; empty for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A mechanism that a listener offers, as its logins need it."""
-
-    mechanism: Mechanism[Any]
-    opened: OpenMechanism
-    max_reauth_ms: int = 0
-    """`connections.max.reauth.ms` for this mechanism; 0 is no limit."""
-
-
 def open_mechanisms(
     listener: Listener, mechanisms: Mapping[str, Mechanism[Any]], resources: Resources
-) -> Mapping[str, Offer]:
-    """Open the mechanisms that a listener offers.
-
-    Args:
-        listener: with its settings, as `listeners` made it of the same table.
-        mechanisms: the table.
-        resources: what they may use.
-
-    Returns:
-        An offer for each name, in the listener's order.
+) -> Mapping[str, OpenMechanism]:
+    """Open the mechanisms that a listener offers; `mechanisms` is the table with which `listeners` made it.
 
     Raises:
         ConfigError: a setting turns out to be of no use, such as a keytab without our key.
     """
-    offers = {}
+    opened = {}
     for name, offered in listener.mechanisms.items():
-        opened = mechanisms[name].open(offered.settings, listener.name, resources)
-        offers[name] = Offer(mechanisms[name], opened, offered.max_reauth_ms)
-    return offers
+        one = mechanisms[name].open(offered.settings, listener.name, resources)
+        opened[name] = replace(one, max_reauth_ms=offered.max_reauth_ms)
+    return opened

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from kafka_dt.identity.login.exchange import Exchange, Subject
-from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt.identity.login.exchange import Account, Exchange
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Resources
 from kafka_dt.identity.oauth.bearer import BearerTokens, Judgement
 from kafka_dt.identity.oauth.jwks import Jwks
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
@@ -22,7 +22,7 @@ def open_bearer(settings: OAuthBearerSettings, _listener: str, resources: Resour
     keys = Jwks(settings, resources.threads, resources.now_ms) if settings.jwks_url else None
     tokens = BearerTokens(settings, keys, resources.now_ms)
 
-    def begin(_: Subjects) -> Exchange:
+    def begin(_: Accounts) -> Exchange:
         return BearerExchange(tokens)
 
     return OpenMechanism(begin, tokens.start, tokens.close)
@@ -54,9 +54,7 @@ class BearerExchange(Exchange):
     def _take(self, judgement: Judgement) -> StepResult:
         verdict = judgement.verdict
         if isinstance(verdict, BearerAccepted):
-            self.subject = Subject(
-                verdict, Principal.user(verdict.name), ends_timestamp_ms=judgement.expiry_timestamp_ms
-            )
+            self.account = Account(Principal.user(verdict.name), ends_timestamp_ms=judgement.expiry_timestamp_ms)
         else:
             self.foregone = verdict.detail
         return self._machine.resume(verdict)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from kafka_dt.config import MechanismKeys
-from kafka_dt.identity.login.exchange import Exchange, Subject
-from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt.identity.login.exchange import Account, Exchange
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Resources
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol.sasl import CredentialRequest, ServerMechanism, StepResult
 
@@ -39,7 +39,7 @@ def open_passwords(
         resources: of the node.
     """
 
-    def begin(_: Subjects) -> Exchange:
+    def begin(_: Accounts) -> Exchange:
         return PasswordExchange(new_machine(resources), users)
 
     return OpenMechanism(begin)
@@ -65,5 +65,5 @@ class PasswordExchange(Exchange):
         self.name = outcome.name
         password = self._users.get(outcome.name)
         principal = Principal.user(outcome.name)  # made for unknown names as well, so that both take as long
-        self.subject = Subject(password, None if password is None else principal)
+        self.account = Account(None if password is None else principal)
         return self._machine.resume(password)

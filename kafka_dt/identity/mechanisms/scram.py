@@ -14,9 +14,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from kafka_dt.identity.credentials.scram import ScramSubject, ScramSubjects
-from kafka_dt.identity.login.exchange import Claim, Exchange
-from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources, Subjects
+from kafka_dt.identity.credentials.scram import ScramAccount, ScramAccounts
+from kafka_dt.identity.login.exchange import Claim, TokenExchange
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Resources
 from kafka_dt_protocol.sasl import (
     TOKENAUTH,
     CredentialRequest,
@@ -31,23 +31,23 @@ def open_scram(mechanism: ScramMechanism, _settings: None, _listener: str, resou
     return OpenMechanism(partial(ScramExchange, mechanism, resources.nonce))
 
 
-class ScramExchange(Exchange):
+class ScramExchange(TokenExchange):
     """One login by SCRAM.
 
     Args:
         mechanism: the hash.
         nonce: makes the server's nonce.
-        subjects: finds users and tokens.
+        accounts: finds users and tokens.
     """
 
-    def __init__(self, mechanism: ScramMechanism, nonce: Callable[[], str], subjects: Subjects) -> None:
+    def __init__(self, mechanism: ScramMechanism, nonce: Callable[[], str], accounts: Accounts) -> None:
         self._mechanism = mechanism
         self._machine = ScramServer(mechanism, nonce())
-        self._tokens = subjects.tokens
-        self._subjects: ScramSubjects = subjects.scram
+        self._tokens = accounts.tokens
+        self._accounts: ScramAccounts = accounts.scram
         self._searches = False
-        self._found: ScramSubject | None = None
-        self._lookup: asyncio.Task[ScramSubject] | None = None
+        self._found: ScramAccount | None = None
+        self._lookup: asyncio.Task[ScramAccount] | None = None
 
     def evaluate(self, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
         """Take the client-first or the client-final message."""
@@ -63,7 +63,7 @@ class ScramExchange(Exchange):
     def prepare(self) -> None:
         """Begin to ask the store, or to derive the credential, if memory does not have it."""
         if self._searches and self._lookup is None and self._found is None and not self._find():
-            self._lookup = asyncio.get_running_loop().create_task(self._subjects.lookup(self._mechanism, self.name))
+            self._lookup = asyncio.get_running_loop().create_task(self._accounts.lookup(self._mechanism, self.name))
             self._lookup.add_done_callback(_seen)
 
     def abandon(self) -> None:
@@ -74,35 +74,35 @@ class ScramExchange(Exchange):
     def _challenge(self, request: CredentialRequest) -> StepResult:
         self.name = request.name
         if request.token:
-            self.claim = Claim.TOKEN
+            self._claim = Claim.TOKEN
         else:
-            self.claim = Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
-        self.store_was_there = self._tokens.can_ask()
-        beginning = self._subjects.begin(self._mechanism, request.name, self.claim)
-        self.may_be_token = beginning.may_be_token
-        self.subject = beginning.subject
-        self._searches = beginning.subject is None
+            self._claim = Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
+        self._store_was_there = self._tokens.can_ask()
+        beginning = self._accounts.begin(self._mechanism, request.name, self._claim)
+        self._may_be_token = beginning.may_be_token
+        self.account = beginning.account
+        self._searches = beginning.account is None
         return self._machine.resume(beginning.challenged)
 
     def _find(self) -> bool:
-        """Look for the subject in memory; False if it does not have all that it takes."""
-        self._found = self._subjects.find(self._mechanism, self.name)
+        """Look for the account in memory; False if it does not have all that it takes."""
+        self._found = self._accounts.find(self._mechanism, self.name)
         return self._found is not None
 
     def _check(self) -> StepResult:
         assert self._found is not None  # noqa: S101 - the callers have seen to that
-        self.subject = self._found
+        self.account = self._found
         return self._machine.resume(self._found.credential)
 
     async def _check_later(self) -> StepResult:
         if self._lookup is not None:
             self._found = await self._lookup
         else:
-            self._found = await self._subjects.lookup(self._mechanism, self.name)
+            self._found = await self._accounts.lookup(self._mechanism, self.name)
         return self._check()
 
 
-def _seen(task: asyncio.Task[ScramSubject]) -> None:
+def _seen(task: asyncio.Task[ScramAccount]) -> None:
     """Take note of how a task ended: if the client leaves, no caller asks, and asyncio would log that."""
     if not task.cancelled():
         task.exception()

@@ -1,12 +1,8 @@
-"""One client's socket: bytes to `kafka_dt_protocol`, its events to the logins and the handlers, their answers back.
+"""One client's socket: bytes to `kafka_dt_protocol`, its events to logins and handlers, their answers back.
 
-The shell is plain: read, feed, do what each event says, write. The intake (`intake.py`) decides what is fed: a
-node's own has everything served, a gateway's forwards some requests. Requests of one connection are served one at a
-time, in order. While one is under way, or the client does not read its answers, the connection reads little more than
-it has read already.
-
-`logins.py` serves the events of a login, `requests.py` all other requests. An unforeseen error is logged whole and
-touches no other connection.
+Requests of one connection are served one at a time, in order. While one is under way, or the client does not read its
+answers, the connection reads little more than it has read already. An unforeseen error is logged whole and touches no
+other connection.
 
 Limit: the end of a client is not seen while its socket is not read. So a long describe goes on after its client has
 left if the client had sent more than `READ_AHEAD_BYTES` behind it. `LongWork` lets one such describe work at a time.
@@ -24,8 +20,8 @@ from typing import Final, cast
 from kafka_dt.identity.certificates.client_principal import CertificateUnusable
 from kafka_dt.log import ComposedText, of_peer
 from kafka_dt.server.addresses import address_text, client_host
-from kafka_dt.server.connections.intake import Intake, ServedHere, Serving
-from kafka_dt.server.connections.logins import ConnectionLogins
+from kafka_dt.server.connections.authenticator import Authenticator
+from kafka_dt.server.connections.intake import Intake, ServedHere
 from kafka_dt.server.connections.reading import Reading
 from kafka_dt.server.connections.requests import ConnectionRequests
 from kafka_dt.server.connections.services import ConnectionServices
@@ -51,7 +47,7 @@ SOFTWARE_CHARACTERS: Final = 80
 
 
 class ClientConnection(asyncio.Protocol):
-    """The server's end of one connection; it is `Serving` to its intake.
+    """The server's end of one connection.
 
     Args:
         services: what it shares with the others of its listener.
@@ -75,14 +71,16 @@ class ClientConnection(asyncio.Protocol):
     goes_on: bool
     """Whether it goes on serving by itself, when others have had their turn."""
 
-    def __init__(self, services: ConnectionServices, new_intake: Callable[[Serving], Intake] = ServedHere) -> None:
+    def __init__(
+        self, services: ConnectionServices, new_intake: Callable[[ClientConnection], Intake] = ServedHere
+    ) -> None:
         # Python looks up what an instance has itself much faster than a default of its class.
         self.last_received = 0.0
         self.closing = self.finishing = self.retiring = self.goes_on = False
         self.writable = True
         self.services = services
         self.machine = ServerConnection(tuple(services.listener.mechanisms), services.limits, services.apis)
-        self.logins = ConnectionLogins(self)
+        self.authenticator = Authenticator(self)
         self.requests = ConnectionRequests(self)
         self.reading = Reading(services.memory, self._give_up)
         self._loop = asyncio.get_running_loop()
@@ -103,10 +101,10 @@ class ClientConnection(asyncio.Protocol):
         self.last_received = self._loop.time()
         self.services.opened(self)
         try:
-            self.logins.connected(transport)
+            self.authenticator.connected(transport)
         except CertificateUnusable as error:
-            if self.logins.audit is not None:
-                self.logins.audit.certificate_refused()
+            if self.authenticator.audit is not None:
+                self.authenticator.audit.certificate_refused()
             self.end(ConnectionClosed(str(error)))
 
     def data_received(self, data: bytes) -> None:
@@ -127,7 +125,7 @@ class ClientConnection(asyncio.Protocol):
         del exc  # that a client is gone is nothing to report
         self.closing = True
         self.requests.client_leaves()
-        self.logins.lost()
+        self.authenticator.lost()
         self.machine.discard()
         self.reading.end()
         self.services.closed(self)
@@ -152,7 +150,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection: its token was revoked or has expired."""
         self._intake.revoked()
         if not self.closing:
-            self.logins.revoked()
+            self.authenticator.revoked()
             _LOG.info(
                 "Closing the connection of %s: its token was revoked or has expired",
                 self._client(),
@@ -219,8 +217,8 @@ class ClientConnection(asyncio.Protocol):
     def end(self, event: ConnectionClosed, level: int = logging.INFO, delay_s: float | None = None) -> None:
         """Close; where the event is delayed after so many seconds, by default as after any failed login."""
         self.closing = True
-        if self.logins.audit is not None:
-            self.logins.audit.closing()
+        if self.authenticator.audit is not None:
+            self.authenticator.audit.closing()
         if event.error:
             _LOG.log(
                 level,
@@ -289,8 +287,8 @@ class ClientConnection(asyncio.Protocol):
             if data:
                 self.machine.receive_data(data)
             self._do_events()
-            if self.logins.audit is not None:
-                self.logins.audit.heard()
+            if self.authenticator.audit is not None:
+                self.authenticator.audit.heard()
             self.settle()
         except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
             self.fail(error)
@@ -336,9 +334,9 @@ class ClientConnection(asyncio.Protocol):
             case RequestReceived():
                 self.requests.begin(event)
             case TokenReceived():
-                self.logins.evaluate(event.message)
+                self.authenticator.evaluate(event.message)
             case MechanismChosen():
-                self.logins.begin(event.mechanism)
+                self.authenticator.begin(event.mechanism)
             case ConnectionClosed():
                 self.end(event)
 

@@ -80,15 +80,15 @@ class ConnectionRequests:
             connection.machine.respond(refusal)
 
     def _context(self, request: RequestReceived) -> RequestContext:
-        logins = self._connection.logins
+        client = self._connection.authenticator
         return RequestContext(
             header=request.header,
-            principal=logins.principal,
+            principal=client.principal,
             client_host=self._connection.client_host,
-            token_login=logins.by_token,
+            token_login=client.by_token,
             security_protocol=self._services.listener.security_protocol,
             endpoint=self.endpoint(),
-            audit=logins.audit,
+            audit=client.audit,
             end_with_client=self._end_with_client,
             apis=self._services.apis,
         )

@@ -6,7 +6,7 @@ from kafka_dt.config import (
     ConfigError,
     Endpoint,
     Listener,
-    OfferedMechanism,
+    MechanismSettings,
     SecurityProtocol,
     from_properties,
     listeners,
@@ -38,7 +38,7 @@ def test_a_listener_name_has_mechanisms_of_its_own() -> None:
         }
     )
     assert first.mechanisms == {}
-    assert second.mechanisms == {PLAIN: OfferedMechanism({"alice": "secret", "bob": ""})}
+    assert second.mechanisms == {PLAIN: MechanismSettings({"alice": "secret", "bob": ""})}
 
 
 def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:

@@ -15,7 +15,7 @@ from kafka_dt.identity.kerberos.contexts import Kerberos
 from kafka_dt.identity.kerberos.names import ShortNames
 from kafka_dt.identity.kerberos.settings import KerberosSettings
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused
-from kafka_dt.identity.mechanisms import MECHANISMS, Offer, OpenMechanism, Subjects
+from kafka_dt.identity.mechanisms import Accounts, OpenMechanism
 from kafka_dt.identity.mechanisms.gssapi import GssapiExchange
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol.sasl import GSSAPI, Challenge, GssRefused
@@ -52,9 +52,9 @@ def executor() -> Iterator[ThreadPoolExecutor]:
 @pytest.fixture
 def login(executor: ThreadPoolExecutor) -> Login:
     kerberos = Kerberos(SimpleNamespace(context=Pretended), ShortNames.parse(["DEFAULT"], "REALM"), executor)
-    opened = OpenMechanism(lambda _: GssapiExchange(kerberos))
+    opened = OpenMechanism(lambda _: GssapiExchange(kerberos), max_reauth_ms=5_000)
     unused: Any = None
-    return Login({GSSAPI: Offer(MECHANISMS[GSSAPI], opened, 5_000)}, Subjects(unused, unused), lambda: 0)
+    return Login({GSSAPI: opened}, Accounts(unused, unused), lambda: 0)
 
 
 async def taken(login: Login, message: bytes) -> LoginOutcome:

@@ -12,12 +12,12 @@ from functools import cache
 
 import pytest
 
-from kafka_dt.config import Endpoint, Listener, OfferedMechanism, SecurityProtocol
+from kafka_dt.config import Endpoint, Listener, MechanismSettings, SecurityProtocol
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
-from kafka_dt.identity.credentials.scram import ScramSubjects
+from kafka_dt.identity.credentials.scram import ScramAccounts
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused, session_lifetime_ms
 from kafka_dt.identity.login.tokens import LoginTokens
-from kafka_dt.identity.mechanisms import MECHANISMS, Offer, Resources, Subjects, open_mechanisms
+from kafka_dt.identity.mechanisms import MECHANISMS, Accounts, OpenMechanism, Resources, open_mechanisms
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt.identity.revocation.board import Board, board_bytes
 from kafka_dt.identity.revocation.revocations import Revocations
@@ -134,12 +134,12 @@ class World:
 
     def login(self) -> Login:
         tokens = self.login_tokens()
-        scram = ScramSubjects(
+        scram = ScramAccounts(
             self.users, tokens, self._credentials, self._salts, without_extension=self.without_extension
         )
-        return Login(self._offers(), Subjects(tokens, scram), lambda: self.now)
+        return Login(self._mechanisms(), Accounts(tokens, scram), lambda: self.now)
 
-    def _offers(self) -> Mapping[str, Offer]:
+    def _mechanisms(self) -> Mapping[str, OpenMechanism]:
         settings = {
             PLAIN: {"alice": "alice's"},
             OAUTHBEARER: OAuthBearerSettings(jwks_url="", allow_unsigned=True),
@@ -149,7 +149,7 @@ class World:
             advertised=Endpoint("SASL", "", 1),
             security_protocol=SecurityProtocol.SASL_PLAINTEXT,
             mechanisms={
-                name: OfferedMechanism(settings.get(name), self.max_reauth_ms.get(name, 0))
+                name: MechanismSettings(settings.get(name), self.max_reauth_ms.get(name, 0))
                 for name in MECHANISMS
                 if name != GSSAPI
             },

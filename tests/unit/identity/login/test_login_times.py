@@ -18,7 +18,7 @@ from functools import partial
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.config import OfferedMechanism, SecurityProtocol
+from kafka_dt.config import MechanismSettings, SecurityProtocol
 from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol import ApiKey
@@ -40,7 +40,7 @@ BOTH = [ScramMechanism.SHA_256, ScramMechanism.SHA_512]
 SHA_256 = ScramMechanism.SHA_256
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 SECONDS_TO_ASK = 0.003
-SCRAM_LISTENER = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms={SHA_256: OfferedMechanism()})
+SCRAM_LISTENER = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms={SHA_256: MechanismSettings()})
 
 
 @pytest.fixture

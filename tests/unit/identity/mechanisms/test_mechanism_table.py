@@ -12,7 +12,7 @@ import pytest
 from docs.generators import wire_protocol
 from kafka_dt.config import ConfigError, from_properties, listeners
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRefused
-from kafka_dt.identity.mechanisms import MECHANISMS, Mechanism, Resources, Subjects, open_mechanisms
+from kafka_dt.identity.mechanisms import MECHANISMS, Accounts, Mechanism, Resources, open_mechanisms
 from kafka_dt.identity.mechanisms.passwords import jaas_users, open_passwords
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.tokens import Principal
@@ -60,8 +60,8 @@ PROPERTIES = {
 def new_login(properties: dict[str, str]) -> Login:
     (listener,) = listeners(from_properties(properties).settings, WITH_CRAM_MD5)
     unused: Any = None
-    offers = open_mechanisms(listener, WITH_CRAM_MD5, Resources(unused, lambda: 0, lambda: "challenge"))
-    return Login(offers, Subjects(unused, unused), lambda: 0)
+    opened = open_mechanisms(listener, WITH_CRAM_MD5, Resources(unused, lambda: 0, lambda: "challenge"))
+    return Login(opened, Accounts(unused, unused), lambda: 0)
 
 
 def logged_in(name: str, password: str) -> LoginOutcome:

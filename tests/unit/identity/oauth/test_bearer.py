@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from joserfc import jwt
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.config import OfferedMechanism, SecurityProtocol
+from kafka_dt.config import MechanismSettings, SecurityProtocol
 from kafka_dt.identity.login.login import Login
-from kafka_dt.identity.mechanisms import MECHANISMS, Offer, OpenMechanism, Subjects
+from kafka_dt.identity.mechanisms import Accounts, OpenMechanism
 from kafka_dt.identity.mechanisms.oauthbearer import BearerExchange
 from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens, Judgement
 from kafka_dt.identity.oauth.jwks import Jwks
@@ -202,13 +202,10 @@ async def test_a_refused_token_is_one_line_of_the_log(
     unsigned_only: BearerTokens, claims: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    offered = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms={OAUTHBEARER: OfferedMechanism()})
-    opened = OpenMechanism(lambda _: BearerExchange(unsigned_only))
-    offers = {OAUTHBEARER: Offer(MECHANISMS[OAUTHBEARER], opened)}
-    subjects: Any = None
-    shell = Shell(
-        listener=offered, new_login=lambda _: Login(offers, Subjects(subjects, subjects), lambda: NOW_S * 1000)
-    )
+    offered = replace(listener(SecurityProtocol.SASL_PLAINTEXT), mechanisms={OAUTHBEARER: MechanismSettings()})
+    opened = {OAUTHBEARER: OpenMechanism(lambda _: BearerExchange(unsigned_only))}
+    unused: Any = None
+    shell = Shell(listener=offered, new_login=lambda _: Login(opened, Accounts(unused, unused), lambda: NOW_S * 1000))
     shell.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="OAUTHBEARER")
     token = unsigned({"alg": "none"}, GOOD | claims)
     for message in (f"n,,\x01auth=Bearer {token}\x01\x01", "\x01"):

@@ -17,9 +17,9 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
+from kafka_dt.server.connections.authenticator import PREPARE_AFTER_S
 from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnection
 from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
-from kafka_dt.server.connections.logins import PREPARE_AFTER_S
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -374,7 +374,7 @@ async def test_a_refusal_is_held_back_from_its_message_on_and_not_from_its_decis
     monkeypatch.setattr(FailedLogins, "delay_s", delay_s)
     shell = Shell(at_once, SASL, lambda _: LateLogin(LoginRefused("no", "why", "alice", PLAIN), later=True))
     log_in(shell)
-    shell.connection.logins._asked -= 7  # as if seven seconds passed
+    shell.connection.authenticator._asked -= 7  # as if seven seconds passed
     decided.set()
     await until(lambda: not shell.opened)
     (took_s,) = held_back

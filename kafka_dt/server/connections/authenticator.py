@@ -1,13 +1,14 @@
-"""The logins of one connection, and the session that the last one began.
+"""Who the client of one connection is, how it logs in, and the session that its last login began.
 
-The connection hands over what the client sends to the mechanism that it chose; `ConnectionLogins` has the login judge
-it, tells the protocol's machine the outcome and the audit what has happened, and registers the session of a token, so
-that the end of the token ends it. A login whose credential is in memory is decided without a task.
+The authenticator passes what the client sends to its `Login`, and tells the outcome to the protocol's machine and to
+the audit. It registers the session of a token, so that the end of the token ends it. A login whose credential is in
+memory is decided without a task.
 
 An error of our own, and a login that cannot be decided now, close the connection without an answer: any answer would be
 final for some clients, and clients whose connection closes come again.
 
-Source: KIP-43, KIP-152, KIP-306 (delays), KIP-368.
+Source: KIP-43, KIP-152, KIP-306 (delays), KIP-368;
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LONGEST_NAME: Final = 200
 """How much of a name that a client claims is logged, in characters."""
 
 
-class ConnectionLogins:
+class Authenticator:
     """The principal of a connection's client, and how it logs in.
 
     Args:

@@ -1,9 +1,9 @@
-"""The logins of a worker: what each mechanism is checked against, and the threads for it.
+"""The mechanisms of a worker, open on its listeners, and the threads for what blocks.
 
-logins = Logins(settings, listeners, MECHANISMS, executor, now_ms)
-await logins.start(users, tokens, salt_secret)
-login = logins.new_login(listener)      # for each connection
-await logins.close()
+opened = OpenMechanisms(settings, listeners, MECHANISMS, executor, now_ms)
+await opened.start(users, tokens, salt_secret)
+login = opened.new_login(listener)      # for each connection
+await opened.close()
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, Final
 
 from kafka_dt.config import Listener, Settings
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
-from kafka_dt.identity.credentials.scram import ScramSubjects, ScramUsers
+from kafka_dt.identity.credentials.scram import ScramAccounts, ScramUsers
 from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.login.tokens import LoginTokens
-from kafka_dt.identity.mechanisms import Mechanism, Resources, Subjects, open_mechanisms
+from kafka_dt.identity.mechanisms import Accounts, Mechanism, Resources, open_mechanisms
 
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
 
 
-class Logins:
-    """Makes the logins of a worker's connections.
+class OpenMechanisms:
+    """Opens the mechanisms of all listeners, and makes the logins of a worker's connections.
 
     Args:
         settings: of the node.
@@ -52,9 +52,9 @@ class Logins:
         self._now_ms = now_ms
         self._threads = ThreadPoolExecutor(thread_name_prefix="logins")
         resources = Resources(self._threads, now_ms, _nonce)
-        self._offers = {each.name: open_mechanisms(each, mechanisms, resources) for each in listeners}
-        self._opened = [offer.opened for offers in self._offers.values() for offer in offers.values()]
-        self._subjects: Subjects | None = None
+        self._by_listener = {each.name: open_mechanisms(each, mechanisms, resources) for each in listeners}
+        self._all = [mechanism for opened in self._by_listener.values() for mechanism in opened.values()]
+        self._accounts: Accounts | None = None
 
     async def start(self, users: ScramUsers, tokens: LoginTokens, salt_secret: bytes) -> None:
         """Start the mechanisms, as to fetch the keys of bearer tokens; `new_login` may be called after that.
@@ -66,20 +66,20 @@ class Logins:
         """
         salts = Salts(salt_secret)
         credentials = TokenCredentials(salts, self._executor)
-        scram = ScramSubjects(users, tokens, credentials, salts, without_extension=self._without_extension)
-        self._subjects = Subjects(tokens, scram)
-        for mechanism in self._opened:
+        scram = ScramAccounts(users, tokens, credentials, salts, without_extension=self._without_extension)
+        self._accounts = Accounts(tokens, scram)
+        for mechanism in self._all:
             await mechanism.start()
 
     def new_login(self, listener: Listener) -> Login:
         """Make the login of a connection that comes by a listener."""
-        if self._subjects is None:
-            raise RuntimeError("the logins have not been started")
-        return Login(self._offers[listener.name], self._subjects, self._now_ms)
+        if self._accounts is None:
+            raise RuntimeError("the mechanisms have not been started")
+        return Login(self._by_listener[listener.name], self._accounts, self._now_ms)
 
     async def close(self) -> None:
         """Close the mechanisms and end the threads."""
-        await asyncio.gather(*(mechanism.close() for mechanism in self._opened))
+        await asyncio.gather(*(mechanism.close() for mechanism in self._all))
         self._threads.shutdown(cancel_futures=True)
 
 
