@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from kafka_dt.identity.revocation.board import Board, board_bytes
+from kafka_dt.identity.revocation import Board, board_bytes
 from kafka_dt.processes.node_memory import NodeTurn
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts, row_bytes
+from kafka_dt.server.listeners.admission import ConnectionCounts, row_bytes
 from kafka_dt.stores import WorkerPlace
 from kafka_dt.tokens import CreationCounts, counts_bytes
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import SecretKeyFiles, Settings
-from kafka_dt.identity.revocation.revocations import Revocations
+from kafka_dt.identity.revocation import Revocations
 from kafka_dt.node.secret_keys import Membership
 from kafka_dt.node.shared import Shared
 from kafka_dt.server.audited.requests import record_keys

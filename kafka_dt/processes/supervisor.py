@@ -29,8 +29,7 @@ from typing import Any, Final, Self
 
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
-from kafka_dt.server.listeners.open_port import bind
-from kafka_dt.server.listeners.port_lock import hold_port
+from kafka_dt.server.listeners.open_port import bind, hold_port
 
 _LOG = logging.getLogger(__name__)
 

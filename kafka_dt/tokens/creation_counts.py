@@ -7,7 +7,7 @@ counter by chance share a limit.
 A minute is one of the clock. Workers that count at the same moment do not see each other: a limit may be exceeded by as
 many as there are workers.
 
-Source: docs/architecture.md#no-request-stops-a-node; `kafka_dt.identity.revocation.board` shares memory in the same
+Source: docs/architecture.md#no-request-stops-a-node; `kafka_dt.identity.revocation` shares memory in the same
 way.
 """
 

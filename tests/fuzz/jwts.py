@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens
+from kafka_dt.identity.mechanisms.oauthbearer import MAX_TIMESTAMP_MS, BearerTokens
 from kafka_dt.identity.oauth.jwks import JwksUnreadable, parse
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected

@@ -11,8 +11,7 @@ from cryptography import x509
 from cryptography.x509.name import _ASN1Type as Asn1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
-from kafka_dt.identity.certificates.client_principal import name_text
-from kafka_dt.identity.certificates.principal_rules import InvalidMappingRule, PrincipalRules
+from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules, name_text
 from tests.support.java_tools import KafkaTools
 
 SOURCE = Path(__file__).parents[1] / "support" / "PrincipalOracle.java"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafka_dt.config import Listener, Settings
-from kafka_dt.server.listeners.admission import Admission, ConnectionLimits
-from kafka_dt.server.listeners.connection_counts import ConnectionCounts, row_bytes
+from kafka_dt.server.listeners.admission import Admission, ConnectionCounts, ConnectionLimits, row_bytes
 from tests.support.fake_transport import listener
 
 

@@ -1,5 +1,1 @@
-"""Kerberos on one listener.
-
-Read `contexts.py` first: it makes the contexts of logins through `gss.py`, which alone imports the extra gssapi.
-`names.py` makes principals of Kerberos names, and `settings.py` reads what is set for a listener.
-"""
+"""Kerberos. Read `names.py` first: the rules for principals' names. `gss.py` is the one module that imports gssapi."""

@@ -1,6 +1,6 @@
 """GSSAPI through the package of that name, which is MIT Kerberos: the one module that imports it.
 
-It is loaded only where a listener offers GSSAPI (`contexts.gss`), for the package is an extra.
+It is loaded only where a listener offers GSSAPI, by `kafka_dt/identity/mechanisms/gssapi.py`: the package is an extra.
 
 Limits: Kerberos alone, no SPNEGO; a client that stays anonymous is refused. The keytab is read again at each login, so
 a new key counts at once. Calls block.
@@ -15,7 +15,6 @@ from typing import Any
 import gssapi
 from gssapi.exceptions import GSSError
 
-from kafka_dt.identity.kerberos.settings import ANY_PRINCIPAL
 from kafka_dt_protocol.sasl import GssContext, GssRefused
 
 
@@ -34,17 +33,15 @@ class Acceptor:
 
     Args:
         keytab: the path of the file.
-        principal: our name in it, `*` for all names.
+        principal: our name in it; None for all names.
 
     Raises:
         KeytabUnusable: the file is not there, or has no key for that name.
     """
 
-    def __init__(self, keytab: str, principal: str) -> None:
+    def __init__(self, keytab: str, principal: str | None) -> None:
         try:
-            name = None
-            if principal != ANY_PRINCIPAL:
-                name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+            name = None if principal is None else gssapi.Name(principal, gssapi.NameType.kerberos_principal)
             self._credentials = gssapi.Credentials(
                 name=name, usage="accept", mechs=[gssapi.MechType.kerberos], store={"keytab": f"FILE:{keytab}"}
             )

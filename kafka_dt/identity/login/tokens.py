@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.revocation.revocations import Revocations
+from kafka_dt.identity.revocation import Revocations
 from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
 
 

@@ -25,9 +25,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from kafka_dt.identity.kerberos.settings import kerberos_settings
 from kafka_dt.identity.mechanisms.digest_md5 import open_digest, refuse_users
-from kafka_dt.identity.mechanisms.gssapi import open_kerberos
+from kafka_dt.identity.mechanisms.gssapi import kerberos_settings, open_kerberos
 from kafka_dt.identity.mechanisms.mechanism import (
     Accounts,
     Mechanism,

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from kafka_dt.config import MechanismKeys
 from kafka_dt.identity.login.exchange import Account, Exchange
-from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Resources
+from kafka_dt.identity.mechanisms.mechanism import OpenMechanism, Resources
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol.sasl import CredentialRequest, ServerMechanism, StepResult
 
@@ -31,27 +31,12 @@ def jaas_users(keys: MechanismKeys) -> Mapping[str, str]:
 def open_passwords(
     new_machine: NewMachine, users: Mapping[str, str], _listener: str, resources: Resources
 ) -> OpenMechanism:
-    """Check the logins of a mechanism against passwords.
-
-    Args:
-        new_machine: makes its machines.
-        users: name to password.
-        resources: of the node.
-    """
-
-    def begin(_: Accounts) -> Exchange:
-        return PasswordExchange(new_machine(resources), users)
-
-    return OpenMechanism(begin)
+    """Check the logins of a mechanism against passwords: `users` is name to password."""
+    return OpenMechanism(lambda _: PasswordExchange(new_machine(resources), users))
 
 
 class PasswordExchange(Exchange):
-    """One login by a user name and a password.
-
-    Args:
-        machine: asks for the password of a name.
-        users: name to password.
-    """
+    """One login by a user name and a password."""
 
     def __init__(self, machine: ServerMechanism[str | None], users: Mapping[str, str]) -> None:
         self._machine = machine

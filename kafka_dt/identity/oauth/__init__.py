@@ -1,5 +1,1 @@
-"""Bearer tokens of OAUTHBEARER.
-
-Read `bearer.py` first: it judges signatures and claims by the keys that `jwks.py` holds. `settings.py` reads what is
-set for a listener.
-"""
+"""The keys of bearer tokens. Read `settings.py` first; `jwks.py` holds the keys of a listener's issuer."""

@@ -1,5 +1,5 @@
 """Audit events of connections and requests.
 
 Read `requests.py` first: it writes down the result of each request; each API says how, beside its handler.
-`connection.py` writes down logins and knows where requests come from, `acls.py` writes an ACL as a line of text.
+`connection.py` writes down logins and knows where requests come from.
 """

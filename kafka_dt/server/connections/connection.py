@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, cast
 
-from kafka_dt.identity.certificates.client_principal import CertificateUnusable
+from kafka_dt.identity.certificates import CertificateUnusable
 from kafka_dt.log import ComposedText, of_peer
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.connections.authenticator import Authenticator

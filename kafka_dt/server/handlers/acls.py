@@ -12,9 +12,9 @@ org.apache.kafka.common.requests.CreateAclsRequest, org.apache.kafka.common.requ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -34,7 +34,6 @@ from kafka_dt.identity.acls.binding import (
 from kafka_dt.identity.acls.filters import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
 from kafka_dt.identity.acls.manager import AclManager, DeletedAcl
 from kafka_dt.identity.acls.store import AclError, InvalidAcl
-from kafka_dt.server.audited.acls import acl_text, filter_text
 from kafka_dt.server.audited.requests import AnsweredRequest, AuditedTokens, RefusedEntries, RequestAudit, Told
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import RequestContext, ServedApi
@@ -42,7 +41,7 @@ from kafka_dt.tokens import InvalidPrincipal, Principal
 from kafka_dt_protocol import ApiKey, MalformedMessage, build, element_type
 
 _DISABLED: Final = "There are no ACLs: authorizer.class.name is not set"
-_PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type")
+_PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type", "pattern_type")
 
 
 class AclHandlers:
@@ -244,3 +243,42 @@ def _deletions_told(_: AuditedTokens, request: AnsweredRequest) -> Told:
             else:
                 refused.add(deleted.error_code, partial(acl_text, deleted, shortened))
     yield from refused.told()
+
+
+def acl_text(acl: Any, shorten: Callable[[str], str] = str) -> str:
+    """Write an ACL as one line of text: `ALLOW Describe of LITERAL Cluster:'kafka-cluster' to User:alice from *`.
+
+    Args:
+        acl: a creation of CreateAcls, or a match of DeleteAcls' answer.
+        shorten: cuts the names in it, before anything is made of them.
+    """
+    names = _Names(*(shorten(each) for each in (acl.resource_name, acl.principal, acl.host)))
+    return _text(acl, acl.resource_type, names)
+
+
+def filter_text(asked: Any, shorten: Callable[[str], str] = str) -> str:
+    """Write a filter of DeleteAcls as `acl_text` writes an ACL; what it leaves open is `(any)`."""
+    texts = (asked.resource_name_filter, asked.principal_filter, asked.host_filter)
+    names = _Names(*(None if each is None else shorten(each) for each in texts))
+    return _text(asked, asked.resource_type_filter, names)
+
+
+class _Names(NamedTuple):
+    """What clients choose; None is left open."""
+
+    resource: str | None
+    principal: str | None
+    host: str | None
+
+
+def _text(part: Any, resource_type: int, names: _Names) -> str:
+    kind, pattern_type = ResourceType(resource_type), PatternType(_pattern_code(part))
+    what = f"{pattern_type.name} {kind.text}:(any)"
+    if names.resource is not None:
+        what = str(ResourcePattern(kind, names.resource, pattern_type))
+    operation, permission = AclOperation(part.operation), AclPermissionType(part.permission_type)
+    return f"{permission.name} {operation.text} of {what} to {_or_any(names.principal)} from {_or_any(names.host)}"
+
+
+def _or_any(text: str | None) -> str:
+    return "(any)" if text is None else text

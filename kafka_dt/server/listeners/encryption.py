@@ -13,8 +13,7 @@ from typing import Any
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
-from kafka_dt.identity.certificates.client_principal import CertificatePrincipals
-from kafka_dt.identity.certificates.principal_rules import InvalidMappingRule, PrincipalRules
+from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules
 from kafka_dt.log import ComposedText, of_peer
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.audited.connection import certificate_not_accepted
@@ -44,7 +43,7 @@ class ListenerEncryption:
             self._context = ReloadingContext(self._tls.settings)
         except TlsError as error:
             raise ConfigError(self._tls.key(error.key), error.reason) from error
-        self.principals = CertificatePrincipals(_rules(self._tls))
+        self.principals = _rules(self._tls)
         self._services = TlsServices(
             context=lambda: self._context.current,
             failed=self._log_failure,

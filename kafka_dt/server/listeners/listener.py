@@ -23,8 +23,7 @@ from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.listeners.admission import Admission, AdmittedConnection
 from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
 from kafka_dt.server.listeners.gates import Gate
-from kafka_dt.server.listeners.open_port import OpenPort, bind
-from kafka_dt.server.listeners.port_lock import hold_port
+from kafka_dt.server.listeners.open_port import OpenPort, bind, hold_port
 from kafka_dt.server.repeated import Repeated
 
 _LOG = logging.getLogger(__name__)

@@ -19,8 +19,7 @@ from kafka_dt.identity.login.login import LoggedIn, Login, LoginOutcome, LoginRe
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import MECHANISMS, Accounts, OpenMechanism, Resources, open_mechanisms
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
-from kafka_dt.identity.revocation.board import Board, board_bytes
-from kafka_dt.identity.revocation.revocations import Revocations
+from kafka_dt.identity.revocation import Board, Revocations, board_bytes
 from kafka_dt.tokens import DelegationToken, Principal, StoreUnavailable, Token, TokenManager
 from kafka_dt_protocol.sasl import (
     GSSAPI,

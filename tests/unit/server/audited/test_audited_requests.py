@@ -19,7 +19,6 @@ from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
-from kafka_dt.server.audited.acls import acl_text, filter_text
 from kafka_dt.server.audited.requests import (
     EVENTS_IN_A_ROW,
     SHOWN,
@@ -29,7 +28,7 @@ from kafka_dt.server.audited.requests import (
     record_removed,
 )
 from kafka_dt.server.handlers import Handler, RequestContext, dispatcher
-from kafka_dt.server.handlers.acls import AclHandlers
+from kafka_dt.server.handlers.acls import AclHandlers, acl_text, filter_text
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, SecretKey
 from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type

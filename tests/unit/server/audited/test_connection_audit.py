@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import SecurityProtocol
-from kafka_dt.identity.certificates.client_principal import CertificateUnusable
+from kafka_dt.identity.certificates import CertificateUnusable
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.server.audited.connection import LONGEST_MECHANISM, peer_address
 from kafka_dt.server.handlers import RequestContext

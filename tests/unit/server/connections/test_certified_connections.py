@@ -9,7 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import SecurityProtocol
-from kafka_dt.identity.certificates.client_principal import CertificateUnusable
+from kafka_dt.identity.certificates import CertificateUnusable
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, response_type

@@ -12,8 +12,7 @@ from typing import Any, cast
 import pytest
 
 from kafka_dt.config import ConfigError, Settings, from_properties
-from kafka_dt.server.listeners.admission import Admission, AdmittedConnection
-from kafka_dt.server.listeners.connection_counts import MAX_LISTENERS, WAYS, row_bytes
+from kafka_dt.server.listeners.admission import MAX_LISTENERS, WAYS, Admission, AdmittedConnection, row_bytes
 from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
 from tests.support.admission import admission as admission_of
 from tests.support.admission import connection_counts
@@ -170,7 +169,7 @@ def test_many_addresses_that_come_and_go_are_counted_exactly() -> None:
 
 
 def test_an_address_without_a_place_is_counted_by_its_own_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_dt.server.listeners.connection_counts._first", lambda _key: 1 + MAX_LISTENERS)
+    monkeypatch.setattr("kafka_dt.server.listeners.admission._first", lambda _key: 1 + MAX_LISTENERS)
     memory = bytearray(2 * row_bytes())
     rows = [connection_counts(memory, number) for number in (0, 1)]
     for number in range(WAYS + 1):

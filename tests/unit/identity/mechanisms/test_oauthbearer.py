@@ -20,8 +20,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.config import MechanismSettings, SecurityProtocol
 from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.mechanisms import Accounts, OpenMechanism
-from kafka_dt.identity.mechanisms.oauthbearer import BearerExchange
-from kafka_dt.identity.oauth.bearer import MAX_TIMESTAMP_MS, BearerTokens, Judgement
+from kafka_dt.identity.mechanisms.oauthbearer import MAX_TIMESTAMP_MS, BearerExchange, BearerTokens, Judgement
 from kafka_dt.identity.oauth.jwks import Jwks
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol import ApiKey
