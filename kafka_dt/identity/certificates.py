@@ -112,10 +112,7 @@ class PrincipalRules:
         return cls(tuple(rules))
 
     def principal(self, certificate: bytes | None) -> Principal:
-        """Give the principal of a client.
-
-        Args:
-            certificate: what the client has shown, in DER; None if it has shown none.
+        """Give the principal of a client by its certificate in DER; ANONYMOUS if it has shown none.
 
         Raises:
             CertificateUnusable: no rule matches its name, or it has none that can be read.
@@ -184,10 +181,7 @@ _CONTINUED: Final = 0x80
 
 
 def subject_name(certificate: bytes) -> str:
-    """Return the name of a certificate's subject.
-
-    Args:
-        certificate: in DER.
+    """Return the name of the subject of a certificate, given in DER.
 
     Raises:
         ValueError: it is not readable.

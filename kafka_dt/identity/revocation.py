@@ -87,13 +87,7 @@ class Board:
         return cls(mmap.mmap(descriptor, 0), number)
 
     def post(self, token_id: str, end_timestamp_ms: int = GONE, revision: int = FINAL) -> None:
-        """Post a revocation, for all to see when this returns.
-
-        Args:
-            token_id: any text; only the id of a token that could log in is posted.
-            end_timestamp_ms: when the token ends now.
-            revision: see `Revocation`.
-        """
+        """Post a revocation, for all to see when this returns; a name without the form of a token id is left out."""
         if not has_token_id_form(token_id):
             return
         number = self._heads[self.number]

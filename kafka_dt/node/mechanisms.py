@@ -28,13 +28,6 @@ NONCE_BYTES: Final = 18
 class OpenMechanisms:
     """Opens the mechanisms of all listeners, and makes the logins of a worker's connections.
 
-    Args:
-        settings: of the node.
-        listeners: all of them; each has mechanisms of its own.
-        mechanisms: the SASL mechanisms that a listener can offer, by name.
-        executor: threads for PBKDF2.
-        now_ms: the wall clock, milliseconds since 1970.
-
     Raises:
         ConfigError: a setting of a mechanism cannot be used.
     """
@@ -57,13 +50,7 @@ class OpenMechanisms:
         self._accounts: Accounts | None = None
 
     async def start(self, users: ScramUsers, tokens: LoginTokens, salt_secret: bytes) -> None:
-        """Start the mechanisms, as to fetch the keys of bearer tokens; `new_login` may be called after that.
-
-        Args:
-            users: the SCRAM users.
-            tokens: the tokens.
-            salt_secret: makes the salts of tokens and unknown names, the same on all nodes.
-        """
+        """Start the mechanisms, as to fetch the keys of bearer tokens; `salt_secret` is the same on all nodes."""
         salts = Salts(salt_secret)
         credentials = TokenCredentials(salts, self._executor)
         scram = ScramAccounts(users, tokens, credentials, salts, without_extension=self._without_extension)

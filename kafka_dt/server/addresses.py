@@ -18,11 +18,7 @@ KNOWN_HOSTS: Final = 1024
 
 
 def client_host(peer: Any) -> str:
-    """Give the host of a peer name; empty, which no ACL names, where there is none.
-
-    Args:
-        peer: as a transport tells it: a tuple that begins with host and port.
-    """
+    """Give the host of a transport's peer name; empty, which no ACL names, where there is none."""
     return _canonical(str(peer[0])) if isinstance(peer, tuple) and peer else ""
 
 

@@ -10,12 +10,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Repeated:
-    """Calls a function every so many seconds, from `start` until `stop`; one call that fails does not end it.
-
-    Args:
-        seconds: how long to wait between two calls.
-        work: is called.
-    """
+    """Calls a function every so many seconds, from `start` until `stop`; one call that fails does not end it."""
 
     def __init__(self, seconds: float, work: Callable[[], None]) -> None:
         self._seconds = seconds

@@ -43,15 +43,7 @@ class Caller:
 
 
 class Authorizer:
-    """Answers whether a principal may do something.
-
-    Args:
-        acls: the ACLs in memory.
-        enabled: whether an authorizer class is configured; without one everyone may do everything.
-        super_users: the principals that may do everything.
-        allow_everyone: `allow.everyone.if.no.acl.found`.
-        super_users_revoke_any: `kafka.dt.super.users.revoke.any`.
-    """
+    """Answers whether a principal may do something."""
 
     def __init__(
         self,

@@ -89,13 +89,10 @@ class AclBindingFilter:
 
 
 class FilterIndex:
-    """The filters of one request, so that an ACL need not be compared with each of them.
+    """The filters of one request, in their order, so that an ACL need not be compared with each of them.
 
     To find the first filter that matches takes some accesses of dictionaries, however many filters there are. Where
     filters ask what a resource falls under (MATCH), the smallest of their numbers is taken for a prefixed pattern.
-
-    Args:
-        filters: in the order of the request.
     """
 
     def __init__(self, filters: Sequence[AclBindingFilter]) -> None:
@@ -150,11 +147,7 @@ def _generalised(key: _EntryKey, form: _Form) -> _EntryKey:
 
 
 class _FirstByPattern:
-    """The smallest number among filters of patterns that match a pattern.
-
-    Args:
-        numbered: the filters with their numbers, which grow.
-    """
+    """The smallest number among filters of patterns that match a pattern; the numbers grow."""
 
     __slots__ = ("_exact", "_falling_under")
 
@@ -178,11 +171,7 @@ class _FirstByPattern:
 
 
 class _FirstByPrefix:
-    """The smallest number among names that begin with a prefix.
-
-    Args:
-        numbers: the number of each name.
-    """
+    """The smallest number among names that begin with a prefix."""
 
     __slots__ = ("_names", "_numbers")
 

@@ -46,12 +46,7 @@ class DeletedAcl:
 
 
 class AclManager:
-    """Creates, lists and deletes ACLs.
-
-    Args:
-        store: keeps them; from now on it reports to `cache`.
-        cache: what this process knows of them.
-    """
+    """Creates, lists and deletes ACLs; the store reports to the cache from now on."""
 
     def __init__(self, store: AclStore, cache: AclCache) -> None:
         self._store = store

@@ -104,11 +104,6 @@ class AclStore(Protocol):
     async def write(self, pattern: ResourcePattern, entries: Entries, version: int | None) -> None:
         """Replace the entries of a pattern, remove it when there are none, and report it.
 
-        Args:
-            pattern: the store can hold its name.
-            entries: all of them.
-            version: as read; None where nothing is stored.
-
         Raises:
             AclConflict: something else is stored by now.
             InvalidAcl: the store cannot hold so many entries about one pattern; nothing was written.

@@ -54,11 +54,7 @@ _PLACE_BYTES: Final = 8
 
 
 class Salts:
-    """Salts that depend on a name and on a secret of the cluster, so that no client can compute them.
-
-    Args:
-        secret: the same on every worker and node.
-    """
+    """Salts that depend on a name and on a secret of all nodes of the cluster, so that no client can compute them."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

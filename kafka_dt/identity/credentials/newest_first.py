@@ -38,14 +38,7 @@ class _Work(Generic[Result]):
 
 
 class NewestFirst(Generic[Key, Result]):
-    """A queue of work by key.
-
-    Args:
-        executor: threads that the work is done in.
-        keep: called with each key and result, whether or not a caller still waits for it.
-        at_once: how many pieces of work are under way at most.
-        most_waiting: how many wait for their turn at most.
-    """
+    """A queue of work by key; `keep` gets each key and result, whether or not a caller still waits for it."""
 
     def __init__(
         self, executor: Executor, keep: Callable[[Key, Result], None], *, at_once: int, most_waiting: int

@@ -57,15 +57,7 @@ class Beginning:
 
 
 class ScramAccounts:
-    """Finds the account of a SCRAM login.
-
-    Args:
-        users: the SCRAM users.
-        tokens: the tokens.
-        credentials: the credentials of tokens.
-        salts: where decoys come from.
-        without_extension: whether a user name may be a token id although the client did not say so.
-    """
+    """Finds the account of a SCRAM login; `without_extension` lets a user name be a token id."""
 
     def __init__(
         self,
@@ -86,11 +78,6 @@ class ScramAccounts:
         """Give what the challenge says.
 
         Every name costs the same: what a user's own credential makes superfluous is made for it as well.
-
-        Args:
-            mechanism: of the login.
-            name: user name or token id.
-            claim: what the client says the name is.
         """
         user = self._users.credential(name, mechanism)
         decoy = self._decoy(mechanism, name, claim)

@@ -124,11 +124,7 @@ AlterResult = ScramUserError | StoreUnavailable | None
 
 
 class ScramUserManager:
-    """Changes and describes SCRAM users.
-
-    Args:
-        store: where they are kept.
-    """
+    """Changes and describes SCRAM users."""
 
     def __init__(self, store: ScramUserStore) -> None:
         self._store = store
@@ -149,10 +145,7 @@ class ScramUserManager:
         return outcomes
 
     async def describe(self, users: Sequence[str]) -> Mapping[str, Credentials | ScramUserError]:
-        """Give the credentials of users.
-
-        Args:
-            users: their names; none of them stands for all users, in the order of their names.
+        """Give the credentials of users by their names; no name stands for all users, in the order of their names.
 
         Returns:
             The credentials of each user, or why there are none.

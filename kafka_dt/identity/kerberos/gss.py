@@ -29,11 +29,7 @@ class _Context(gssapi.SecurityContext):  # type: ignore[misc] # the package is n
 
 
 class Acceptor:
-    """Accepts clients with the keys of a keytab.
-
-    Args:
-        keytab: the path of the file.
-        principal: our name in it; None for all names.
+    """Accepts clients with the keys of a keytab; the principal is our name in it, None for all names.
 
     Raises:
         KeytabUnusable: the file is not there, or has no key for that name.

@@ -105,10 +105,7 @@ class ShortNames:
         return cls(tuple(_parse_rule(rule) for rule in rules), default_realm)
 
     def short_name(self, text: str) -> str:
-        """Apply the first rule that fits.
-
-        Args:
-            text: the Kerberos name, such as `alice@EXAMPLE.COM`.
+        """Apply the first rule that fits a Kerberos name such as `alice@EXAMPLE.COM`.
 
         Raises:
             NoShortName: there is none, or what it gives is no simple name.

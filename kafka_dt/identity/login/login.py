@@ -81,13 +81,7 @@ LoginOutcome = Challenge | LoggedIn | LoginRefused
 
 
 class Login:
-    """The logins of one connection.
-
-    Args:
-        mechanisms: those that the connection's listener offers, by name.
-        accounts: where logins look for users and tokens.
-        now_ms: the clock, milliseconds since the epoch.
-    """
+    """The logins of one connection."""
 
     identity: Identity | None = None
     """The connection's owner, as the last successful login established it."""
@@ -244,16 +238,7 @@ class Login:
 
 
 def session_lifetime_ms(ends_timestamp_ms: int | None, max_reauth_ms: int, now_ms: int) -> int | None:
-    """Say how long a session lasts.
-
-    Args:
-        ends_timestamp_ms: when the token that was logged in with ends, if there is one.
-        max_reauth_ms: `connections.max.reauth.ms`; 0 is no limit.
-        now_ms: milliseconds since the epoch.
-
-    Returns:
-        Milliseconds, 0 or more; None if nothing ends the session.
-    """
+    """Say how many milliseconds a session lasts, 0 or more; None if nothing ends it."""
     lifetimes = []
     if ends_timestamp_ms is not None:
         lifetimes.append(max(0, ends_timestamp_ms - now_ms))

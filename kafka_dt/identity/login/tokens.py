@@ -30,13 +30,7 @@ NO_TOKEN = NoToken.NO_TOKEN
 
 
 class LoginTokens:
-    """Finds the token that a login is by.
-
-    Args:
-        tokens: the tokens.
-        revocations: whether this worker has heard of every revocation on its node.
-        now_ms: the clock, milliseconds since the epoch.
-    """
+    """Finds the token that a login is by."""
 
     def __init__(self, tokens: TokenManager, revocations: Revocations, now_ms: Callable[[], int]) -> None:
         self._tokens = tokens
@@ -150,12 +144,7 @@ class TokenOutage:
         return self._refused > 0
 
     def refused(self, error: StoreUnavailable, *, all_tokens: bool) -> None:
-        """Note that a login was refused.
-
-        Args:
-            error: why the store could not be asked.
-            all_tokens: whether the tokens that this worker knows are refused as well.
-        """
+        """Note that a login was refused; `all_tokens`: also those of tokens that this worker knows are."""
         if all_tokens and not self._all_tokens:
             _LOG.warning("No token can log in until the store can be asked: it may have been revoked. %s", error)
         elif not self._refused:

@@ -37,13 +37,7 @@ def open_digest(_settings: None, _listener: str, resources: Resources) -> OpenMe
 
 
 class DigestExchange(TokenExchange):
-    """One login by DIGEST-MD5.
-
-    Args:
-        resources: the nonce is made with them.
-        decoy: the password of every name that is not a token's.
-        accounts: finds tokens.
-    """
+    """One login by DIGEST-MD5; the decoy is the password of every name that is not a token's."""
 
     def __init__(self, resources: Resources, decoy: str, accounts: Accounts) -> None:
         self._machine = DigestServer(resources.nonce())

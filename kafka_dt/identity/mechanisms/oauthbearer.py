@@ -81,13 +81,7 @@ class Judgement:
 
 
 class BearerTokens:
-    """Judges the tokens of one listener.
-
-    Args:
-        settings: what a token has to be.
-        keys: what it has to be signed with; None if only unsigned tokens are taken.
-        now_ms: the clock, milliseconds since the epoch.
-    """
+    """Judges the tokens of one listener; without keys only unsigned tokens are taken."""
 
     def __init__(self, settings: OAuthBearerSettings, keys: Jwks | None, now_ms: Callable[[], int]) -> None:
         self._settings = settings
@@ -107,9 +101,6 @@ class BearerTokens:
 
     def judge(self, token: str) -> Judgement | Coroutine[Any, Any, Judgement]:
         """Judge a token.
-
-        Args:
-            token: as the client sent it.
 
         Returns:
             The judgement, or a coroutine that gives it when the keys have to be read again.

@@ -32,13 +32,7 @@ def open_scram(mechanism: ScramMechanism, _settings: None, _listener: str, resou
 
 
 class ScramExchange(TokenExchange):
-    """One login by SCRAM.
-
-    Args:
-        mechanism: the hash.
-        nonce: makes the server's nonce.
-        accounts: finds users and tokens.
-    """
+    """One login by SCRAM."""
 
     def __init__(self, mechanism: ScramMechanism, nonce: Callable[[], str], accounts: Accounts) -> None:
         self._mechanism = mechanism

@@ -56,14 +56,7 @@ class JwksUnreadable(Exception):
 
 
 class Jwks:
-    """The keys of one issuer.
-
-    Args:
-        settings: where they are and how often they are read.
-        executor: threads to read in.
-        now_ms: the clock, milliseconds since the epoch.
-        read: gives the text of the JWKS, may block; raises JwksUnreadable. An argument for tests.
-    """
+    """The keys of one issuer; `read` gives the text of the JWKS and may block, an argument for tests."""
 
     def __init__(
         self,
@@ -101,9 +94,6 @@ class Jwks:
 
     def select(self, token: GuestProtocol) -> Key:
         """Find the key of a token by its `kid`, or the only one that could be meant.
-
-        Args:
-            token: the token with its header.
 
         Raises:
             KeyNotHeld: none of our keys has that `kid`.

@@ -44,14 +44,7 @@ _FAULTS: Final = {
 
 
 class ConnectionAudit:
-    """The audit of one connection.
-
-    Args:
-        recorder: makes the events.
-        listener: by which it came in.
-        machine: knows what the client calls itself.
-        peer: as a transport tells it: a tuple that begins with host and port.
-    """
+    """The audit of one connection."""
 
     __slots__ = (
         *("_address", "_connection", "_listener", "_machine", "_mechanism", "_port", "_recorder", "_token_id"),
@@ -97,11 +90,7 @@ class ConnectionAudit:
             self._settle()
 
     def lost(self, foregone: LoginRefused | None) -> None:
-        """Write down the login that waits; nothing more arrives.
-
-        Args:
-            foregone: how the login under way would have ended; None without one, or if that is unknown.
-        """
+        """Write down the login that waits, and `foregone`: how the login under way would have ended."""
         self._settle()
         if foregone is not None and self._machine.login_fault is None:
             self._refused(foregone)
@@ -113,11 +102,7 @@ class ConnectionAudit:
             self._refuse(self._machine.asked_mechanism, _FAULTS[fault])
 
     def origin(self, principal: Principal) -> Origin:
-        """Say where a request comes from.
-
-        Args:
-            principal: who the client is, as far as it has shown.
-        """
+        """Say where a request of a principal comes from."""
         self._settle()
         return self._session(principal)
 
@@ -194,13 +179,7 @@ class ConnectionAudit:
 
 
 def certificate_not_accepted(recorder: Recorder, listener: str, peer: Any) -> None:
-    """Write down that TLS did not take a client's certificate, or missed one, so that there is no connection.
-
-    Args:
-        recorder: makes the event.
-        listener: by which the client came.
-        peer: as a transport tells it.
-    """
+    """Write down that TLS did not take a client's certificate, or missed one, so that there is no connection."""
     address, port = peer_address(peer)
     origin = Origin(
         listener=listener,

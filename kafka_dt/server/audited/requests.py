@@ -78,12 +78,7 @@ class RequestAudit:
 
 
 class AuditedRequests:
-    """Writes down what handlers do.
-
-    Args:
-        recorder: makes the events.
-        tokens: how the tokens that requests are about are found.
-    """
+    """Writes down what handlers do."""
 
     def __init__(self, recorder: Recorder, tokens: AuditedTokens) -> None:
         self._recorder = recorder

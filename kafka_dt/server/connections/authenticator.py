@@ -42,11 +42,7 @@ LONGEST_NAME: Final = 200
 
 
 class Authenticator:
-    """The principal of a connection's client, and how it logs in.
-
-    Args:
-        connection: the client's.
-    """
+    """The principal of a connection's client, and how it logs in."""
 
     audit: ConnectionAudit | None
     """What audit events say of the connection; None where nothing is written down."""

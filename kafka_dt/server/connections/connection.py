@@ -47,12 +47,7 @@ SOFTWARE_CHARACTERS: Final = 80
 
 
 class ClientConnection(asyncio.Protocol):
-    """The server's end of one connection.
-
-    Args:
-        services: what it shares with the others of its listener.
-        new_intake: makes what takes the bytes of the client; by default all of them are served here.
-    """
+    """The server's end of one connection."""
 
     last_received: float
     """When something was received last, by the loop's clock in seconds."""

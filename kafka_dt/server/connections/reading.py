@@ -25,12 +25,7 @@ piece. That much waits at a gateway for each client that thinks before it reads 
 
 
 class Reading:
-    """The reading of one connection.
-
-    Args:
-        memory: bounds what the connections of the worker hold together.
-        give_up: closes the connection at once; takes the reason, one line.
-    """
+    """The reading of one connection."""
 
     wanted: bool = True
     """Whether the connection wants to read, as far as it is concerned."""
@@ -83,11 +78,7 @@ class Reading:
             self._memory.release(self)
 
     def client_reads_not(self, unsent: int) -> None:
-        """Count what waits for the client, if that is much.
-
-        Args:
-            unsent: how much is to be written when the client reads again, in bytes.
-        """
+        """Count the bytes that wait for the client, `unsent` of them in the protocol's machine, if they are many."""
         if self._transport is not None:
             size = self._transport.get_write_buffer_size() + unsent
             if size > LONG_ANSWER_BYTES:

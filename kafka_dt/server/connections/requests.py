@@ -27,11 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ConnectionRequests:
-    """Has the handlers answer the requests of a client.
-
-    Args:
-        connection: the client's.
-    """
+    """Has the handlers answer the requests of a client."""
 
     task: asyncio.Task[None] | None
     """What the connection waits for before it serves anything else: a request, or a login that takes a while."""

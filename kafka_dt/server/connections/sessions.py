@@ -28,13 +28,7 @@ class Session(Protocol):
 
 
 class Sessions:
-    """The live sessions of tokens.
-
-    Args:
-        find: gives a token as it is known now, None if it is gone.
-        now_ms: the clock, milliseconds since the epoch.
-        end_on_expiry: whether a token that just reaches its end ends its sessions, too.
-    """
+    """The live sessions of tokens; with `end_on_expiry` a token that just reaches its end ends its sessions, too."""
 
     def __init__(
         self, find: Callable[[str], Token | None], now_ms: Callable[[], int], *, end_on_expiry: bool = False

@@ -77,12 +77,7 @@ class _NamedSSLObject(ssl.SSLObject):
 
 
 class TlsConnection(asyncio.Protocol):
-    """The server's end of one encrypted connection.
-
-    Args:
-        services: what it shares with the others of its listener.
-        inner: what the connection is made for; it hears of it once the handshake is complete.
-    """
+    """The server's end of one encrypted connection; the one inside hears of it once the handshake is complete."""
 
     def __init__(self, services: TlsServices, inner: LoginConnection) -> None:
         self._services = services
@@ -238,13 +233,7 @@ class TlsConnection(asyncio.Protocol):
 
 
 class TlsTransport(asyncio.Transport):
-    """What the protocol inside takes for its socket.
-
-    Args:
-        connection: encrypts.
-        transport: the socket's.
-        ssl_object: of the connection; tells the client's certificate, and its server name if that is remembered.
-    """
+    """What the protocol inside takes for its socket."""
 
     def __init__(self, connection: TlsConnection, transport: asyncio.Transport, ssl_object: ssl.SSLObject) -> None:
         super().__init__({"ssl_object": ssl_object, "server_name": getattr(ssl_object, "server_name", None)})

@@ -81,12 +81,7 @@ class ServedApi:
 
 
 def dispatcher(*families: Iterable[ServedApi], audit: AuditedRequests | None = None) -> Handler:
-    """Join families of APIs into one handler for all of them.
-
-    Args:
-        families: their APIs.
-        audit: writes down what becomes of requests; None where nothing is written down.
-    """
+    """Join families of APIs into one handler for all of them."""
     served = [api for family in families for api in family]
     handlers = {api.key: audit.around(api) if audit else api.handler for api in served}
 

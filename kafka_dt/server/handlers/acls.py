@@ -45,12 +45,7 @@ _PATTERN_TYPE_FIELDS: Final = ("pattern_type_filter", "resource_pattern_type", "
 
 
 class AclHandlers:
-    """Answers the three ACL APIs.
-
-    Args:
-        acls: the rules and the store.
-        authorizer: who may see and change ACLs.
-    """
+    """Answers the three ACL APIs."""
 
     def __init__(self, acls: AclManager, authorizer: Authorizer) -> None:
         self._acls = acls
@@ -246,12 +241,7 @@ def _deletions_told(_: AuditedTokens, request: AnsweredRequest) -> Told:
 
 
 def acl_text(acl: Any, shorten: Callable[[str], str] = str) -> str:
-    """Write an ACL as one line of text: `ALLOW Describe of LITERAL Cluster:'kafka-cluster' to User:alice from *`.
-
-    Args:
-        acl: a creation of CreateAcls, or a match of DeleteAcls' answer.
-        shorten: cuts the names in it, before anything is made of them.
-    """
+    """Write an ACL as one line of text: `ALLOW Describe of LITERAL Cluster:'kafka-cluster' to User:alice from *`."""
     names = _Names(*(shorten(each) for each in (acl.resource_name, acl.principal, acl.host)))
     return _text(acl, acl.resource_type, names)
 

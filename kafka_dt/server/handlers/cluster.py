@@ -44,13 +44,7 @@ _COORDINATED: Final = {
 
 
 class ClusterHandlers:
-    """Answers what clients ask about the cluster.
-
-    Args:
-        broker_id: the id of this node.
-        cluster_id: as in ZooKeeper's `/cluster/id`.
-        authorizer: who may ask about what.
-    """
+    """Answers what clients ask about the cluster."""
 
     def __init__(self, broker_id: int, cluster_id: str, authorizer: Authorizer) -> None:
         self._broker_id = broker_id

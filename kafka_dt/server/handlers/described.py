@@ -26,12 +26,7 @@ KEEPING_BYTES: Final = 200
 
 
 class DescribedTokens:
-    """Gives entries; the cache of tokens reports to `token_changed`.
-
-    Args:
-        current: gives the token with an id as the cache holds it.
-        max_bytes: how much is kept for each layout.
-    """
+    """Gives entries; the cache of tokens reports to `token_changed`."""
 
     def __init__(self, current: Callable[[str], DelegationToken | None], max_bytes: int = MAX_BYTES) -> None:
         self._current = current
@@ -39,12 +34,7 @@ class DescribedTokens:
         self._by_layout: dict[Any, _Kept] = {}
 
     async def entries(self, layout: Any, tokens: AsyncIterable[Sequence[DelegationToken]]) -> EncodedArray:
-        """Give the entries of tokens, in their order.
-
-        Args:
-            layout: kio's entity type of an entry, of any version.
-            tokens: of which the entries are, in batches.
-        """
+        """Give the entries of tokens, in their order; the layout is kio's entity type of an entry, of any version."""
         kept = self._by_layout.setdefault(layout, _Kept())
         found = EncodedArray()
         async for batch in tokens:

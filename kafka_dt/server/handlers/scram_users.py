@@ -49,12 +49,7 @@ _NOT_SO_MADE: Final = "Credentials cannot be altered over a connection that logg
 
 
 class ScramUserHandlers:
-    """Answers the two APIs about SCRAM users.
-
-    Args:
-        users: the rules and the store.
-        authorizer: who may see or change what the cluster is configured with.
-    """
+    """Answers the two APIs about SCRAM users."""
 
     def __init__(self, users: ScramUserManager, authorizer: Authorizer) -> None:
         self._users = users

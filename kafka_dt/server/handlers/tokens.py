@@ -51,14 +51,7 @@ no renewals in this time either, so it is short."""
 
 
 class TokenHandlers:
-    """Answers the four token APIs.
-
-    Args:
-        tokens: the rules and the store.
-        authorizer: who may have or see tokens of others.
-        described: the entries of tokens in the answers to describe.
-        clock: the monotonic clock, in seconds.
-    """
+    """Answers the four token APIs."""
 
     def __init__(
         self, tokens: TokenManager, authorizer: Authorizer, described: DescribedTokens, clock: Callable[[], float]

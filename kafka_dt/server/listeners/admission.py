@@ -88,13 +88,7 @@ class ConnectionLimits:
 
 
 class Admission:
-    """Counts the connections that come by one listener of a worker, and says which one is too many.
-
-    Args:
-        limits: of the node.
-        counts: shared by the listeners of a worker, and by the workers of a node.
-        listener: its place among those of the node, from 0.
-    """
+    """Counts the connections that come by one listener of a worker, and says which one is too many."""
 
     def __init__(self, limits: ConnectionLimits, counts: ConnectionCounts, listener: int) -> None:
         self._limits = limits
@@ -103,11 +97,7 @@ class Admission:
         self._by_address = limits.per_ip < INT_MAX or bool(limits.overrides)
 
     def enter(self, peer: Any) -> str | None:
-        """Count a new connection, which then has to `leave`; or say why it may not stay.
-
-        Args:
-            peer: its client's address, as sockets give it.
-        """
+        """Count a new connection, which then has to `leave`; or say why it may not stay."""
         # Counted before anything is compared: two workers may both refuse the last place, but not both take it.
         self._count(peer, 1)
         reason = self._too_many(peer)
@@ -140,14 +130,7 @@ class Admission:
 
 
 class AdmittedConnection(asyncio.Protocol):
-    """A socket before and after its connection: lets it be made if it may stay, and tells when it is gone.
-
-    Args:
-        admission: the limits.
-        accepted: told of every socket first.
-        deadlines: closes the connection if its login takes too long.
-        new_connection: makes the connection that serves the socket.
-    """
+    """A socket before and after its connection: lets it be made if it may stay, and tells when it is gone."""
 
     def __init__(
         self,
@@ -235,13 +218,7 @@ def _override(text: str) -> list[tuple[_Address, int]]:
 
 
 class ConnectionCounts:
-    """The connections of one worker, and the sums of its node.
-
-    Args:
-        memory: of `row_bytes` for each worker, the same for all of them.
-        number: which worker this is, from 0.
-        node: what the workers of the node have in common; keys the hashes.
-    """
+    """The connections of worker `number`, and the sums of its node; the node's name keys the hashes."""
 
     def __init__(self, memory: bytearray | mmap.mmap, number: int, node: str) -> None:
         self._words = memoryview(memory).cast("Q")
@@ -256,12 +233,7 @@ class ConnectionCounts:
         return cls(mmap.mmap(descriptor, 0), number, node)
 
     def add(self, listener: int, change: int) -> None:
-        """Count a connection of a listener, +1 or -1.
-
-        Args:
-            listener: its place among those of the node, from 0.
-            change: +1 or -1.
-        """
+        """Count a connection of a listener, +1 or -1."""
         self._words[self._row + _TOTAL] += change
         self._words[self._row + _LISTENERS + listener] += change
 

@@ -47,12 +47,7 @@ class LoginConnection(Protocol):
 
 
 class LoginDeadlines:
-    """The logins of one listener that have begun and not ended.
-
-    Args:
-        timeout_s: how many seconds a login may take.
-        clock: seconds; never goes back.
-    """
+    """The logins of one listener that have begun and not ended."""
 
     def __init__(self, timeout_s: float, clock: Callable[[], float]) -> None:
         self.timeout_s = timeout_s

@@ -25,11 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ListenerEncryption:
-    """The TLS of one listener.
-
-    Args:
-        listener: one with `tls`.
-        recorder: makes audit events of clients whose certificates are not accepted; None for no events.
+    """The TLS of one listener that has `tls`.
 
     Raises:
         ConfigError: a setting cannot be used.

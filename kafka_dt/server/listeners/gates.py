@@ -86,11 +86,7 @@ class HeldPorts:
 
 
 class RateGate(HeldPorts):
-    """Holds ports while connections come faster than a rate.
-
-    Args:
-        rate: of connections.
-    """
+    """Holds ports while connections come faster than a rate."""
 
     def __init__(self, rate: Rate) -> None:
         super().__init__()
@@ -111,9 +107,6 @@ class FileGate(HeldPorts):
     A port frees a descriptor when it is held and takes one when it accepts again. In one turn of the loop each port may
     do so and accept a connection as well. So the gate closes while two descriptors for each port are still free, and
     opens when there are three. Else every opening would give a client one of those that are reserved.
-
-    Args:
-        limit: gives the number of file descriptors that the process may have.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:

@@ -138,11 +138,6 @@ class OpenListener:
 
         A listener that drains opens no port any more.
 
-        Args:
-            port: which; one that is open already stays as it is.
-            new_connection: makes the connections of that port.
-            node: says whose port it is: all workers of that node can have it, those of others cannot.
-
         Raises:
             OSError: the port cannot be had.
         """
@@ -163,11 +158,7 @@ class OpenListener:
             opened.close()
 
     async def drain(self, grace_seconds: float) -> None:
-        """Accept no more, let what is under way be answered, then close every connection.
-
-        Args:
-            grace_seconds: how long requests may take to be answered, and answers to be read.
-        """
+        """Accept no more, let what is under way be answered for some seconds, then close every connection."""
         self._draining = True
         for port in tuple(self._ports):
             self.close_port(port)

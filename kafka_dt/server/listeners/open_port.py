@@ -63,15 +63,7 @@ def bind(endpoint: Endpoint, *, shared: bool = True) -> socket.socket:
 
 
 class OpenPort:
-    """A port that is listened on from the start, and accepted from as soon as the loop gets to it.
-
-    Args:
-        sock: bound.
-        held: what keeps other nodes from the port, if anything does.
-        new_protocol: makes what serves a socket.
-        backlog: how many connections the kernel keeps waiting.
-        gates: hold the port.
-    """
+    """A port that is listened on from the start, and accepted from as soon as the loop gets to it."""
 
     accepting: asyncio.Task[None]
     """Raises OSError if the port cannot be accepted from."""

@@ -26,12 +26,7 @@ ADDRESSES: Final = 10_000
 
 
 class Rate:
-    """So many a second, and as many at once after a second of rest.
-
-    Args:
-        per_second: more than 0.
-        clock: seconds; never goes back.
-    """
+    """So many a second, and as many at once after a second of rest."""
 
     def __init__(self, per_second: float, clock: Callable[[], float]) -> None:
         self._interval_s = 1 / per_second
@@ -80,12 +75,7 @@ class FailedLogins:
         return len(self._paid_at)
 
     def delay_s(self, address: str, took_s: float = 0.0) -> float:
-        """Count a failed login; returns for how many seconds its answer is held back from now on.
-
-        Args:
-            address: of the client.
-            took_s: how long ago the client sent what failed.
-        """
+        """Count a failed login that took so many seconds; returns for how many more its answer is held back."""
         now = self._clock()
         free_s = FREE * self._interval_s
         paid_at = _paid_at(self._paid_at.pop(address, now), now, self._interval_s)
@@ -96,11 +86,7 @@ class FailedLogins:
         return _left_s(max(self._delay_s, min(paid_at - now - free_s, LONGEST_S)), took_s)
 
     def undecided_s(self, took_s: float) -> float:
-        """Return for how many seconds the end of a login is held back that cannot be decided.
-
-        Args:
-            took_s: how long ago the client sent what cannot be decided.
-        """
+        """Return for how many seconds the end of a login is held back that cannot be decided."""
         return _left_s(self._delay_s, took_s)
 
 
