@@ -1,4 +1,4 @@
-"""The tables from the errors of the domain to Kafka's error codes.
+"""The table from the errors of the domain to Kafka's error codes.
 
 Source: org.apache.kafka.common.protocol.Errors.
 """
@@ -33,7 +33,7 @@ from kafka_dt.tokens import (
     TooManyCreates,
 )
 
-CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
+CODES: Final[Mapping[type[TokenError | AclError | ScramUserError], ErrorCode]] = {
     TokensDisabled: ErrorCode.delegation_token_auth_disabled,
     TokenNotFound: ErrorCode.delegation_token_not_found,
     TokenOwnerMismatch: ErrorCode.delegation_token_owner_mismatch,
@@ -50,10 +50,6 @@ CODES: Final[Mapping[type[TokenError | AclError], ErrorCode]] = {
     StoreUnavailable: ErrorCode.request_timed_out,
     AclStoreUnavailable: ErrorCode.request_timed_out,
     InvalidAcl: ErrorCode.invalid_request,
-}
-
-
-SCRAM_USER_CODES: Final[Mapping[type[ScramUserError], ErrorCode]] = {
     UnknownMechanism: ErrorCode.unsupported_sasl_mechanism,
     UnacceptableCredential: ErrorCode.unacceptable_credential,
     ChangedTwice: ErrorCode.duplicate_resource,
@@ -67,4 +63,4 @@ def error_code(error: TokenError | AclError | ScramUserError) -> ErrorCode:
     Raises:
         KeyError: the error's type has no row; a test keeps that from happening.
     """
-    return SCRAM_USER_CODES[type(error)] if isinstance(error, ScramUserError) else CODES[type(error)]
+    return CODES[type(error)]

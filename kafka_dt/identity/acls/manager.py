@@ -78,11 +78,7 @@ class AclManager:
         return found
 
     async def create(self, bindings: Sequence[AclBinding]) -> list[AclError | None]:
-        """Create ACLs.
-
-        Returns:
-            For each, None or why it was not created.
-        """
+        """Create ACLs; gives for each None, or why it was not created."""
         results: list[AclError | None] = [self._invalid(binding) for binding in bindings]
         valid: dict[ResourcePattern, list[int]] = {}
         for number, binding in enumerate(bindings):
@@ -95,10 +91,7 @@ class AclManager:
         return results
 
     async def delete(self, filters: Sequence[AclBindingFilter]) -> list[list[DeletedAcl]]:
-        """Delete ACLs.
-
-        Returns:
-            For each filter the ACLs it matched; one that several match stands with the first of them.
+        """Delete ACLs; gives those that each filter matched. One that several match stands with the first of them.
 
         Raises:
             AclStoreUnavailable: which ones match cannot be found out; nothing was done.

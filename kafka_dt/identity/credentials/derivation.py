@@ -1,10 +1,9 @@
 """SCRAM credentials of tokens, made when first needed and kept in a bounded cache; and decoys for unknown names.
 
-A broker derives the credentials of every token when it starts, two PBKDF2 each; here a token costs one PBKDF2 when it
-first logs in with a mechanism, off the event loop. Logins at the same time wait for the same derivation.
-A token that may be of several secret keys costs one for each of them. A name that is no token's costs none, because an
-unauthenticated client may try any name. Such a client cannot make a node derive without end either, with ids that it
-knows: the cache keeps each derivation that has begun, and drops the others with their connections (`newest_first.py`).
+A token costs one PBKDF2 when it first logs in with a mechanism, off the event loop, and one for each secret key that it
+may be of. A name that is no token's costs none, because an unauthenticated client may try any name. Such a client
+cannot make a node derive without end either, with ids that it knows: the cache keeps each derivation that has begun,
+and drops the others with their connections (`newest_first.py`).
 
 Salts are derived from the name, for tokens and for unknown names alike. A client that tries an id sees the same salt
 each time, on every worker and node, whether the id is a token's or not.

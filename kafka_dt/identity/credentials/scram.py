@@ -1,13 +1,12 @@
-"""Finding what a SCRAM login is checked against: a user's credential, or a token's.
+"""Finding the account of a SCRAM login: a user's, or a token's.
 
 A login begins with what its challenge says (`begin`): the salt and the iterations, which a name decides without a
-look at the tokens. Whether there is such a token, and what its credential is, is found out while the client computes:
-`find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` may ask the store
-and derive a credential. An unknown name gets a decoy. So up to its last step the conversation is the same for an
-unknown name as for a known one, and so is the work before the challenge: the time that it takes tells nothing.
+look at the tokens. While the client computes its proof, `find` answers from memory, which is what nearly every login
+needs; where it gives None, `lookup` may ask the store and derive a credential. An unknown name gets a decoy. So up to
+its last step the conversation is the same for an unknown name as for a known one, and so is the work.
 
 A token login is one with `tokenauth=true`, or, for the clients that cannot send it, one whose user name is a live token
-id and no SCRAM user (`kafka.dt.token.auth.without.extension`). Both are treated alike in every respect.
+id and no SCRAM user (`kafka.dt.token.auth.without.extension`).
 
 Source: KIP-48, KIP-84; org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler;
 docs/design.md#a-login.

@@ -1,18 +1,10 @@
-"""Changes to the SCRAM users of a cluster: the rules, and the interface of the store that keeps them.
+"""Changes to the SCRAM users of a cluster: the rules, the errors, and the interface of the store that keeps them.
 
     outcomes = await ScramUserManager(store).alter(deletions, upsertions)
     outcomes["alice"]     # None, or the error that kept alice as she was
 
 A request may be about many users; each user's part succeeds or fails as a whole, whatever becomes of the others. The
 client sends the salted password, not the password; only what is derived from it is kept.
-
-Errors are a tree:
-
-ScramUserError
-  UnknownMechanism         no SCRAM mechanism has the number that was sent
-  UnacceptableCredential   the name, or a credential, breaks a rule
-  ChangedTwice             one request names a credential of a user twice
-  NoSuchCredential         what is to be deleted or described is not there
 
 Source: KIP-554; kafka.server.ZkAdminManager (alterUserScramCredentials, describeUserScramCredentials).
 """
@@ -130,11 +122,7 @@ class ScramUserManager:
         self._store = store
 
     async def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> Mapping[str, AlterResult]:
-        """Carry out the changes of one request.
-
-        Returns:
-            The result for each user that the request names.
-        """
+        """Carry out the changes of one request; gives the result for each user that it names."""
         parts = self._parts(deletions, upsertions)
         fit = [user for user, part in parts.items() if part.error is None]
         outcomes: dict[str, AlterResult] = {user: part.error for user, part in parts.items() if part.error is not None}
@@ -145,10 +133,7 @@ class ScramUserManager:
         return outcomes
 
     async def describe(self, users: Sequence[str]) -> Mapping[str, Credentials | ScramUserError]:
-        """Give the credentials of users by their names; no name stands for all users, in the order of their names.
-
-        Returns:
-            The credentials of each user, or why there are none.
+        """Give the credentials of users by name, or why there are none; no name stands for all users, in their order.
 
         Raises:
             StoreUnavailable: they cannot be known now.

@@ -1,12 +1,11 @@
 r"""From a Kerberos name to the name of a principal: the rules of `sasl.kerberos.principal.to.local.rules`.
 
-`ShortNames.parse(rules)` reads `DEFAULT` and `RULE:[<components>:<format>](<match>)s/<from>/<to>/g/L` with L or U for
-lower or upper case; `short_name` applies the first that fits. DEFAULT takes names of the default realm and leaves the
-first component: alice@EXAMPLE.COM and alice/admin@EXAMPLE.COM both are alice.
+A rule is `DEFAULT` or `RULE:[<components>:<format>](<match>)s/<from>/<to>/g/L` with L or U for lower or upper case; the
+first that fits counts. DEFAULT takes names of the default realm and leaves the first component: alice@EXAMPLE.COM and
+alice/admin@EXAMPLE.COM both are alice.
 
-Limits: regular expressions are Python's, which differ from Java's in rare constructs (`\p{Alpha}` and its like); the
-setting is a list, so no rule can hold a comma, as in Kafka. What is wrong with a rule is said at the start, where a
-broker may say it at a login.
+Limits: regular expressions are Python's, which differ from Java's in rare constructs (`\p{Alpha}` and its like); no
+rule can hold a comma, as in Kafka.
 
 Source: org.apache.kafka.common.security.kerberos.KerberosName, org.apache.kafka.common.security.kerberos.KerberosRule,
 org.apache.kafka.common.security.kerberos.KerberosShortNamer.

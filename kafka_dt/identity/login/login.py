@@ -104,11 +104,7 @@ class Login:
         self._exchange = self._mechanisms[mechanism].begin(self._accounts)
 
     def evaluate(self, message: bytes) -> LoginOutcome | Coroutine[Any, Any, LoginOutcome]:
-        """Take the client's next message.
-
-        Returns:
-            The outcome, or a coroutine that gives it when it cannot be known without waiting.
-        """
+        """Take the client's next message; gives the outcome, or a coroutine that gives it where it has to wait."""
         exchange = self._exchange
         if exchange is None:
             raise LocalProtocolError("no exchange is under way")

@@ -3,8 +3,7 @@
 `find` answers from memory, which is what nearly every login needs; where it gives None, `lookup` asks the store.
 
 The log has one line when logins by token begin to be refused because the store does not answer, and one when that ends.
-A login is refused for the store's sake in two cases: this worker has not met the token and cannot ask; or what it knows
-is too old, and then no token logs in. An outage may begin as the first and become the second, which is logged as well.
+An outage may begin with tokens that this worker has not met, and become one of all tokens, which is logged as well.
 
 Source: KIP-48; docs/architecture.md#a-token-works-on-every-node-at-once, docs/architecture.md#revocation-is-bounded.
 """

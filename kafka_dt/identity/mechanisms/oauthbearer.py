@@ -100,11 +100,7 @@ class BearerTokens:
             await self._keys.close()
 
     def judge(self, token: str) -> Judgement | Coroutine[Any, Any, Judgement]:
-        """Judge a token.
-
-        Returns:
-            The judgement, or a coroutine that gives it when the keys have to be read again.
-        """
+        """Judge a token; gives a coroutine where the keys have to be read again."""
         try:
             return self._judge(token)
         except KeyNotHeld:

@@ -1,8 +1,8 @@
 """The keys that bearer tokens are signed with: a JWKS from a file or a URL, held in memory and read again in time.
 
-`start` reads it once and keeps it fresh from then on. `select` finds the key of a token in memory; where a token names
-one that is not held the issuer may have a new one, and `read_again` looks, once for all who wait and never twice within
-ten seconds, so that clients cannot make a node flood the issuer. If a read fails, the keys held before stay.
+Where a token names a key that is not held the issuer may have a new one, and `read_again` looks, once for all who wait
+and never twice within ten seconds, so that clients cannot make a node flood the issuer. If a read fails, the keys held
+before stay.
 
 Limits: symmetric keys are left out, for a published secret signs nothing; a JWKS has a megabyte at most; a redirect
 must keep the URL's scheme.
@@ -112,11 +112,7 @@ class Jwks:
         raise KeyNotHeld
 
     async def read_again(self) -> bool:
-        """Read the keys because a token names one that is not held.
-
-        Returns:
-            False if they were read just before, so that there is nothing new to expect, or if that failed.
-        """
+        """Read the keys because a token names one that is not held; False if that failed or was done just before."""
         if self._under_way is None:
             last = self._read_timestamp_ms
             if last is not None and self._now_ms() - last < MIN_INTERVAL_MS:

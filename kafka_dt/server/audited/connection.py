@@ -1,15 +1,6 @@
 """What audit events say of one connection: its client, and how its logins ended.
 
-    audit = ConnectionAudit(recorder, "SASL_SSL", machine, peername)
-    audit.concluded(outcome)        # a login has ended, one way or the other
-    audit.heard()                   # something was received
-    audit.origin()                  # where its requests come from
-    audit.closing()                 # the connection is being closed
-    audit.lost(foregone)            # the connection is closed
-
-There is one for each connection, and none where nothing is written down. A login that just stops, because the client
-goes away, is no event, unless it was clear by then that it is refused.
-
+A login that just stops, because the client goes away, is no event, unless it was clear by then that it is refused.
 Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions), and
 a client that logs in by certificate has sent nothing by then. So the event of a login waits until the client has named
 its software: at most `SOFTWARE_SECONDS`, and not beyond a request that is an event.

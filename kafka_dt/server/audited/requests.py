@@ -1,18 +1,14 @@
 """Audit events of requests: wrap the handlers, and write down the result of each request.
 
-    audit = AuditedRequests(recorder, AuditedTokens(cache.get, cache.by_hmac))
-    handler = dispatcher(family, other_family, audit=audit)
+    handler = dispatcher(family, other_family, audit=AuditedRequests(recorder, AuditedTokens(cache.get, cache.by_hmac)))
 
-`record_removed` and `record_keys` write down what a node does by itself.
+Every request of an API whose `ServedApi` has a `RequestAudit` is an event. What has happened is read from the answer,
+so it is what the client was told. Each ACL and each user that was changed is an event of its own; those of a request
+that were refused for the same reason are one event together (`RefusedEntries`).
 
-Every request of an API whose `ServedApi` has a `RequestAudit` is an event; the others pass. What has happened is read
-from the answer, so it is what the client was told. Each ACL and each user that was changed is an event of its own.
-Those of a request that were refused for the same reason are one event together (`RefusedEntries`), with their number
-and the first few.
-
-Nothing is done before the handler has decided: a client that may not do what it asks for causes no work but its own
-small event. A request to renew or expire names a token by its HMAC. Which token that is the handler tells as soon as it
-knows (`RequestContext.on_token`), because afterwards the token may be gone. The HMAC goes no further.
+Nothing is done before the handler has decided, so a client that may not do what it asks for causes no work but its own
+small event. A request to renew or expire names a token by its HMAC. The handler tells which token that is as soon as it
+knows (`RequestContext.on_token`), because afterwards the token may be gone.
 
 Source: docs/audit.md; KIP-48, KIP-140, KIP-554.
 """

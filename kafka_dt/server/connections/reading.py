@@ -1,14 +1,7 @@
-"""Whether the socket of a connection is read, and what the connection holds of what was read.
+"""Whether the socket of a connection is read, and how many bytes the connection holds of what was read.
 
-    reading = Reading(memory, give_up)
-    reading.begin(transport)
-    reading.pause(); reading.resume()            # for the connection: it is held up, or goes on
-    reading.account(size, ...)                   # after each piece that came and was looked at
-    reading.client_reads_not(unsent)             # while the client does not take what is written
-    reading.client_reads()
-    reading.end()                                # the connection is closed
-
-A socket is read while neither the connection has to wait nor the memory of the worker is used up (`request_memory.py`).
+A socket is read while neither the connection has to wait (`pause`, `resume`) nor the memory of the worker is used up
+(`request_memory.py`).
 """
 
 from __future__ import annotations

@@ -9,24 +9,18 @@ that long requests that do not go on arriving cannot keep out a login or a creat
 - A request of a client that has logged in becomes long when more than `SHORT_BYTES` of it have arrived. While long
   requests hold their part of the share, nothing more is read of them. They go on, in the order in which they began to
   wait, when others end.
-- Short ones are always read, and all of clients that have not logged in. Beyond their part the oldest is closed: what a
-  client sends without pause has arrived long before it would be the oldest.
-- A request that is longer than the share needs the node's `Turn`, which one request at a time has. So a node holds at
-  most its limit and one request of `socket.request.max.bytes`, give or take a piece for each worker. A worker that has
+- Short ones are always read, and all of clients that have not logged in. Beyond their part the oldest is closed.
+- A request that is longer than the share needs the node's `Turn`, which one request at a time has. A worker that has
   given the turn back takes it again in the second sweep after that: the sweeps of the others come before.
-- A request that takes longer than `timeout_s` to arrive is closed, also if it has waited for memory: its client sends
-  it again. While the node does not take the request, because one before it is being served, its time stands still.
+- A request that takes longer than `timeout_s` to arrive is closed. While the node does not take the request, because
+  one before it is being served, its time stands still.
 
-An answer waits in memory only while its client does not read it, one for each connection. The long ones of them have a
-share of the same size, in which each counts with what has not been written and what the socket has not taken. Beyond
-it the connection whose client has read nothing for the longest time is closed.
-
-What a call costs does not depend on how many connections hold something: any stranger can hold a byte.
+Unread answers have a share of the same size. Beyond it the connection is closed whose client has read nothing for the
+longest time. What a call costs does not depend on how many connections hold something: any stranger can hold a byte.
 
 Limits: what TLS and a socket buffer for each connection is not counted (17 KiB in the process, more in the kernel),
-and a request takes more memory while it is decoded and served. What two answers share is counted for both. A gateway
-passes on what it forwards as it arrives, and holds a piece for each connection while the upstream takes none, which is
-not counted either.
+and a request takes more memory while it is decoded and served. What two answers share is counted for both. A piece
+that a gateway holds while the upstream takes none is not counted.
 
 Source: org.apache.kafka.common.memory.SimpleMemoryPool (`queued.max.request.bytes`, KIP-72), which also takes one
 request beyond its limit.

@@ -1,19 +1,17 @@
 """TLS between a socket and a connection: asyncio's transport and protocol, with OpenSSL in memory between them.
 
 `TlsConnection` is the protocol of the socket. When the handshake is complete the protocol inside gets a `TlsTransport`
-as if it were a socket's, with `ssl_object` among its extra info, and `server_name` where `TlsServices` asks for it: the
-name that the client wants to reach (SNI), None if it does not say one.
+as if it were a socket's, with `ssl_object` among its extra info, and `server_name` (SNI) if `TlsServices` asks for it.
 
-asyncio's own TLS is not used, because there a failed handshake ends in a reset without the alert that tells the client
-why, and without a word to us; a client that has said all it will say would lose the answers that it waits for; and the
-certificate could not change while the port is open. Here every connection takes the context of its moment.
+asyncio's own TLS is not used: there a failed handshake ends in a reset without an alert and without a word to us, a
+client that has said all it will say would lose the answers that it waits for, and the certificate could not change
+while the port is open.
 
-A client of TLS 1.3 may send as many updates of its key (KeyUpdate) as it likes. OpenSSL derives keys and answers each,
-which costs ten times as much as a small record with data. So a connection is closed whose records carry hardly any.
+A client of TLS 1.3 may send as many updates of its key (KeyUpdate) as it likes, each of which costs ten times as much
+as a small record with data. So a connection is closed whose records carry hardly any.
 
 Limits: a context must refuse renegotiation (`kafka_dt.tls` does), so that writing never has to wait for reading. A
-server name that is not ASCII, which no client may send, fails the handshake, and Python itself writes that to standard
-error.
+server name that is not ASCII fails the handshake, and Python itself writes that to standard error.
 
 Source: RFC 8446 (4.6.3: KeyUpdate), RFC 5246 (alerts, close_notify), RFC 6066, 3 (server names);
 org.apache.kafka.common.network.SslTransportLayer.

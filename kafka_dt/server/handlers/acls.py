@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -242,32 +242,23 @@ def _deletions_told(_: AuditedTokens, request: AnsweredRequest) -> Told:
 
 def acl_text(acl: Any, shorten: Callable[[str], str] = str) -> str:
     """Write an ACL as one line of text: `ALLOW Describe of LITERAL Cluster:'kafka-cluster' to User:alice from *`."""
-    names = _Names(*(shorten(each) for each in (acl.resource_name, acl.principal, acl.host)))
-    return _text(acl, acl.resource_type, names)
+    return _text(acl, acl.resource_type, (acl.resource_name, acl.principal, acl.host), shorten)
 
 
 def filter_text(asked: Any, shorten: Callable[[str], str] = str) -> str:
     """Write a filter of DeleteAcls as `acl_text` writes an ACL; what it leaves open is `(any)`."""
-    texts = (asked.resource_name_filter, asked.principal_filter, asked.host_filter)
-    names = _Names(*(None if each is None else shorten(each) for each in texts))
-    return _text(asked, asked.resource_type_filter, names)
+    chosen = (asked.resource_name_filter, asked.principal_filter, asked.host_filter)
+    return _text(asked, asked.resource_type_filter, chosen, shorten)
 
 
-class _Names(NamedTuple):
-    """What clients choose; None is left open."""
-
-    resource: str | None
-    principal: str | None
-    host: str | None
-
-
-def _text(part: Any, resource_type: int, names: _Names) -> str:
+def _text(part: Any, resource_type: int, chosen: Iterable[str | None], shorten: Callable[[str], str]) -> str:
+    resource, principal, host = (None if each is None else shorten(each) for each in chosen)
     kind, pattern_type = ResourceType(resource_type), PatternType(_pattern_code(part))
     what = f"{pattern_type.name} {kind.text}:(any)"
-    if names.resource is not None:
-        what = str(ResourcePattern(kind, names.resource, pattern_type))
+    if resource is not None:
+        what = str(ResourcePattern(kind, resource, pattern_type))
     operation, permission = AclOperation(part.operation), AclPermissionType(part.permission_type)
-    return f"{permission.name} {operation.text} of {what} to {_or_any(names.principal)} from {_or_any(names.host)}"
+    return f"{permission.name} {operation.text} of {what} to {_or_any(principal)} from {_or_any(host)}"
 
 
 def _or_any(text: str | None) -> str:

@@ -1,11 +1,11 @@
 """The entries of tokens in the answers to DescribeDelegationToken, encoded once and used again.
 
 To make and encode the entry of a token takes ten times as long as to find it, and a monitoring client asks for the
-same ones again and again. An entry is good for as long as the cache of tokens gives the same object. It is kept from
-its first use until its token changes; answers that are not read yet share its bytes.
+same ones again and again. An entry is kept from its first use until its token changes; answers that are not read yet
+share its bytes.
 
 Limit: `MAX_BYTES` for each layout of the API that is in use. When they are used up, the entries of other tokens are
-encoded for each answer anew. So a listing that is larger than the limit uses the same kept entries each time.
+encoded for each answer anew.
 
 Source: KIP-48, KIP-373.
 """

@@ -25,7 +25,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import Any, Final, Self
 
@@ -224,7 +224,7 @@ class ConnectionCounts:
         self._words = memoryview(memory).cast("Q")
         self._row = number * _ROW_WORDS
         self._words[self._row : self._row + _ROW_WORDS] = memoryview(bytes(row_bytes())).cast("Q")
-        self._key_of = lru_cache(KNOWN_ADDRESSES)(_Keys(node.encode()).of)
+        self._key_of = lru_cache(KNOWN_ADDRESSES)(partial(_key, node.encode()))
         self._homeless: Counter[str] = Counter()
 
     @classmethod
@@ -282,13 +282,8 @@ class ConnectionCounts:
         return free if new else None
 
 
-class _Keys:
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
-
-    def of(self, address: str) -> int:
-        digest = hashlib.blake2b(address.encode(), key=self._secret, digest_size=_WORD_BYTES)
-        return int.from_bytes(digest.digest())
+def _key(secret: bytes, address: str) -> int:
+    return int.from_bytes(hashlib.blake2b(address.encode(), key=secret, digest_size=_WORD_BYTES).digest())
 
 
 def row_bytes() -> int:

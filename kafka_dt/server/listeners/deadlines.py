@@ -1,11 +1,8 @@
 """Close the connections whose login takes too long: one list of a listener, looked through a few times a second.
 
-A connection begins when its socket is accepted, so the time is that of the TLS handshake and of SASL together, and no
-byte that arrives makes it longer. All logins of a listener have the same time. So the list is in order by itself, and
-looking through it costs nothing for a connection that is not overdue; a login costs two operations on a dict and no
-timer.
-
-A re-authentication is a login on a connection that is open already: it begins anew (`ClientConnection`).
+The time begins when the socket is accepted, for the TLS handshake and SASL together, or with a re-authentication. All
+logins of a listener have the same time, so the list is in order by itself: a login costs two operations on a dict and
+no timer.
 
 Source: `kafka.dt.login.timeout.ms`.
 """

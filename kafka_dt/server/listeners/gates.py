@@ -1,9 +1,5 @@
 """When a worker accepts no further connection for now: its ports stay open, and clients wait in the kernel's queue.
 
-    gate = RateGate(Rate(100, monotonic))
-    gate.add(port)                    # each port of a listener, or of the worker
-    gate.accepted(transport)          # after each connection; the ports are held until the next one may come
-
 A port accepts while none of its gates is closed. What a gate looks at is known when a connection has been accepted, and
 before the next one is, because uvloop accepts one in a turn.
 
@@ -16,6 +12,7 @@ import asyncio
 import logging
 import os
 import select
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, Protocol
@@ -44,21 +41,8 @@ class Port(Protocol):
         """Accept again, unless another gate is closed."""
 
 
-class Gate(Protocol):
+class Gate(ABC):
     """Ports that accept together, or not."""
-
-    def add(self, port: Port) -> None:
-        """Let a port be held with the others."""
-
-    def remove(self, port: Port) -> None:
-        """Forget a port."""
-
-    def accepted(self, transport: asyncio.BaseTransport) -> None:
-        """Hear of a connection that has just been accepted."""
-
-
-class HeldPorts:
-    """The ports of a gate."""
 
     def __init__(self) -> None:
         self._ports: set[Port] = set()
@@ -74,6 +58,10 @@ class HeldPorts:
         """Forget a port."""
         self._ports.discard(port)
 
+    @abstractmethod
+    def accepted(self, transport: asyncio.BaseTransport) -> None:
+        """Hear of a connection that has just been accepted."""
+
     def _close(self) -> None:
         self._closed = True
         for port in self._ports:
@@ -85,7 +73,7 @@ class HeldPorts:
             port.release(self)
 
 
-class RateGate(HeldPorts):
+class RateGate(Gate):
     """Holds ports while connections come faster than a rate."""
 
     def __init__(self, rate: Rate) -> None:
@@ -101,7 +89,7 @@ class RateGate(HeldPorts):
             asyncio.get_running_loop().call_later(wait_s, self._open)
 
 
-class FileGate(HeldPorts):
+class FileGate(Gate):
     """Holds ports while nearly all file descriptors of the process are in use.
 
     A port frees a descriptor when it is held and takes one when it accepts again. In one turn of the loop each port may

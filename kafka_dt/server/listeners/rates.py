@@ -1,11 +1,6 @@
 """How often something may happen, counted without a queue: connections of a listener, failed logins of an address.
 
-    rate = Rate(100, monotonic)
-    rate.count()                        # for how many seconds no other connection may follow
-    failed = FailedLogins(100, monotonic)
-    failed.delay_s("192.0.2.1")         # for how many seconds the answer is held back
-
-Both keep one instant, to which each occurrence adds the interval that it is worth (`_paid_at`).
+Both classes keep one instant, to which each occurrence adds the interval that it is worth (`_paid_at`).
 
 Source: the generic cell rate algorithm (ITU-T I.371); Kafka's `connection.failed.authentication.delay.ms` (KIP-306).
 """
@@ -44,9 +39,8 @@ class Rate:
 class FailedLogins:
     """The failed logins of one worker: their answers are held back, longer for an address from which many fail.
 
-    Every failed login is answered after `connection.failed.authentication.delay.ms`. An address may have `FREE`
-    failures with no more than this; the answers to further ones follow each other at `SLOWDOWN` times the delay, and
-    are late by `LONGEST_S` at most. What an address owes passes with time.
+    An address may have `FREE` failures with the usual delay; the answers to further ones follow each other at
+    `SLOWDOWN` times the delay, and are late by `LONGEST_S` at most. What an address owes passes with time.
 
     A login that succeeds is never held back: many clients may share an address with the one that guesses. So this makes
     guessing slow and does not lock users out. A client that does not wait for the answer can tell a failure by the

@@ -8,6 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.identity.acls.store import AclError, AclStoreUnavailable, InvalidAcl
+from kafka_dt.identity.credentials.scram_changes import ScramUserError
 from kafka_dt.server.errors import CODES, error_code
 from kafka_dt.tokens import (
     Principal,
@@ -34,10 +35,10 @@ def kinds(base: type[Exception]) -> Iterator[type[Exception]]:
 
 
 def test_every_error_of_the_domain_has_a_row() -> None:
-    assert {*kinds(TokenError), *kinds(AclError)} == set(CODES)
+    assert {*kinds(TokenError), *kinds(AclError), *kinds(ScramUserError)} == set(CODES)
 
 
-@pytest.mark.parametrize("base", [TokenError, AclError])
+@pytest.mark.parametrize("base", [TokenError, AclError, ScramUserError])
 def test_no_two_errors_of_one_kind_share_a_code(base: type[Exception]) -> None:
     codes = [code for kind, code in CODES.items() if issubclass(kind, base)]
     assert len(set(codes)) == len(codes)

@@ -12,8 +12,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
-from kafka_dt.identity.credentials.scram_changes import ScramUserError, ScramUserManager
-from kafka_dt.server.errors import SCRAM_USER_CODES
+from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.tokens import Principal
@@ -138,8 +137,3 @@ async def test_the_log_names_caller_and_users_and_no_secret(caplog: pytest.LogCa
     assert lines[1] == r"User:admin altered the SCRAM credentials of 'bob\nfaked line'"
     secret = salted_password(ScramMechanism.SHA_256, "secret")
     assert not any(repr(secret)[2:-1] in line or secret.hex() in line for line in lines)
-
-
-def test_every_error_about_users_has_a_code_of_its_own() -> None:
-    assert set(SCRAM_USER_CODES) == set(ScramUserError.__subclasses__())
-    assert len(set(SCRAM_USER_CODES.values())) == len(SCRAM_USER_CODES)

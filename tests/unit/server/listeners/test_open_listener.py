@@ -13,7 +13,7 @@ import uvloop
 
 from kafka_dt.config import Endpoint, Settings
 from kafka_dt.server.connections.connection import ClientConnection
-from kafka_dt.server.listeners.gates import Gate, HeldPorts
+from kafka_dt.server.listeners.gates import Gate
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from tests.support.admission import admission
@@ -247,7 +247,7 @@ async def test_connections_are_retired_at_their_age_and_those_that_have_gone_are
         assert not world.listener._retirements
 
 
-class ByHand(HeldPorts):
+class ByHand(Gate):
     """A gate that the test closes and opens."""
 
     def accepted(self, transport: asyncio.BaseTransport) -> None:
