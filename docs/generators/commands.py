@@ -16,12 +16,13 @@ _HEAD: Final = """\
 # Command line
 
 Every command ends with status 0; with 1 when the operation was refused or failed, after one line on standard error;
-with 2 for wrong usage. `--help` tells the same as this page, which is generated from it.
+with 2 for wrong usage. This page is made of the texts of `--help`.
 
-Work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token expire-all`) that Ctrl-C or SIGTERM interrupted
-ends with status 130, after what it has done so far. It can be run again. Its `--output json` counts by the same names
-in every command: `changed` (sealed, unsealed, ended), `unchanged` (as it should be, valid, not meant), `gone` (others
-deleted it meanwhile) and `failed`. `total` is how many tokens there are, done or not.
+Commands that work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token expire-all`, and those of
+`pipeline`) end with status 130 when Ctrl-C or SIGTERM interrupts them, after the work that is under way. Run the
+command again to do the rest. Their `--output json` has the same counts: `changed` (sealed, unsealed, ended),
+`unchanged` (already so, valid, not selected), `gone` (another process deleted the token meanwhile) and `failed`.
+`total` is the number of all tokens, done or not. `pipeline ingest` ends with status 130 in the same way.
 """
 
 

@@ -95,18 +95,18 @@ async def process(
     limits: BulkLimits | None = None,
     portion: Portion = WHOLE,
 ) -> None:
-    """Work on the token znodes of these names.
+    """Work on the token znodes of these names; each counts in one result.
 
     Args:
         client: a started client.
-        names: token ids; each counts in one result.
+        names: token ids.
         task: decides about each.
         report: hears the results, a batch at a time.
         now_ms: the wall clock, in milliseconds since 1970.
-        dry_run: decide only; what would be changed counts as changed.
+        dry_run: decide only; a change that would be made counts as changed.
         stop: set it to end after the batches that are under way.
         limits: how much at once.
-        portion: what it may use of ZooKeeper.
+        portion: what the run may use of ZooKeeper.
 
     Raises:
         ConnectionLost: ZooKeeper did not come back in time; what was done has been reported.

@@ -95,12 +95,7 @@ async def inventory(
 
 
 async def census(client: ZooKeeperClient, keyring: Keyring, *, now_ms: Callable[[], int]) -> Census:
-    """Read all tokens and count them.
-
-    Args:
-        client: a started client.
-        keyring: opens what is sealed.
-        now_ms: the wall clock, in milliseconds since 1970.
+    """Read all tokens and count them; the wall clock tells which have expired.
 
     Raises:
         ZooKeeperError: they cannot be read.

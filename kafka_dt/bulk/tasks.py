@@ -31,13 +31,9 @@ STILL_LIVE: Final = "a live token of the key"
 
 
 class SealingTask(TokenTask):
-    """Seals what `decide` writes, with the current key.
+    """Seals what `decide` writes, with the current key and random bytes, cryptographically strong, for salts.
 
     Nothing is announced: the tokens stay the same, and a broker could not read them.
-
-    Args:
-        keyring: of the cluster.
-        random_bytes: cryptographically strong, for salts.
     """
 
     announces = False
@@ -67,12 +63,9 @@ class Seal(SealingTask):
 
 
 class Reseal(SealingTask):
-    """Seals again, with the current key, znodes that are sealed with an older one; plain znodes stay plain.
+    """Seals again, with the current key, the znodes that the key of `key_id` sealed, or any older key; None = any.
 
-    Args:
-        keyring: of the cluster; it still holds the older keys.
-        random_bytes: cryptographically strong, for salts.
-        key_id: which key is to be needed no more; None = none but the current one.
+    Plain znodes stay plain. The keyring still holds the older keys.
     """
 
     def __init__(self, keyring: Keyring, random_bytes: Callable[[int], bytes], key_id: str | None = None) -> None:

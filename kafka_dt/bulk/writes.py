@@ -97,12 +97,9 @@ class ZnodeChange:
 
 
 class Writes:
-    """Makes changes.
+    """Makes changes, so many a second at most (None = as many as ZooKeeper takes).
 
-    Args:
-        client: the connection.
-        news: tells others of them; None = no node has to know, because the tokens stay the same.
-        changes_a_second: how many are made at most; None = as many as ZooKeeper takes.
+    `news` tells nodes and brokers; None = none of them has to know, because the tokens stay the same.
     """
 
     def __init__(
@@ -145,12 +142,9 @@ class Writes:
 
 
 class News:
-    """Tells nodes and brokers of changes, by a change znode each.
+    """Tells nodes and brokers of changes, by a change znode each; the purger takes charge of these.
 
-    Args:
-        purger: takes charge of the change znodes.
-        beside_brokers: whether brokers have to hear of them.
-        runs: how many tell brokers at the same time; each leaves them time for the others.
+    Of several runs that tell brokers at the same time, each leaves them time for the others.
     """
 
     def __init__(self, purger: ChangePurger, *, beside_brokers: bool, runs: int = 1) -> None:

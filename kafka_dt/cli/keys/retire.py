@@ -82,7 +82,9 @@ def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) ->
     help="End the tokens that do not say which key made them, valid tokens of brokers included.",
 )
 @click.option(
-    "--keep-nameless", is_flag=True, help="Keep the tokens that do not say which key made them: another key made them."
+    "--keep-nameless",
+    is_flag=True,
+    help="Keep the tokens that do not say which key made them. Use it only when another key made them.",
 )
 def retire(
     *,
