@@ -14,7 +14,6 @@ org.apache.kafka.common.protocol.ByteBufferAccessor.
 
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import chain
@@ -62,14 +61,14 @@ class Pieces:
     def __iter__(self) -> Iterator[bytes]:
         return chain.from_iterable(self.batches)
 
-    def add(self, batch: tuple[bytes, ...]) -> None:
-        """Append some pieces."""
-        self.batches.append(batch)
-        self.size += sum(map(len, batch))
-
     def put_first(self, piece: bytes) -> None:
         """Put a piece in front of the others, in one with the first."""
         self.batches[0] = (piece + self.batches[0][0],)
+        self.size += len(piece)
+
+    def put_last(self, piece: bytes) -> None:
+        """Put a piece behind the others."""
+        self.batches.append((piece,))
         self.size += len(piece)
 
 
@@ -91,7 +90,8 @@ class EncodedArray(Pieces):
 
     def add(self, batch: tuple[bytes, ...]) -> None:
         """Append some elements."""
-        super().add(batch)
+        self.batches.append(batch)
+        self.size += sum(map(len, batch))
         self._count += len(batch)
 
 
@@ -106,24 +106,24 @@ def encode(entity: Entity) -> bytes:
 
 def encode_pieces(entity: Entity) -> Pieces:
     """Encode as `encode`, in pieces: each element of an `EncodedArray` in a field of the entity is one of them."""
-    writers = _entity_writers(type(entity))
+    plain, write_tagged_fields, write_length = _entity_writers(type(entity))
     pieces, out = Pieces(), bytearray()
     try:
-        for get, write in writers.plain:
+        for get, write, is_array in plain:
             value = get(entity)
-            if isinstance(value, EncodedArray):
-                writers.write_length(out, len(value))
-                pieces.add((bytes(out),))
+            if is_array and isinstance(value, EncodedArray):
+                write_length(out, len(value))
+                pieces.put_last(bytes(out))
                 pieces.batches += value.batches
                 pieces.size += value.size
                 out.clear()
             else:
                 write(out, value)
-        if writers.tagged is not None:
-            writers.tagged(out, entity)
+        if write_tagged_fields is not None:
+            write_tagged_fields(out, entity)
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(entity).__qualname__} does not fit the wire: {error}") from error
-    pieces.add((bytes(out),))
+    pieces.put_last(bytes(out))
     return pieces
 
 
@@ -134,35 +134,27 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
-@dataclass(frozen=True, slots=True)
-class _EntityWriters:
-    """How an entity is written."""
-
-    plain: tuple[tuple[Callable[[Any], Any], _Writer], ...]
-    """For each field that is always there how it is read and written."""
-    tagged: _Writer | None
-    """Writes all tagged fields."""
-    write_length: _Writer
-    """Writes the length of an array."""
+_FieldWriters: TypeAlias = tuple[tuple[Callable[[Any], Any], _Writer, bool], ...]
+"""For each field that is always there how it is read and written, and whether it is an array."""
 
 
 @cache
-def _entity_writers(entity_type: type[Entity]) -> _EntityWriters:
+def _entity_writers(entity_type: type[Entity]) -> tuple[_FieldWriters, _Writer | None, _Writer]:
+    """Give the writers of the plain fields, that of all tagged ones, and that of the length of an array."""
     layout = entity_layout(entity_type)
-    return _EntityWriters(
-        plain=tuple((attrgetter(field.name), _field_writer(field)) for field in layout.plain),
-        tagged=_tagged_fields_writer(layout.tagged) if layout.flexible else None,
-        write_length=_write_compact_length if layout.flexible else _write_int32,
+    return (
+        tuple((attrgetter(field.name), _field_writer(field), field.is_array) for field in layout.plain),
+        _tagged_fields_writer(layout.tagged) if layout.flexible else None,
+        _write_compact_length if layout.flexible else _write_int32,
     )
 
 
 @cache
 def _entity_writer(entity_type: type[Entity]) -> _Writer:
-    writers = _entity_writers(entity_type)
-    plain, write_tagged_fields = writers.plain, writers.tagged
+    plain, write_tagged_fields, _ = _entity_writers(entity_type)
 
     def write_entity(out: bytearray, entity: Entity) -> None:
-        for get, write in plain:
+        for get, write, _ in plain:
             write(out, get(entity))
         if write_tagged_fields is not None:
             write_tagged_fields(out, entity)

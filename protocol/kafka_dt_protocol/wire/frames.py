@@ -161,7 +161,8 @@ class OutgoingFrames:
             return b""
         if not self.at_length:
             data = b"".join(chain.from_iterable(batches))
-            self.clear()
+            batches.clear()
+            self.size = 0
             return data
         pieces: list[bytes] = []
         size = 0
