@@ -60,7 +60,7 @@ Advertise: TypeAlias = Callable[[int, str, int], tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodesPlace:
     """Where the nodes stand in an answer."""
 
     head: Program
@@ -114,7 +114,7 @@ def has_records(api_key: int, api_version: int) -> bool:
 
 
 @cache
-def place_of(api_key: int, api_version: int) -> Place:
+def place_of(api_key: int, api_version: int) -> NodesPlace:
     """Find the nodes in the answers of an API that carries addresses.
 
     Raises:
@@ -128,7 +128,7 @@ def place_of(api_key: int, api_version: int) -> Place:
     ahead = _fields_ahead(body, array)
     index = _node_index(element)
     behind = () if array is None else element.plain[index + 3 :]
-    return Place(
+    return NodesPlace(
         head=program(header.plain, tagged=header.flexible) + program(ahead, tagged=False),
         tag=None if array is None else array.tag,
         read_count=None if array is None else length_reader(array, of_array=True),
@@ -221,7 +221,7 @@ class Nodes:
     """Behind all this."""
 
 
-def find_nodes(place: Place, buffer: bytes, offset: int) -> Nodes:
+def find_nodes(place: NodesPlace, buffer: bytes, offset: int) -> Nodes:
     """Read the nodes of an answer, or of the end of one; all of it has arrived.
 
     Args:
@@ -244,7 +244,7 @@ def find_nodes(place: Place, buffer: bytes, offset: int) -> Nodes:
         raise MalformedMessage("text that is not UTF-8") from None
 
 
-def new_addresses(place: Place, nodes: tuple[Node, ...], advertise: Advertise) -> list[bytes | None]:
+def new_addresses(place: NodesPlace, nodes: tuple[Node, ...], advertise: Advertise) -> list[bytes | None]:
     """Give for each node its host and port as they are to stand on the wire; None where they stay as they are.
 
     Raises:
@@ -253,7 +253,7 @@ def new_addresses(place: Place, nodes: tuple[Node, ...], advertise: Advertise) -
     return [_new_address(place, node, advertise) for node in nodes]
 
 
-def _new_address(place: Place, node: Node, advertise: Advertise) -> bytes | None:
+def _new_address(place: NodesPlace, node: Node, advertise: Advertise) -> bytes | None:
     if node.node_id < 0 or not node.host or node.port <= 0 or node.fenced:
         return None
     host, port = advertise(node.node_id, node.host, node.port)
@@ -269,7 +269,7 @@ def _new_address(place: Place, node: Node, advertise: Advertise) -> bytes | None
         raise LocalProtocolError(f"an address that does not fit the wire cannot be advertised: {error}") from error
 
 
-def _nodes_in_tagged_field(place: Place, buffer: bytes, offset: int) -> Nodes:
+def _nodes_in_tagged_field(place: NodesPlace, buffer: bytes, offset: int) -> Nodes:
     fields, end = _read_tagged_fields(buffer, offset)
     own = [field for field in fields if field.tag == place.tag]
     if not own:
@@ -282,7 +282,7 @@ def _nodes_in_tagged_field(place: Place, buffer: bytes, offset: int) -> Nodes:
     return Nodes(nodes, own[0], tuple(field for field in fields if field is not own[0]), end)
 
 
-def _read_nodes(place: Place, buffer: bytes, offset: int) -> tuple[tuple[Node, ...], int]:
+def _read_nodes(place: NodesPlace, buffer: bytes, offset: int) -> tuple[tuple[Node, ...], int]:
     if place.read_count is None:
         node = _read_node(place, buffer, offset)
         return (node,), node.end
@@ -295,7 +295,7 @@ def _read_nodes(place: Place, buffer: bytes, offset: int) -> tuple[tuple[Node, .
     return tuple(nodes), offset
 
 
-def _read_node(place: Place, buffer: bytes, start: int) -> Node:
+def _read_node(place: NodesPlace, buffer: bytes, start: int) -> Node:
     node_id, address = read_int32(buffer, skip(place.before, buffer, start))
     length, text = place.read_host_length(buffer, address)
     if length > MAX_TEXT_BYTES:

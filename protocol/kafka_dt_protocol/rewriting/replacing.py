@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses import Advertise, Nodes, Place, find_nodes, new_addresses, place_of
+from kafka_dt_protocol.rewriting.node_addresses import Advertise, Nodes, NodesPlace, find_nodes, new_addresses, place_of
 from kafka_dt_protocol.rewriting.skipping import OverBytes, Walk, skip
 from kafka_dt_protocol.wire.encoding import encode_varint
 
@@ -202,7 +202,7 @@ class AddressesAtEnd:
         self._tail.clear()
 
 
-def fit(place: Place, tail: bytes, advertise: Advertise) -> bytes:
+def fit(place: NodesPlace, tail: bytes, advertise: Advertise) -> bytes:
     """Replace the addresses in `tail`, all that comes behind what `place.head` skips, and give as many bytes.
 
     Raises:
@@ -225,7 +225,7 @@ def fit(place: Place, tail: bytes, advertise: Advertise) -> bytes:
 class _Ending:
     """The nodes and tagged fields of an answer, to be put together with fewer nodes and a field of zeros."""
 
-    def __init__(self, place: Place, tail: bytes, found: Nodes, addresses: list[bytes | None]) -> None:
+    def __init__(self, place: NodesPlace, tail: bytes, found: Nodes, addresses: list[bytes | None]) -> None:
         self._tag = place.tag
         self._room = found.end
         self._nodes = [
