@@ -14,7 +14,6 @@ import shutil
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -61,14 +60,6 @@ class Telling(Protocol):
         """Say what has come of it."""
 
 
-class Stage(StrEnum):
-    """The steps."""
-
-    GENERATE = "Making events"
-    INGEST = "Ingesting them"
-    REPORT = "Reporting on them"
-
-
 class FolderNotOurs(PipelineError):
     """The folder has files that no demo has made."""
 
@@ -104,14 +95,7 @@ class Shown:
 
 
 def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Telling, *, now: datetime) -> Shown:
-    """Run the whole pipeline.
-
-    Args:
-        spark: does the work.
-        scenario: what is made; it has to be over by now.
-        folder: receives everything; made when missing.
-        telling: shows how far it is.
-        now: the time, in UTC.
+    """Run the whole pipeline into a folder, which is made when missing; the scenario is over by `now`, in UTC.
 
     Raises:
         FolderNotOurs: the folder has something else in it.
@@ -121,14 +105,14 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
     begun_s = time.monotonic()
     folder = folder.absolute()
     _take(folder)
-    with telling.step(Stage.GENERATE) as step:
+    with telling.step("Making events") as step:
         generated = generate(scenario, folder / _EVENTS, spark=spark, told=step.tell)
     telling.note(f"{generated.written.events:,} events of {scenario.days} days in {generated.written.files:,} files")
     table = Table(str(folder / _TABLE))
-    with telling.step(Stage.INGEST) as step:
+    with telling.step("Ingesting them") as step:
         counts = _ingest(spark, table, generated, now, step)
     telling.note(f"{counts.events:,} events in the table, {counts.quarantined:,} in quarantine")
-    with telling.step(Stage.REPORT) as step:
+    with telling.step("Reporting on them") as step:
         to = folder / _REPORT
         # On a cluster the folder is mounted everywhere, or there would be no events.
         made = report(spark, table, to, ReportSettings(), progress=step.now, now=now, parquet=f"file://{to / PARQUET}")

@@ -9,4 +9,4 @@ from tests.support.worked_examples import Example
 _MODULE: Any = Example.of("A new sign of theft").module("kafka_dt/pipeline/report/signs/busy_address.py")
 
 BUSY = _MODULE.BUSY_ADDRESS
-Thresholds = _MODULE.Thresholds
+BusyAddressThresholds = _MODULE.BusyAddressThresholds

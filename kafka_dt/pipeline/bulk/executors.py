@@ -51,10 +51,7 @@ def slots(spark: SparkSession) -> int:
 def executors_ring(spark: SparkSession, access: ClusterAccess, tasks: int) -> tuple[str, ...]:
     """Return the ids of the secret keys that executors find, the current one first; no key leaves them.
 
-    Args:
-        spark: the session.
-        access: says where the keys are.
-        tasks: how many look, so that most executors do.
+    So many tasks look for the keys that most executors do.
 
     Raises:
         ConfigError: an executor finds none, or they find different ones.
@@ -73,12 +70,7 @@ def executors_ring(spark: SparkSession, access: ClusterAccess, tasks: int) -> tu
 
 
 def cancel_jobs(context: SparkContext, group: str | None = None) -> None:
-    """Cancel running jobs; if the JVM has ended, the jobs have ended with it.
-
-    Args:
-        context: of the session.
-        group: whose jobs; None = all.
-    """
+    """Cancel running jobs, all or those of a group; if the JVM has ended, the jobs have ended with it."""
     with suppress(Py4JError, OSError):
         if group is None:
             context.cancelAllJobs()
@@ -88,14 +80,7 @@ def cancel_jobs(context: SparkContext, group: str | None = None) -> None:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Turn what Spark raises during a block into the pipeline's error.
-
-    Args:
-        what: the work that failed, as a clause.
-
-    Raises:
-        BulkJobFailed: with Spark's reason.
-    """
+    """Turn what Spark raises during a block into BulkJobFailed; `what` is the work that failed, as a clause."""
     try:
         yield
     except (Py4JError, PySparkException, OSError) as error:  # OSError: the JVM has gone

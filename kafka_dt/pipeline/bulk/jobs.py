@@ -70,12 +70,7 @@ FEWEST_A_PARTITION: Final = 100
 
 
 class BulkJobs:
-    """One run over all tokens.
-
-    Args:
-        spark: the session.
-        job: what is done; `at_once` says how many partitions are worked on at the same time.
-        now_ms: the wall clock, in milliseconds since 1970.
+    """One run over all tokens; `now_ms` is the wall clock, in milliseconds since 1970.
 
     Raises:
         DuplicatedTasks: the session is not fit for it.
@@ -92,14 +87,9 @@ class BulkJobs:
         self._failure: BulkJobFailed | None = None
 
     async def prepare(self, client: ZooKeeperClient, *, tokens_a_partition: int | None = None) -> int:
-        """List the tokens; returns how many there are.
+        """List the tokens with a started client, and return how many there are.
 
-        Args:
-            client: a started client.
-            tokens_a_partition: how many are worked on together; None = as suits the rate.
-
-        Raises:
-            ZooKeeperError: they cannot be listed.
+        tokens_a_partition: how many are worked on together; None = as suits the rate
         """
         names = await listed_names(client)
         shares = share_out(
@@ -113,10 +103,10 @@ class BulkJobs:
         return len(names)
 
     async def run(self, client: ZooKeeperClient, *, heard: Heard, stop: asyncio.Event) -> None:
-        """Work on the tokens that were listed.
+        """Work on the tokens that the client listed.
 
         Args:
-            client: the one that listed them.
+            client: a started client.
             heard: is called with the result of each partition, in the event loop.
             stop: set it to end after the partitions that are under way.
 
@@ -175,7 +165,7 @@ class BulkJobs:
         raise BulkJobFailed(error)
 
     def _work(self, packed: bytes) -> PartitionResult:
-        """Have one partition worked on; in a thread, which is one of Spark's, too."""
+        """Have one partition worked on, in a thread that is one of Spark's, too."""
         title = f"kafka-dt {self._job.kind.value}: a partition of the tokens"
         with translated("Spark could not work on a partition"):
             self._context.setJobGroup(self._group, title, interruptOnCancel=True)
@@ -184,7 +174,6 @@ class BulkJobs:
         return result
 
     async def _rate(self, client: ZooKeeperClient) -> float:
-        """Return how many changes a second are made at most."""
         if self._job.dry_run or self._job.kind is JobKind.VERIFY:
             return inf
         rate = self._job.changes_a_second or inf
@@ -205,13 +194,9 @@ class Shares(NamedTuple):
 def share_out(
     tokens: int, *, at_once: int, changes_a_second: float = inf, tokens_a_partition: int | None = None
 ) -> Shares:
-    """Share out work.
+    """Share out work to at most `at_once` lanes, which together make at most `changes_a_second`.
 
-    Args:
-        tokens: how many there are.
-        at_once: how many partitions can be worked on at the same time.
-        changes_a_second: of all together at most.
-        tokens_a_partition: how many are worked on together; None = as suits the rate.
+    tokens_a_partition: how many are worked on together; None = as suits the rate
     """
     in_time = changes_a_second * SECONDS_A_PARTITION
     lanes = int(max(1, min(at_once, in_time / FEWEST_A_PARTITION)))

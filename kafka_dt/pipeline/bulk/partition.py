@@ -60,12 +60,7 @@ class OtherKeys(ConfigError):
 
 
 def work_on(job: BulkJob, packed: bytes) -> PartitionResult:
-    """Do a job with the tokens of these names, and return the result.
-
-    Args:
-        job: what is done.
-        packed: their names, as `pack` writes them.
-    """
+    """Do a job with the tokens whose names `pack` has written, and return the result."""
     return asyncio.run(_Partition(job, unpack(packed)).run())
 
 

@@ -73,15 +73,7 @@ class _Job:
 
 
 def batch_lives(scenario: Scenario, owner: Owner, day: int, runs: float, executors: float) -> Iterator[TokenLife]:
-    """Plan the tokens of the runs that may touch a day.
-
-    Args:
-        scenario: whose days.
-        owner: of the jobs.
-        day: which one.
-        runs: on a working day, on average.
-        executors: of a run, on average.
-    """
+    """Plan the tokens of the runs that may touch a day: so many runs a working day, so many executors a run."""
     jobs = _jobs(scenario, owner, runs, executors)
     for begun in range(day - _LOOK_BACK_DAYS, day + 1):
         for job in jobs:
@@ -196,14 +188,7 @@ class _Term:
 
 
 def standing_lives(scenario: Scenario, owner: Owner, day: int, processes: float) -> Iterator[TokenLife]:
-    """Plan the tokens of streaming jobs and services whose life touches a day.
-
-    Args:
-        scenario: whose days.
-        owner: of the jobs.
-        day: which one.
-        processes: how many a job has, on average.
-    """
+    """Plan the tokens whose life touches a day, of streaming jobs and services with so many processes on average."""
     begin_ms, end_ms = scenario.begin_ms(day), scenario.begin_ms(day + 1)
     jobs = scenario.chance("standing", owner.number).choice((1, 1, 2, 3))
     for number in range(jobs):

@@ -1,13 +1,155 @@
 """The ingest: audit events from files or a topic into the table, each exactly once.
 
-    counts = Ingest(spark, Table("/data/audit"), FileSource("/var/log/kafka-dt/audit"), now_ms=now_ms).run()
+    ingest = Ingest(spark, Table("/data/audit"), FileSource("/var/log/kafka-dt/audit"), now_ms=now_ms)
+    counts = ingest.run()                          # reads all that the source has now, then returns
+    counts = ingest.run(interval_ms=10_000)        # until `stop` is called, by another thread or a signal handler
 
-Read `ingest.py` first: the stream. `batches.py` does one batch of it, `lines.py` says what is an event, `sources.py`
-where lines come from.
+It starts by completing the changes that the last ingest left half done, and continues from there. `stop` lets the
+batch under way end; `stop(at_once=True)` does not, and the next run does that batch again.
+
+Read this file first: it has the stream. `batches.py` does one batch of it, `lines.py` says what is an event, and
+`sources.py` where lines come from.
+
+Limits: one ingest at a time writes to a table.
+
+Source: Spark, "Structured Streaming Programming Guide" (availableNow, foreachBatch, checkpoints).
 """
 
-from kafka_dt.pipeline.ingest.ingest import Ingest
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from kafka_dt.pipeline.errors import IngestFailed, PipelineError
+from kafka_dt.pipeline.ingest.batches import BatchWriter
 from kafka_dt.pipeline.ingest.rules import Counts, Rules
 from kafka_dt.pipeline.ingest.sources import FileSource, LineSource, TopicSource
+from kafka_dt.pipeline.table.journal import JOURNAL, Journal
+from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from kafka_dt.pipeline.table import Table
 
 __all__ = ["Counts", "FileSource", "Ingest", "LineSource", "Rules", "TopicSource"]
+
+_POLL_S: Final = 0.2
+_BEFORE_CAUSE: Final = "terminated with exception: "
+
+
+class Ingest:
+    """One ingest from a source into a table.
+
+    Args:
+        spark: runs the stream.
+        table: receives the events.
+        source: gives the lines.
+        rules: the limits.
+        now_ms: the clock, in milliseconds since 1970.
+        heard: is called with the counts so far, after each batch and now and then in between.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        source: LineSource,
+        rules: Rules | None = None,
+        *,
+        now_ms: Callable[[], int],
+        heard: Callable[[Counts], None] = lambda _counts: None,
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._source = source
+        self._rules = rules or Rules()
+        self._now_ms = now_ms
+        self._heard = heard
+        self._stopping = False
+        self._hurried = False
+        self.counts = Counts()
+        """The counts so far."""
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End it, or even the batch under way; may be called by a signal handler."""
+        self._stopping = True
+        self._hurried = self._hurried or at_once
+
+    def run(self, *, interval_ms: int | None = None) -> Counts:
+        """Ingest, and return the counts of this run.
+
+        Args:
+            interval_ms: how long to wait between batches; None = read all that the source has now, then return.
+
+        Raises:
+            NoSource: there is nothing to read.
+            TableInUse: another ingest writes to the table.
+            IngestFailed: Spark could not do it.
+        """
+        storage = self._table.storage(self._spark)
+        if not storage.exists():
+            storage.make_root()
+        lock = storage.lock()
+        try:
+            for each in (EVENTS, QUARANTINE, JOURNAL):
+                storage.make_directory(each)
+            Journal(storage).roll_forward(self._now_ms())
+            while self._read_until_changed(interval_ms):
+                pass
+        except (PySparkException, Py4JError) as error:
+            if not self._stopping:
+                raise IngestFailed(_cause(error)) from error
+        finally:
+            lock.release()
+        return self.counts
+
+    def _read_until_changed(self, interval_ms: int | None) -> bool:
+        """Read the source; True if it has to be read anew because it is another one now."""
+        name = self._source.checkpoint(self._spark)
+        writer = BatchWriter(self._spark, self._table, name, self._rules, now_ms=self._now_ms, heard=self._add)
+        stream = self._source.lines(self._spark).writeStream.foreachBatch(writer)
+        stream = stream.option("checkpointLocation", self._table.storage(self._spark).uri(f"{CHECKPOINTS}/{name}"))
+        if interval_ms is None:
+            stream = stream.trigger(availableNow=True)
+        else:
+            stream = stream.trigger(processingTime=f"{interval_ms} milliseconds")
+        query = stream.start()
+        try:
+            self._follow(query)
+        except (PySparkException, Py4JError) as error:
+            if isinstance(writer.failure, PipelineError):
+                raise writer.failure from error
+            raise
+        finally:
+            self._end(query, writer)
+        return not self._stopping and interval_ms is not None
+
+    def _follow(self, query: StreamingQuery) -> None:
+        while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type] # it takes fractions as well
+            self._heard(self.counts)
+            if self._stopping or self._source.has_changed():
+                return
+
+    def _end(self, query: StreamingQuery, writer: BatchWriter) -> None:
+        writer.close()
+        while query.isActive and not self._hurried and not writer.wait_until_idle(_POLL_S):
+            self._heard(self.counts)
+        query.stop()
+
+    def _add(self, counts: Counts) -> None:
+        self.counts += counts
+        self._heard(self.counts)
+
+
+def _cause(error: Exception) -> str:
+    """Give the one line of Spark's long text that says what went wrong."""
+    text = str(error)
+    _, _, cause = text.partition(_BEFORE_CAUSE)
+    lines = [line.strip() for line in (cause or text).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -33,9 +33,8 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.pipeline.errors import TableNotShared
 from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events, quarantined_lines
 from kafka_dt.pipeline.ingest.rules import Counts
-from kafka_dt.pipeline.table.compaction import Compaction
 from kafka_dt.pipeline.table.journal import STAGING, Change, Journal
-from kafka_dt.pipeline.table.parquet import parquet_files, staged_files, write_parquet
+from kafka_dt.pipeline.table.parquet import Compaction, parquet_files, staged_files, write_parquet
 from kafka_dt.pipeline.table.schema import DATE, EVENT_SCHEMA, QUARANTINE_SCHEMA, instant
 from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE
 
@@ -57,16 +56,7 @@ class Stopped(Exception):
 
 
 class BatchWriter:
-    """What Spark calls with each batch.
-
-    Args:
-        spark: what reads the table.
-        table: where it all goes.
-        source: the name of the checkpoint.
-        rules: what is done with events.
-        now_ms: the clock, in milliseconds since 1970.
-        heard: is called with the counts of each batch.
-    """
+    """Is called by Spark with each batch; `source` is the name of the checkpoint."""
 
     def __init__(
         self,
@@ -199,15 +189,7 @@ class Staged:
 
 
 def stage(lines: DataFrame, limits: LineLimits, storage: Storage, directory: str, now_ms: int) -> Staged:
-    """Write what the lines say.
-
-    Args:
-        lines: of the batch.
-        limits: what is too late and too early.
-        storage: the files of the table.
-        directory: where the files shall be; there are none yet.
-        now_ms: the time.
-    """
+    """Write what the lines of a batch say into a directory that does not exist yet."""
     checked = check_lines(lines, limits)
     good = F.col("reason").isNull()
     time_ms = F.when(good, F.col("event.time"))
@@ -236,12 +218,7 @@ def stage(lines: DataFrame, limits: LineLimits, storage: Storage, directory: str
 
 
 def without_known(staged: Staged, known: DataFrame, storage: Storage) -> Staged:
-    """Give what is staged without the events that are known, and each of the others once.
-
-    Args:
-        staged: what `stage` has written.
-        known: the events of the table.
-        storage: its files.
+    """Give what is staged without the events that the table knows, and each of the others once.
 
     Raises:
         TableNotShared: not all that was written is there.

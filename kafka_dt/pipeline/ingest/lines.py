@@ -102,14 +102,9 @@ class LineLimits:
 
 
 def check_lines(lines: DataFrame, limits: LineLimits) -> DataFrame:
-    """Read lines.
+    """Read lines, whose columns are LINE and SOURCE.
 
-    Args:
-        lines: with the columns LINE and SOURCE.
-        limits: what is too late and too early.
-
-    Returns:
-        SOURCE; `raw`; `event`, whose fields are LINE_SCHEMA's; `reason`, null if it is good; and `fields`.
+    Returns SOURCE; `raw`; `event`, whose fields are LINE_SCHEMA's; `reason`, null if it is good; and `fields`.
     """
     # Each step is a projection of its own: within one Spark would compute again what is referred to more than once.
     # The limits come last, because all but the last projection is compiled once and not for each batch.
@@ -142,12 +137,7 @@ def good_events(checked: DataFrame) -> DataFrame:
 
 
 def quarantined_lines(checked: DataFrame, now_ms: int) -> DataFrame:
-    """Give what is not good of what `check_lines` has read.
-
-    Args:
-        checked: what it gave.
-        now_ms: the time, which is kept with each line.
-    """
+    """Give what is not good of what `check_lines` has read; the time is kept with each line."""
     columns = {
         **{name: F.col(name) for name in ("reason", "fields", *SOURCE)},
         "time": instant(F.when(is_instant("event.time"), F.col("event.time"))),
@@ -239,7 +229,6 @@ def _wrapped_as(schema: DataType) -> Column:
 
 
 def _names_if(conditions: Mapping[str, str]) -> str:
-    """Give the names whose condition holds."""
     names = _array(f"if({what}, '{name}', NULL)" for name, what in conditions.items())
     return f"array_compact({names})"
 

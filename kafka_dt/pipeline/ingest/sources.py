@@ -126,7 +126,6 @@ class TopicSource:
         topic: its name.
         bootstrap_servers: `host:port,...`; None = as the properties say.
         command_config: a file of Kafka's client properties; None = no login.
-        batch_records: at most how many records are one batch.
         skips_lost: whether to pass over records that were deleted before they were read; otherwise they are an error.
     """
 

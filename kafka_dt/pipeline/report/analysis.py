@@ -10,29 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.attention import TokenList, attention
+from kafka_dt.pipeline.errors import NoEvents, NotInTable
+from kafka_dt.pipeline.report.attention import TokenList, attention, listings
 from kafka_dt.pipeline.report.blast import (
     DEFAULT_STEPS,
     Start,
     blast_radius,
+    collected_blast,
     is_named,
     reachable_logins,
     with_alive,
 )
-from kafka_dt.pipeline.report.collecting import Counted, alive_series, blast, listings, rows_of
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
-from kafka_dt.pipeline.report.errors import NoEvents, NotInTable
-from kafka_dt.pipeline.report.expressions import until
+from kafka_dt.pipeline.report.expressions import first_and_last, rows_of, until
 from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_lives
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
 from kafka_dt.pipeline.report.signs.finding import collected, counts, most_urgent_first
-from kafka_dt.pipeline.report.store import Output
-from kafka_dt.pipeline.report.timeline import Timeline, activity, alive_over_time
+from kafka_dt.pipeline.report.store import ParquetOutput
+from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 
 FINDINGS: Final = 500
 """How many findings are brought to the driver."""
-_DOING: Final[Mapping[Output, str]] = {
-    Output.ACTIVITY: "Counting events",
-    Output.USAGE: "Following logins",
-    Output.TOKENS: "Following tokens",
-    Output.ALIVE: "Counting living tokens",
-    Output.ATTENTION: "Listing tokens",
-    Output.FINDINGS: "Looking for signs of theft",
-    Output.BLAST_RADIUS: "Following the blast radius",
-    Output.REACHABLE_LOGINS: "Finding reachable logins",
+_DOING: Final[Mapping[ParquetOutput, str]] = {
+    ParquetOutput.ACTIVITY: "Counting events",
+    ParquetOutput.USAGE: "Following logins",
+    ParquetOutput.TOKENS: "Following tokens",
+    ParquetOutput.ALIVE: "Counting living tokens",
+    ParquetOutput.ATTENTION: "Listing tokens",
+    ParquetOutput.FINDINGS: "Looking for signs of theft",
+    ParquetOutput.BLAST_RADIUS: "Following the blast radius",
+    ParquetOutput.REACHABLE_LOGINS: "Finding reachable logins",
 }
 
 
@@ -74,13 +74,7 @@ class ReportSettings:
 
 
 class Analysis:
-    """The analyses of some events.
-
-    Args:
-        events: of the table.
-        settings: what is asked for.
-        store: receives what is made.
-        progress: hears what is worked on.
+    """The analyses of the events of a table.
 
     Raises:
         NoEvents: there is none up to the instant of the report.
@@ -102,22 +96,22 @@ class Analysis:
         Args:
             now: when the report is made.
             quarantined: how many lines are no events.
-            table: where the events are.
+            table: the path of the events, for the commands that are suggested.
 
         Raises:
             NotInTable: no event names the start of the blast radius.
         """
         settings, timeline = self._settings, self._timeline
         self._store.begin()
-        counted = Counted(self._keep(Output.ACTIVITY, activity(self._events, timeline)), timeline)
-        usage = self._keep(Output.USAGE, logins_by_place(self._events))
-        lives = self._keep(Output.TOKENS, token_lives(self._events, usage))
+        counted = Counted(self._keep(ParquetOutput.ACTIVITY, activity(self._events, timeline)), timeline)
+        usage = self._keep(ParquetOutput.USAGE, logins_by_place(self._events))
+        lives = self._keep(ParquetOutput.TOKENS, token_lives(self._events, usage))
         # Early, so that an unknown start costs the least.
         reached = self._blast(lives, usage, settings.start) if settings.start is not None else None
-        alive = self._keep(Output.ALIVE, alive_over_time(lives, timeline))
-        lists = listings(self._keep(Output.ATTENTION, attention(lives, self._at, settings.lines)))
-        seen = Observed(self._events, usage, lives, self._store.work)
-        findings = self._keep(Output.FINDINGS, look_for(settings.signs, seen))
+        alive = self._keep(ParquetOutput.ALIVE, alive_over_time(lives, timeline))
+        lists = listings(self._keep(ParquetOutput.ATTENTION, attention(lives, self._at, settings.lines)))
+        observed = Observed(self._events, usage, lives, self._store.work)
+        findings = self._keep(ParquetOutput.FINDINGS, look_for(settings.signs, observed))
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
@@ -150,14 +144,14 @@ class Analysis:
         self._progress("Following the blast radius")
         steps = self._settings.steps
         followed = blast_radius(lives, usage, start, steps, self._store.work)
-        radius = self._keep(Output.BLAST_RADIUS, with_alive(followed, lives, self._at))
-        logins = self._keep(Output.REACHABLE_LOGINS, reachable_logins(usage, radius))
-        found = blast(radius, logins, start, steps)
+        radius = self._keep(ParquetOutput.BLAST_RADIUS, with_alive(followed, lives, self._at))
+        logins = self._keep(ParquetOutput.REACHABLE_LOGINS, reachable_logins(usage, radius))
+        found = collected_blast(radius, logins, start, steps)
         if not found.counts and not is_named(self._events, start):
             raise NotInTable(start.node)
         return found
 
-    def _keep(self, output: Output, frame: DataFrame) -> DataFrame:
+    def _keep(self, output: ParquetOutput, frame: DataFrame) -> DataFrame:
         self._progress(_DOING[output])
         return self._store.keep(output, frame)
 
@@ -168,9 +162,6 @@ def _span(events: DataFrame, at: datetime | None) -> tuple[datetime, datetime]:
     (days,) = concerned.agg(F.min("date").alias("first"), F.max("date").alias("last")).collect()
     if days["first"] is None:
         raise NoEvents(at)
-    ends = concerned.where(F.col("date").isin([days["first"], days["last"]])).agg(
-        F.unix_millis(F.min("time")).alias("first"), F.unix_millis(F.max("time")).alias("last")
-    )
-    ((first, last),) = ends.collect()
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return epoch + timedelta(milliseconds=first), epoch + timedelta(milliseconds=last)
+    at_ends = concerned.where(F.col("date").isin([days["first"], days["last"]]))
+    (ends,) = rows_of(at_ends.agg(*first_and_last("time", "time")))
+    return ends["first_seen"], ends["last_seen"]

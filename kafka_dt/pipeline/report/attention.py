@@ -1,6 +1,6 @@
 """Tokens that an operator should look at: about to end and in use, never used, past half of their longest life.
 
-    attention(lives, at, lines)     # the columns of lives, and what the lists add
+    listings(attention(lives, at, lines))["never_used"]
 
 A token may be in several lists, and has a row in each.
 
@@ -9,19 +9,26 @@ Source: KIP-48, "Token Expiry and Renewal"
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.contents import ROWS, TOP, Listing, TokenRow
+from kafka_dt.pipeline.report.expressions import rows_of
 from kafka_dt.pipeline.report.lives import alive_at, known_end
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.contents import Lines
+
+_TOKEN_COLUMNS: Final = tuple(each.name for each in fields(TokenRow))
 
 _HALF: Final = 0.5
 _FOREVER: Final = 10**18
@@ -41,16 +48,10 @@ class TokenList(StrEnum):
 
 
 def attention(lives: DataFrame, at: datetime, lines: Lines) -> DataFrame:
-    """Find the tokens of all lists.
+    """Find the tokens of all lists at an instant.
 
-    Args:
-        lives: as `lives.token_lives` makes them.
-        at: the instant of the report.
-        lines: what "soon" and "long" mean.
-
-    Returns:
-        their rows with `list`, `urgency` (in a list the smallest comes first), `alive`, `renewable` (whether a renewal
-        could help; else a new token has to be made) and `lived` (the share of the longest life that is over).
+    Returns their rows with `list`, `urgency` (in a list the smallest comes first), `alive`, `renewable` (whether a
+    renewal could help; else a new token has to be made) and `lived` (the share of the longest life that is over).
     """
     instant = F.lit(at)
     soon = F.col("ended_at") <= instant + F.lit(lines.expiring_within)
@@ -78,5 +79,36 @@ def attention(lives: DataFrame, at: datetime, lines: Lines) -> DataFrame:
     return rows.select(*rows.columns, listed).select("entry.list", "entry.urgency", *rows.columns)
 
 
+def listings(attention: DataFrame) -> Mapping[str, Listing]:
+    """Collect the rows of `attention`: of each list the first ones, how many there are, and whose they are."""
+    in_list = Window.partitionBy("list")
+    counts = attention.groupBy("list", "owner").agg(F.count("*").alias("tokens"))
+    owners = rows_of(
+        counts.withColumns(
+            {
+                "total": F.sum("tokens").over(in_list),
+                "rank": F.row_number().over(in_list.orderBy(F.desc("tokens"), "owner")),
+            }
+        ).where(F.col("rank") <= TOP)
+    )
+    first = rows_of(
+        attention.withColumn("rank", F.row_number().over(in_list.orderBy("urgency", "token_id")))
+        .where(F.col("rank") <= ROWS)
+        .select("list", "rank", *_TOKEN_COLUMNS)
+    )
+    return {name.value: _listing(name.value, first, owners) for name in TokenList}
+
+
 def _entry(condition: Column, name: TokenList, urgency: Column) -> Column:
     return F.when(condition, F.struct(F.lit(name.value).alias("list"), urgency.cast("double").alias("urgency")))
+
+
+def _listing(name: str, first: Sequence[dict[str, Any]], owners: Sequence[dict[str, Any]]) -> Listing:
+    rows = sorted((row for row in first if row["list"] == name), key=lambda row: row["rank"])
+    counts = sorted((row for row in owners if row["list"] == name), key=lambda row: row["rank"])
+    tokens = [{column: row[column] for column in _TOKEN_COLUMNS} for row in rows]
+    return Listing(
+        counts[0]["total"] if counts else 0,
+        tuple(TokenRow(**{**token, "renewers": tuple(token["renewers"])}) for token in tokens),
+        tuple((row["owner"] or "", row["tokens"]) for row in counts),
+    )

@@ -42,6 +42,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.contents import ROWS, Blast, Hop, ReachableLogin, Reached, ReachedCount
+from kafka_dt.pipeline.report.expressions import first_and_last, rows_of
 from kafka_dt.pipeline.report.lives import alive_at
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from kafka_dt.pipeline.report.store import Work
+    from kafka_dt.pipeline.report.store import WriteAndRead
 
     _End = tuple["NodeType", Column]
 
@@ -75,7 +77,7 @@ class Relation(StrEnum):
     USED_FROM = "logged in from"
 
 
-GIVING: Final = (Relation.OWNS, Relation.REQUESTED, Relation.MAY_RENEW, Relation.HAS_SECRET_OF)
+_GIVING: Final = (Relation.OWNS, Relation.REQUESTED, Relation.MAY_RENEW, Relation.HAS_SECRET_OF)
 """Relations that give a thief a secret."""
 _NAMED_IN: Final[Mapping[NodeType, tuple[str, ...]]] = {
     NodeType.ADDRESS: ("client_address",),
@@ -103,19 +105,11 @@ class Start:
         return cls(NodeType.ADDRESS, address)
 
 
-def blast_radius(lives: DataFrame, usage: DataFrame, start: Start, steps: int, work: Work) -> DataFrame:
-    """Follow what leads to what.
+def blast_radius(lives: DataFrame, usage: DataFrame, start: Start, steps: int, work: WriteAndRead) -> DataFrame:
+    """Follow what leads to what, so many steps far.
 
-    Args:
-        lives: as `lives.token_lives` makes them.
-        usage: as `lives.logins_by_place` makes it.
-        start: where it begins.
-        steps: how far it goes.
-        work: keeps what each step finds.
-
-    Returns:
-        `type`, `node`, `exposed`, `step`, `path`: a row for each thing that can be reached, the start included. `path`
-        has what led there: relation, type and node of each step. Empty if the table does not know the start.
+    Returns `type`, `node`, `exposed`, `step`, `path`: a row for each thing that can be reached, the start included.
+    `path` has what led there: relation, type and node of each step. Empty if the table does not know the start.
     """
     ways = work("edges", edges(lives, usage))
     reached = frontier = work("reached-0", _at(ways, start))
@@ -134,13 +128,7 @@ def blast_radius(lives: DataFrame, usage: DataFrame, start: Start, steps: int, w
 
 
 def with_alive(radius: DataFrame, lives: DataFrame, at: datetime) -> DataFrame:
-    """Say of each token whether it lives, in the column `alive`; it is null of everything else.
-
-    Args:
-        radius: as `blast_radius` makes it.
-        lives: as `lives.token_lives` makes them.
-        at: the instant of the report.
-    """
+    """Say of each token whether it lives at an instant, in the column `alive`; it is null of everything else."""
     tokens = lives.select(
         F.lit(NodeType.TOKEN.value).alias("type"), F.col("token_id").alias("node"), alive_at(at).alias("alive")
     )
@@ -148,36 +136,46 @@ def with_alive(radius: DataFrame, lives: DataFrame, at: datetime) -> DataFrame:
 
 
 def is_named(events: DataFrame, start: Start) -> bool:
-    """Whether any event names the start; one that is named and reaches nothing has only been refused.
-
-    Args:
-        events: of the table, up to the instant of the report.
-        start: where a blast radius begins.
-    """
+    """Whether any event names the start; one that is named and reaches nothing has only been refused."""
     named = reduce(or_, (F.col(column) == start.node for column in _NAMED_IN[start.type]))
     return not events.where(named).isEmpty()
 
 
 def reachable_logins(usage: DataFrame, radius: DataFrame) -> DataFrame:
-    """Find the logins with what is exposed: `usage`'s columns, summed over versions and clients.
+    """Find the logins with what is exposed: `usage`'s columns, summed over versions and clients."""
 
-    Args:
-        usage: as `lives.logins_by_place` makes it.
-        radius: as `blast_radius` makes it.
-    """
-    exposed = radius.where(F.col("exposed"))
-    tokens = exposed.where(F.col("type") == NodeType.TOKEN.value).select(F.col("node").alias("token_id"))
-    principals = exposed.where(F.col("type") == NodeType.PRINCIPAL.value).select(F.col("node").alias("who"))
-    by_token = usage.join(tokens, "token_id", "left_semi")
+    def exposed(type_: NodeType, name: str) -> DataFrame:
+        return radius.where(F.col("exposed") & (F.col("type") == type_.value)).select(F.col("node").alias(name))
+
+    by_token = usage.join(exposed(NodeType.TOKEN, "token_id"), "token_id", "left_semi")
+    principals = exposed(NodeType.PRINCIPAL, "who")
     without = usage.where(F.col("token_id").isNull()).join(principals, "who", "left_semi")
     return (
         by_token.unionByName(without)
         .groupBy("who", "token_id", "address", "software")
-        .agg(
-            F.min("first_seen").alias("first_seen"),
-            F.max("last_seen").alias("last_seen"),
-            F.sum("logins").alias("logins"),
-        )
+        .agg(*first_and_last(), F.sum("logins").alias("logins"))
+    )
+
+
+def collected_blast(radius: DataFrame, logins: DataFrame, start: Start, steps: int) -> Blast:
+    """Collect the rows of `with_alive` and `reachable_logins`."""
+    ended = ~F.coalesce("alive", F.lit(True))
+    counts = radius.groupBy("step", "type", "exposed").agg(
+        F.count("*").alias("count"), F.count(F.when(ended, 1)).alias("ended")
+    )
+    nearest = radius.orderBy(F.desc("exposed"), ended, "step", "type", "node").limit(ROWS)
+    latest = logins.orderBy(F.desc("last_seen"), "address", "token_id").limit(ROWS)
+    total = logins.agg(F.coalesce(F.sum("logins"), F.lit(0)).alias("total"))
+    return Blast(
+        type=start.type.value,
+        start=start.node,
+        steps=steps,
+        counts=tuple(
+            ReachedCount(**row) for row in sorted(rows_of(counts), key=lambda row: (row["step"], row["type"]))
+        ),
+        reached=tuple(Reached(**{**row, "path": tuple(Hop(**hop) for hop in row["path"])}) for row in rows_of(nearest)),
+        logins=tuple(ReachableLogin(**row) for row in rows_of(latest)),
+        login_total=rows_of(total)[0]["total"],
     )
 
 
@@ -194,9 +192,10 @@ def _next(ways: DataFrame, frontier: DataFrame, step: int) -> DataFrame:
     from_here = (F.col("type") == F.col("from_type")) & (F.col("node") == F.col("from_node"))
     hop = F.struct("relation", F.col("to_type").alias("type"), F.col("to_node").alias("node"))
     way = F.struct("relation", "from_node", F.concat("path", F.array(hop)).alias("path"))
+    gives = F.col("relation").isin([relation.value for relation in _GIVING])
     return (
         frontier.join(ways, from_here)
-        .groupBy("to_type", "to_node", (F.col("exposed") & gives()).alias("exposed"))
+        .groupBy("to_type", "to_node", (F.col("exposed") & gives).alias("exposed"))
         .agg(F.min(way).alias("way"))
         .select(
             F.col("to_type").alias("type"),
@@ -218,12 +217,7 @@ def _new(found: DataFrame, reached: DataFrame) -> DataFrame:
 
 
 def edges(lives: DataFrame, usage: DataFrame) -> DataFrame:
-    """Make all edges: `from_type`, `from_node`, `relation`, `to_type`, `to_node`.
-
-    Args:
-        lives: as `lives.token_lives` makes them.
-        usage: as `lives.logins_by_place` makes it.
-    """
+    """Make all edges: `from_type`, `from_node`, `relation`, `to_type`, `to_node`."""
     by_token = F.col("token_id").isNotNull()
     requested = lives.where(F.col("requester") != F.col("owner"))
     renewable = lives.select(F.explode(F.array_distinct("renewers")).alias("renewer"), "token_id")
@@ -244,11 +238,6 @@ def edges(lives: DataFrame, usage: DataFrame) -> DataFrame:
         _edge(without, who, Relation.USED_FROM, address),
     )
     return reduce(DataFrame.unionByName, made).where(F.col("from_node").isNotNull() & F.col("to_node").isNotNull())
-
-
-def gives() -> Column:
-    """Whether an edge gives a thief a secret."""
-    return F.col("relation").isin([relation.value for relation in GIVING])
 
 
 def _edge(rows: DataFrame, start: _End, relation: Relation, end: _End) -> DataFrame:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs import Finding, Severity, Signs
 
+ROWS: Final = 200
+"""How many rows of a list are brought to the driver."""
 TOP: Final = 7
 """How many names have a series of their own: readers can tell so many colours apart."""
 OTHER: Final = "other"

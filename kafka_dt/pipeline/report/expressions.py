@@ -3,7 +3,7 @@
     events.where(of_type(EventType.LOGIN) & went_well())
     usage.withColumn("subnet", subnet(F.col("address")))
 
-Everything is a function of Spark SQL, nothing runs in Python. The session's time zone has to be UTC, as
+Everything but `rows_of` is a function of Spark SQL. The session's time zone has to be UTC, as
 `kafka_dt.pipeline.session` sets it: instants are shown as text.
 
 The place and the kind of a client leave out what changes from one start to the next. A pod that starts again has
@@ -16,16 +16,18 @@ Source: kafka_dt/audit/event.py; RFC 4291, section 2.2; RFC 5952
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.types import TimestampType
 
 from kafka_dt.audit import EventType, Outcome
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from pyspark.sql import Column, DataFrame
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 INSTANT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss 'UTC'"
 """How evidence shows an instant."""
@@ -76,14 +78,34 @@ def login_by_token() -> Column:
 
 
 def until(events: DataFrame, at: datetime) -> DataFrame:
-    """Leave out what happened after `at`; whole days of it are not read.
-
-    Args:
-        events: of the table.
-        at: an instant with its zone.
-    """
+    """Leave out what happened after `at`; whole days of it are not read."""
     instant = F.lit(at)
     return events.where((F.col("date") <= F.to_date(instant)) & (F.col("time") <= instant))
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """Collect a frame that was aggregated or limited before.
+
+    Instants travel as milliseconds, because timestamps would arrive in the time zone of this machine; they become
+    datetimes in UTC.
+    """
+    instants = {each.name for each in frame.schema if isinstance(each.dataType, TimestampType)}
+    columns = [F.unix_millis(name).alias(name) if name in instants else F.col(name) for name in frame.columns]
+    rows = [row.asDict(recursive=True) for row in frame.select(*columns).collect()]
+    for row in rows:
+        for name in instants:
+            row[name] = None if row[name] is None else EPOCH + timedelta(milliseconds=row[name])
+    return rows
+
+
+def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[Column, Column]:
+    """Aggregate the columns `first_seen` and `last_seen`."""
+    return F.min(first).alias("first_seen"), F.max(last).alias("last_seen")
+
+
+def distinct(values: Column | str) -> Column:
+    """Aggregate different values, sorted; nulls are left out."""
+    return F.array_sort(F.collect_set(values))
 
 
 def as_text(instant: Column) -> Column:

@@ -47,6 +47,7 @@ from kafka_dt.pipeline.report.expressions import (
     TOKEN_EVENTS,
     UNKNOWN,
     client_shape,
+    first_and_last,
     login_by_token,
     of_type,
     ok,
@@ -63,14 +64,10 @@ _PLACE: Final = ("token_id", "who", "address", "software", "software_version", "
 
 
 def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
-    """Make one row of each token.
-
-    Args:
-        events: of the table, up to the instant of the report.
-        usage: as `lives.logins_by_place` makes it; tells the owners of tokens that are older than the table.
-    """
+    """Make one row of each token; `logins_by_place` tells the owners of tokens that are older than the table."""
     created = _created(events)
-    older = _owners(usage).join(created, "token_id", "left_anti")
+    owners = usage.where(F.col("token_id").isNotNull()).select("token_id", F.col("who").alias("owner"))
+    older = owners.dropDuplicates(["token_id"]).join(created, "token_id", "left_anti")
     named = created.unionByName(older, allowMissingColumns=True)
     return (
         _counted(events)
@@ -163,11 +160,6 @@ def _created(events: DataFrame) -> DataFrame:
     )
 
 
-def _owners(usage: DataFrame) -> DataFrame:
-    by_token = usage.where(F.col("token_id").isNotNull())
-    return by_token.select("token_id", F.col("who").alias("owner")).dropDuplicates(["token_id"])
-
-
 def logins_by_place(events: DataFrame) -> DataFrame:
     """Count the successful logins of each token, address and client."""
     return (
@@ -182,10 +174,6 @@ def logins_by_place(events: DataFrame) -> DataFrame:
             client_shape(F.col("client_id")).alias("client"),
         )
         .groupBy(*_PLACE)
-        .agg(
-            F.min("time").alias("first_seen"),
-            F.max("time").alias("last_seen"),
-            F.count("*").alias("logins"),
-        )
+        .agg(*first_and_last("time", "time"), F.count("*").alias("logins"))
         .withColumn("subnet", subnet(F.col("address")))
     )

@@ -18,10 +18,9 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from kafka_dt.files import replace_file
-from kafka_dt.pipeline.errors import NoTable
+from kafka_dt.pipeline.errors import NoTable, OutputNotShared, ReportFailed
 from kafka_dt.pipeline.report.analysis import Analysis, ReportSettings
 from kafka_dt.pipeline.report.contents import as_json
-from kafka_dt.pipeline.report.errors import OutputNotShared, ReportFailed
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.store import Store
 from kafka_dt.pipeline.session import runs_here
@@ -61,25 +60,20 @@ def report(
     now: datetime,
     parquet: str | None = None,
 ) -> Made:
-    """Make a report.
+    """Make a report of a table.
 
     Args:
         spark: does the work.
         table: has the events.
         to: a directory of this machine, made if need be; an earlier report in it is replaced.
         settings: what the report is to say.
-        progress: hears what is worked on.
+        progress: is called with the name of the present step.
         now: the time, in UTC.
         parquet: path or URI of the directory for the Parquet output; None: in `to`, where executors are threads of
             this process.
 
     Raises:
-        NoTable: there is none.
-        NoEvents: it has nothing up to the instant of the report.
-        NotInTable: it has nothing about the start of the blast radius.
-        OutputTaken: something else is where the Parquet output would go.
-        OutputNotShared: executors on other machines cannot write there.
-        ReportFailed: Spark could not do it.
+        NoTable, NoEvents, NotInTable, OutputTaken, OutputNotShared, ReportFailed: `kafka_dt.pipeline.errors` says why.
         OSError: `to` cannot be written.
     """
     to = to.resolve()
@@ -103,12 +97,7 @@ def report(
 
 
 def output_uri(parquet: str | None, to: Path, *, here: bool) -> str:
-    """Say where the Parquet output goes.
-
-    Args:
-        parquet: where the caller wants it.
-        to: the directory of the page.
-        here: whether the executors are threads of this process's JVM.
+    """Say where the Parquet output goes: where the caller wants it, or beside the page.
 
     Raises:
         OutputNotShared: it would go to a disk of this machine, and executors are elsewhere.
@@ -121,10 +110,8 @@ def output_uri(parquet: str | None, to: Path, *, here: bool) -> str:
 
 
 def _reason(error: PySparkException | Py4JError) -> str:
-    """Give Spark's reason in one line."""
-    if isinstance(error, Py4JJavaError):
-        return str(error.java_exception.toString()).partition("\n")[0]
-    return str(error).partition("\n")[0]
+    text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
+    return str(text).partition("\n")[0]
 
 
 def _quarantined(spark: SparkSession, table: Table) -> int:

@@ -2,9 +2,8 @@
 
     store = Store(spark, "/reports/parquet")
     store.begin()
-    usage = store.keep(Output.USAGE, logins_by_place(events))
-    ...
-    store.clear_work()
+    usage = store.keep(ParquetOutput.USAGE, logins_by_place(events))
+    rows = store.work("rows", usage.join(...))      # until `clear_work`
 
 A frame that was kept is a plain read of files: it is computed once, takes no memory, and the plan of what is made of
 it does not contain its own. (Spark's cache does the first only: plans of a dozen steps grow beyond any memory.)
@@ -17,7 +16,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.pipeline.report.errors import OutputTaken
+from kafka_dt.pipeline.errors import OutputTaken
 from kafka_dt.pipeline.table.parquet import write_parquet
 from kafka_dt.pipeline.table.storage import Storage
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    Work = Callable[[str, DataFrame], DataFrame]
-    """`Store.work`."""
+    WriteAndRead = Callable[[str, DataFrame], DataFrame]
+    """`Store.work`: writes a frame under a name, and gives it as it was written."""
 
 _MARK: Final = "_made_by_kafka_dt"
 """Marks the folders beside it as a report's, which may be replaced."""
@@ -35,7 +34,7 @@ _WORK: Final = "_work"
 """The folder of temporary results; readers of Parquet ignore names that begin with `_`."""
 
 
-class Output(StrEnum):
+class ParquetOutput(StrEnum):
     """The Parquet outputs of a report, a folder for each."""
 
     ACTIVITY = "activity"
@@ -49,12 +48,7 @@ class Output(StrEnum):
 
 
 class Store:
-    """The output of one report.
-
-    Args:
-        spark: writes and reads.
-        root: path or URI of a directory.
-    """
+    """The output of one report, in a directory that a path or URI names."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
@@ -69,27 +63,24 @@ class Store:
             OutputTaken: it has a directory of the name of an output, and no report has made it.
         """
         if not self._storage.exists(_MARK):
-            if taken := [name.value for name in Output if self._storage.exists(name)]:
+            if taken := [name.value for name in ParquetOutput if self._storage.exists(name)]:
                 raise OutputTaken(self.root, taken)
             if not self._storage.exists():
                 self._storage.make_root()
             self._storage.write_document(_MARK, {"made_by": "kafka-dt pipeline report"})
-        for name in (_WORK, *Output):
+        for name in (_WORK, *ParquetOutput):
             self._storage.delete(name)
 
-    def keep(self, output: Output, frame: DataFrame) -> DataFrame:
+    def keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Write an output, and give it as it was written."""
-        return self._written(output, frame)
+        uri = self._storage.uri(name)
+        write_parquet(frame, uri)
+        return self._spark.read.schema(frame.schema).parquet(uri)
 
     def work(self, name: str, frame: DataFrame) -> DataFrame:
         """Write something that is needed until `clear_work`, and give it as it was written."""
-        return self._written(f"{_WORK}/{name}", frame)
+        return self.keep(f"{_WORK}/{name}", frame)
 
     def clear_work(self) -> None:
         """Delete the temporary results."""
         self._storage.delete(_WORK)
-
-    def _written(self, name: str, frame: DataFrame) -> DataFrame:
-        uri = self._storage.uri(name)
-        write_parquet(frame, uri)
-        return self._spark.read.schema(frame.schema).parquet(uri)

@@ -1,8 +1,8 @@
 """What happened over time, in equal steps: events by type, and living tokens by owner, requester and renewer.
 
     timeline = Timeline.over(first, last)
-    activity(events, timeline)          # number, instant, type, outcome, reason, mechanism, by_token, events
-    alive_over_time(lives, timeline)    # role, series, number, instant, tokens
+    Counted(activity(events, timeline), timeline).logins_by_mechanism()
+    alive_series(alive_over_time(lives, timeline), timeline)
 
 There are at most `MOST_STEPS` steps, whatever the table covers: an hour of one day, a week of three years. They begin
 at round instants (UTC), so that two reports of one table agree.
@@ -19,28 +19,31 @@ cluster may have a million owners, the result has a few rows an instant.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import RefusalReason
-from kafka_dt.pipeline.report.contents import OTHER, TOP
+from kafka_dt.audit import EventType, Outcome, RefusalReason
+from kafka_dt.pipeline.report.contents import OTHER, TOP, Activity, Series
+from kafka_dt.pipeline.report.expressions import EPOCH, rows_of
 from kafka_dt.pipeline.report.lives import known_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
 MOST_STEPS: Final = 200
 _HOURS: Final = (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_NOT_SAID: Final = "(not said)"
+_BY_TOKEN: Final = " by token"  # noqa: S105 - the end of a name
 NOT_OFFERED: Final = "(not offered)"
 NOBODY: Final = "(none)"
 """The name where a token has none, as a token without renewers."""
@@ -65,7 +68,7 @@ class Timeline:
             (step for hours in _HOURS if (step := timedelta(hours=hours)) * (MOST_STEPS - 1) >= span),
             timedelta(days=28 * -(-span // (timedelta(days=28) * (MOST_STEPS - 1)))),
         )
-        start = first - (first - _EPOCH) % step
+        start = first - (first - EPOCH) % step
         return cls(start, step, max(-(-(last - start) // step), 1))
 
     @property
@@ -90,21 +93,24 @@ class Timeline:
 
     def instant_of(self, number: Column) -> Column:
         """Give the instant of a number."""
-        begun, step = (self.start - _EPOCH) // _MICROSECOND, self.step // _MICROSECOND
+        begun, step = (self.start - EPOCH) // _MICROSECOND, self.step // _MICROSECOND
         return F.timestamp_micros(number.cast("long") * F.lit(step) + F.lit(begun))
 
     def _distance(self, instant: Column) -> Column:
-        begun = (self.start - _EPOCH) // _MICROSECOND
+        begun = (self.start - EPOCH) // _MICROSECOND
         return (F.unix_micros(instant) - F.lit(begun)) / F.lit(self.step // _MICROSECOND)
 
 
-def activity(events: DataFrame, timeline: Timeline) -> DataFrame:
-    """Count the events of each step by type, outcome, mechanism and reason.
+class Role(StrEnum):
+    """What a principal is to a token."""
 
-    Args:
-        events: of the table, up to the instant of the report.
-        timeline: the steps; an event belongs to the one in which it is.
-    """
+    OWNER = "owner"
+    REQUESTER = "requester"
+    RENEWER = "renewer"
+
+
+def activity(events: DataFrame, timeline: Timeline) -> DataFrame:
+    """Count the events of each step by type, outcome, mechanism and reason."""
     not_offered = F.col("reason") == RefusalReason.UNSUPPORTED_MECHANISM.value
     counted = (
         events.select(
@@ -121,25 +127,55 @@ def activity(events: DataFrame, timeline: Timeline) -> DataFrame:
     return counted.withColumn("instant", timeline.instant_of(F.col("number")))
 
 
-class Role(StrEnum):
-    """What a principal is to a token."""
+class Counted:
+    """The rows of `activity` on the driver."""
 
-    OWNER = "owner"
-    REQUESTER = "requester"
-    RENEWER = "renewer"
+    def __init__(self, counted: DataFrame, timeline: Timeline) -> None:
+        self._rows = rows_of(counted.drop("instant"))
+        self._timeline = timeline
+
+    def by_type(self) -> tuple[Activity, ...]:
+        """Count all events by type and outcome."""
+        totals: Counter[tuple[str, str]] = Counter()
+        for row in self._rows:
+            totals[row["type"], row["outcome"]] += row["events"]
+        return tuple(Activity(type_, outcome, events) for (type_, outcome), events in sorted(totals.items()))
+
+    def logins_by_mechanism(self) -> Series:
+        """Count the successful logins of each step, with a token and without."""
+
+        def name(row: Mapping[str, Any]) -> str:
+            return (row["mechanism"] or _NOT_SAID) + (_BY_TOKEN if row["by_token"] else "")
+
+        logins = [row for row in self._rows if (row["type"], row["outcome"]) == (EventType.LOGIN, Outcome.OK)]
+        return self._over_time(logins, name)
+
+    def refusals_by_reason(self) -> Series:
+        """Count what was refused in each step, logins and requests."""
+        refused = [row for row in self._rows if row["outcome"] == Outcome.REFUSED]
+        return self._over_time(refused, lambda row: row["reason"] or _NOT_SAID)
+
+    def silences(self) -> tuple[tuple[datetime, datetime], ...]:
+        """Find the times between events, in whole steps, that have none."""
+        return self._timeline.silences({row["number"] for row in self._rows})
+
+    def _over_time(self, rows: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> Series:
+        length = self._timeline.steps
+        values: dict[str, list[int]] = {}
+        for row in rows:
+            # An event in the very instant of the timeline's end belongs to its last step.
+            values.setdefault(name(row), [0] * length)[min(row["number"], length - 1)] += row["events"]
+        rest = sorted(values, key=lambda each: -sum(values[each]))[TOP:]
+        if rest:
+            values[OTHER] = [sum(column) for column in zip(*(values.pop(each) for each in rest), strict=True)]
+        return _series(values, self._timeline, length)
 
 
 def alive_over_time(lives: DataFrame, timeline: Timeline, top: int = TOP) -> DataFrame:
-    """Count the living tokens of each name.
+    """Count the living tokens of each name; `top` names of each role have a series of their own.
 
-    Args:
-        lives: as `lives.token_lives` makes them.
-        timeline: the instants.
-        top: how many names of each role have a series of their own.
-
-    Returns:
-        `role`, `series`, `number` (of the instant), `instant`, `tokens`: a row where a number changes; it holds until
-        the next one.
+    Returns `role`, `series`, `number` (of the instant), `instant`, `tokens`: a row where a number changes; it holds
+    until the next one.
     """
     named = lives.select(
         F.explode(_names()).alias("named"),
@@ -172,8 +208,19 @@ def alive_over_time(lives: DataFrame, timeline: Timeline, top: int = TOP) -> Dat
     )
 
 
+def alive_series(counted: DataFrame, timeline: Timeline) -> Mapping[str, Series]:
+    """Collect the rows of `alive_over_time`: the series of each role."""
+    length = timeline.steps + 1
+    changed: dict[str, dict[str, dict[int, int]]] = {role.value: {} for role in Role}
+    for row in rows_of(counted.select("role", "series", "number", "tokens")):
+        changed[row["role"]].setdefault(row["series"], {})[row["number"]] = row["tokens"]
+    return {
+        role: _series({name: _filled(numbers, length) for name, numbers in by_name.items()}, timeline, length)
+        for role, by_name in changed.items()
+    }
+
+
 def _names() -> Column:
-    """Give all names of a token with their roles."""
     no_renewer = F.array(F.lit(NOBODY))
     renewers = F.when(F.size("renewers") > 0, F.array_distinct("renewers")).otherwise(no_renewer)
     single = [_named(role, F.coalesce(role.value, F.lit(NOBODY))) for role in (Role.OWNER, Role.REQUESTER)]
@@ -185,6 +232,18 @@ def _named(role: Role, name: Column) -> Column:
 
 
 def _changes() -> Column:
-    """Give what a token changes: one more where it begins, one less where it ends."""
     ends = (("begin", 1), ("end", -1))
     return F.array(*(F.struct(F.col(name).alias("number"), F.lit(by).alias("by")) for name, by in ends))
+
+
+def _filled(numbers: Mapping[int, int], length: int) -> list[int]:
+    filled, last = [], 0
+    for place in range(length):
+        last = numbers.get(place, last)
+        filled.append(last)
+    return filled
+
+
+def _series(values: Mapping[str, Sequence[int]], timeline: Timeline, length: int) -> Series:
+    by_size = sorted(values, key=lambda name: (name == OTHER, -sum(values[name]), name))
+    return Series(tuple(timeline.instants[:length]), {name: tuple(values[name]) for name in by_size})

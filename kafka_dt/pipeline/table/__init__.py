@@ -3,7 +3,7 @@
     from kafka_dt.pipeline.table import Table
 
 Read `table.py` first, then `schema.py`. `journal.py` changes the files of a table as a whole, `storage.py` reaches them
-on any file system of Hadoop's, `compaction.py` merges small ones.
+on any file system of Hadoop's, `parquet.py` writes and merges them.
 """
 
 from kafka_dt.pipeline.table.table import Table

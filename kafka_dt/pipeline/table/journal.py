@@ -78,11 +78,7 @@ class View:
 
 
 class Journal:
-    """The changes of one table.
-
-    Args:
-        storage: the files of the table.
-    """
+    """The changes of one table."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -90,11 +86,7 @@ class Journal:
     def carry_out(self, series: str, number: int, change: Change, now_ms: int) -> None:
         """Prepare a change and take all its steps.
 
-        Args:
-            series: what it belongs to, without dots.
-            number: of the change, above those of the series so far.
-            change: what is to be done.
-            now_ms: the time.
+        series: what it belongs to, without dots; number: above those of the series so far
         """
         name = f"{series}.{number:012d}"
         self._storage.write_document(_file(name, _PREPARED), change.document())

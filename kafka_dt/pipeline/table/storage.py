@@ -52,12 +52,7 @@ class StoredFile:
 
 
 class Storage:
-    """The files below a root.
-
-    Args:
-        spark: whose file systems and credentials are used.
-        root: path or URI of a directory, which may not exist yet.
-    """
+    """The files below a root: path or URI of a directory, which may not exist yet."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark

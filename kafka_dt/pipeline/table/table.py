@@ -38,11 +38,7 @@ CHECKPOINTS: Final = "_checkpoints"
 
 
 class Table:
-    """One table.
-
-    Args:
-        path: a directory: a path of this machine, or the URI of any file system that Spark knows.
-    """
+    """One table, at a path of this machine or the URI of any file system that Spark knows."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -19,9 +19,8 @@ from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse, TableNotShar
 from kafka_dt.pipeline.ingest import Counts, FileSource, Ingest, Rules
 from kafka_dt.pipeline.ingest import batches as ingest_staging
 from kafka_dt.pipeline.table import Table
-from kafka_dt.pipeline.table.compaction import Compaction
 from kafka_dt.pipeline.table.journal import STAGING, Journal
-from kafka_dt.pipeline.table.parquet import write_parquet
+from kafka_dt.pipeline.table.parquet import Compaction, write_parquet
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
 from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
 from tests.support.ingests import Crash, Ingests, crashing_at

@@ -18,12 +18,12 @@ from click.testing import CliRunner, Result
 from kafka_dt.cli import main
 from kafka_dt.pipeline.generator import IncidentKind
 from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
-from kafka_dt.pipeline.report.collecting import rows_of
+from kafka_dt.pipeline.report.expressions import rows_of
 from kafka_dt.pipeline.report.signs import Observed, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.table import Table
 from tests.support import stories_of_theft as stories
-from tests.support.dummy_sign import BUSY, Thresholds
+from tests.support.dummy_sign import BUSY, BusyAddressThresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ def test_use_after_revocation_is_graver_from_a_place_where_the_token_never_was(m
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
     seen = Observed(usage, usage, usage, work=lambda _name, frame: frame)
-    found = look_for([replace(BUSY, thresholds=Thresholds(most_logins=46))], seen)
+    found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
     (finding,) = collected(found)
     assert (finding.kind, finding.severity, finding.subject) == ("busy_address", "medium", "10.0.5.7")

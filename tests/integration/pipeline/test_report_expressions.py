@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.collecting import alive_series
 from kafka_dt.pipeline.report.contents import OTHER
 from kafka_dt.pipeline.report.expressions import client_shape, some, subnet
-from kafka_dt.pipeline.report.timeline import Role, Timeline, alive_over_time
+from kafka_dt.pipeline.report.timeline import Role, Timeline, alive_over_time, alive_series
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pyspark.errors import PySparkAttributeError
 
-from kafka_dt.pipeline.handed_tokens import ApplicationEnded, ClusterNotSetUp, Driver, NoDriver
+from kafka_dt.pipeline.token_file import ApplicationEnded, ClusterNotSetUp, Driver, NoDriver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

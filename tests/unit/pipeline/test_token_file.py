@@ -12,8 +12,7 @@ import pytest
 
 from kafka_dt.client import Credentials, settings
 from kafka_dt.files import replace_file
-from kafka_dt.pipeline.handed_tokens import ApplicationEnded, HandoverFailed
-from kafka_dt.pipeline.token_file import FollowedToken, TokenFileError, read_token
+from kafka_dt.pipeline.token_file import ApplicationEnded, FollowedToken, HandoverFailed, TokenFileError, read_token
 from tests.unit.client.conftest import TOKEN
 
 NEXT = replace(TOKEN, token_id="ZYTAwbuPTwKVcmdwjVXRGw", hmac=bytes(range(1, 65)))

@@ -20,7 +20,7 @@ import plotly.graph_objects as go  # type: ignore[import-untyped]
 from kafka_dt.pipeline.report.contents import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from kafka_dt.pipeline.report.contents import Blast, Contents, Listing, Series
@@ -55,34 +55,28 @@ def colour_number(name: str, position: int) -> int:
     return len(COLOURS) - 1 if name == OTHER else position % (len(COLOURS) - 1)
 
 
+def printable(text: str) -> str:
+    """Show what does not print, and what turns the direction of text, as escapes."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+
+
 def label(text: str) -> str:
     """Make a name safe and short enough for a plot."""
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    shown = printable(text)
     cut = shown if len(shown) <= _LONGEST_LABEL else shown[: _LONGEST_LABEL - 1] + "…"
     return html.escape(cut, quote=False)
 
 
 def _areas(series: Series, contents: Contents) -> go.Figure | None:
     """Draw numbers that hold until the next one; nothing is drawn before the first event or after the last instant."""
-    instants = _plain([min(max(instant, contents.since), contents.at) for instant in series.instants])
-    return _figure(
-        [
-            go.Scatter(
-                x=instants,
-                y=list(values),
-                name=label(name),
-                stackgroup="all",
-                mode="lines",
-                line={"width": 1, "color": _colour(name, position), "shape": "hv"},
-                hovertemplate="%{y:,}",
-            )
-            for position, (name, values) in enumerate(series.values.items())
-            if any(values)
-        ],
-        yaxis={"title": "tokens", **_whole(_highest(series))},
-        shapes=[_silence(*_plain(each)) for each in contents.silences],
-        hovermode="x unified",
-    )
+    instants = [min(max(instant, contents.since), contents.at) for instant in series.instants]
+    style = {"stackgroup": "all", "mode": "lines"}
+    traces = [
+        go.Scatter(**shared, **style, line={"width": 1, "color": colour, "shape": "hv"})
+        for shared, colour in _over_time(series, instants)
+    ]
+    silences = [_silence(*_plain(each)) for each in contents.silences]
+    return _figure(traces, yaxis=_counts("tokens", _highest(series)), shapes=silences, hovermode="x unified")
 
 
 def _silence(start: str, end: str) -> dict[str, Any]:
@@ -92,24 +86,20 @@ def _silence(start: str, end: str) -> dict[str, Any]:
 
 
 def _bars(series: Series, unit: str) -> go.Figure | None:
-    instants = _plain(series.instants)
-    return _figure(
-        [
-            go.Bar(
-                x=instants,
-                y=list(values),
-                name=label(name),
-                marker={"color": _colour(name, position), "line": {"width": 0}},
-                hovertemplate="%{y:,}",
-            )
-            for position, (name, values) in enumerate(series.values.items())
-            if any(values)
-        ],
-        yaxis={"title": unit, **_whole(_highest(series))},
-        barmode="stack",
-        bargap=0.05,
-        hovermode="x unified",
-    )
+    traces = [
+        go.Bar(**shared, marker={"color": colour, "line": {"width": 0}})
+        for shared, colour in _over_time(series, series.instants)
+    ]
+    counts = _counts(unit, _highest(series))
+    return _figure(traces, yaxis=counts, barmode="stack", bargap=0.05, hovermode="x unified")
+
+
+def _over_time(series: Series, instants: Sequence[datetime]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Give what the trace of each name has, however it is drawn, and its colour."""
+    for position, (name, values) in enumerate(series.values.items()):
+        if any(values):
+            shared = {"x": _plain(instants), "y": list(values), "name": label(name), "hovertemplate": "%{y:,}"}
+            yield shared, COLOURS[colour_number(name, position)]
 
 
 def _owners(listing: Listing) -> go.Figure | None:
@@ -130,7 +120,7 @@ def _owners(listing: Listing) -> go.Figure | None:
         hovertemplate="%{customdata}: %{x:,}<extra></extra>",
     )
     axis = {"tickvals": places, "ticktext": [owner for owner, _ in owners], "autorange": "reversed"}
-    counts = {"title": "tokens", **_whole(max(count for _, count in owners))}
+    counts = _counts("tokens", max(count for _, count in owners))
     return _figure([bars], yaxis=axis, xaxis=counts, height=90 + _BAR_PX * len(owners), bargap=0.3)
 
 
@@ -189,7 +179,7 @@ def _steps(blast: Blast | None) -> go.Figure | None:
     axis = {"categoryorder": "array", "categoryarray": list(places)}
     highest = max(sum(counted[place] for counted in numbers.values()) for place in places) if places else 0
     legend = {"orientation": "h", "y": 1.15}
-    return _figure(traces, barmode="stack", xaxis=axis, yaxis=_whole(highest), showlegend=True, legend=legend)
+    return _figure(traces, barmode="stack", xaxis=axis, yaxis=_counts(None, highest), showlegend=True, legend=legend)
 
 
 def _figure(traces: Sequence[Any], **layout: Any) -> go.Figure | None:
@@ -210,21 +200,17 @@ def _figure(traces: Sequence[Any], **layout: Any) -> go.Figure | None:
 
 
 def _highest(series: Series) -> int:
-    """Return the highest stack of all instants."""
     return max((sum(column) for column in zip(*series.values.values(), strict=True)), default=0)
 
 
-def _whole(highest: int) -> dict[str, Any]:
+def _counts(title: str | None, highest: int) -> dict[str, Any]:
     """Give an axis of things that are counted: whole numbers, at most `_MOST_TICKS` apart from 0."""
     size = 1
     while highest > _MOST_TICKS * size * 5:
         size *= 10
     step = next(size * digit for digit in (1, 2, 5) if highest <= _MOST_TICKS * size * digit)
-    return {"tickvals": list(range(0, highest + step, step)), "tickformat": ",d"}
-
-
-def _colour(name: str, position: int) -> str:
-    return COLOURS[colour_number(name, position)]
+    ticks = {"tickvals": list(range(0, highest + step, step)), "tickformat": ",d"}
+    return ticks if title is None else {"title": title, **ticks}
 
 
 def _plain(instants: Sequence[datetime]) -> list[str]:

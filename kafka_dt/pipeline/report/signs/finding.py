@@ -11,20 +11,21 @@ Source: KIP-48, "Security Considerations"
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.expressions import rows_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
 SHOWN: Final = 20
 """How many addresses, networks or clients of a finding are kept as evidence."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Severity(StrEnum):
@@ -93,7 +94,7 @@ def finding_rows(
     Args:
         rows: one for each finding, with `token_id`, `owner`, `address`, `first_seen`, `last_seen` and `events`.
         subject: the column with the token id or address that each is about.
-        severity: of each; see `high_if`.
+        severity: as `high_if` makes it.
         evidence: label and text of each fact; a fact whose text is null is left out.
     """
     pieces = [F.struct(F.lit(label).alias("label"), text.cast("string").alias("text")) for label, text in evidence]
@@ -123,22 +124,20 @@ def most_urgent_first(findings: DataFrame, limit: int) -> DataFrame:
 
 def collected(findings: DataFrame) -> tuple[Finding, ...]:
     """Bring findings to the driver; the caller has limited their number."""
-    millis = {name: F.unix_millis(name) for name in ("first_seen", "last_seen")}
-    return tuple(_finding(row) for row in findings.withColumns(millis).collect())
+    return tuple(
+        Finding(
+            **{
+                **row,
+                "severity": Severity(row["severity"]),
+                "subject_type": SubjectType(row["subject_type"]),
+                "evidence": tuple(Evidence(**piece) for piece in row["evidence"]),
+            }
+        )
+        for row in rows_of(findings)
+    )
 
 
 def counts(findings: DataFrame) -> dict[tuple[str, Severity], int]:
     """Count findings by kind and severity."""
     rows = findings.groupBy("kind", "severity").agg(F.count("*")).collect()
     return {(kind, Severity(severity)): count for kind, severity, count in rows}
-
-
-def _finding(row: Row) -> Finding:
-    typed = {
-        "severity": Severity(row["severity"]),
-        "subject_type": SubjectType(row["subject_type"]),
-        "first_seen": _EPOCH + timedelta(milliseconds=row["first_seen"]),
-        "last_seen": _EPOCH + timedelta(milliseconds=row["last_seen"]),
-        "evidence": tuple(Evidence(*piece) for piece in row["evidence"]),
-    }
-    return Finding(**{**row.asDict(), **typed})

@@ -28,7 +28,14 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import as_text, of_type, some, went_well
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    of_type,
+    some,
+    went_well,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.responses import advise, end_token, follow_address
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -42,7 +49,7 @@ OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class RenewalThresholds:
     """When it is clear which principals renew a token."""
 
     earlier_renewals: int = threshold(2, "Renewals by others that show who renews")
@@ -51,7 +58,7 @@ class Thresholds:
     """After this time one renewal of the token is enough."""
 
 
-def foreign_renewals(seen: Observed, thresholds: Thresholds) -> DataFrame:
+def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
     renewers = _with_owners(_renewers(_renewals(seen.events, seen.lives)), thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
@@ -63,7 +70,7 @@ def foreign_renewals(seen: Observed, thresholds: Thresholds) -> DataFrame:
     return _findings(renewers.join(habits, ["owner", "principal"], "left").withColumn("case", case))
 
 
-def _with_owners(renewers: DataFrame, thresholds: Thresholds) -> DataFrame:
+def _with_owners(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
     """Say whether it was clear who renews a token, or the tokens of its owner, when a principal first did."""
     renewed = renewers.where(F.col("renewals") > 0)
     owners = renewed.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
@@ -93,8 +100,7 @@ def _renewers(renewals: DataFrame) -> DataFrame:
         F.coalesce(F.sum("renewed").over(in_order.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0)),
     )
     return counted.groupBy("token_id", "owner", "principal").agg(
-        F.min("time").alias("first_seen"),
-        F.max("time").alias("last_seen"),
+        *first_and_last("time", "time"),
         F.min("before").alias("renewals_before"),
         F.sum("renewed").alias("renewals"),
         F.count(F.when(F.col("renewed") == 0, 1)).alias("mismatches"),
@@ -142,7 +148,7 @@ def _findings(renewers: DataFrame) -> DataFrame:
 
 def _names(name: Column) -> Column:
     """Collect names; of a token there are as many as have asked to renew it."""
-    return F.slice(F.array_sort(F.collect_set(name)), 1, SHOWN)
+    return F.slice(distinct(name), 1, SHOWN)
 
 
 FOREIGN_RENEWAL: Final = Sign(
@@ -150,7 +156,7 @@ FOREIGN_RENEWAL: Final = Sign(
     title="Renewed by a stranger",
     meaning="A principal that never renewed the token renews it, or tries to; it has the token's HMAC.",
     subject_type=SubjectType.TOKEN,
-    thresholds=Thresholds(),
+    thresholds=RenewalThresholds(),
     rule=foreign_renewals,
     steps=(
         advise("Ask the owner who should renew this token. If it is another principal:"),

@@ -5,7 +5,7 @@
         title="Used by a stranger",
         meaning="The token is used from other networks ...",
         subject_type=SubjectType.TOKEN,
-        thresholds=Thresholds(),
+        thresholds=StolenTokenThresholds(),
         rule=stolen_tokens,
         steps=(advise("Ask the owner ..."), end_token),
     )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.finding import Finding, SubjectType
     from kafka_dt.pipeline.report.signs.responses import Response, Step
-    from kafka_dt.pipeline.report.store import Work
+    from kafka_dt.pipeline.report.store import WriteAndRead
 
 T = TypeVar("T")
 """The thresholds of a sign: a frozen dataclass whose fields `threshold` makes."""
@@ -50,7 +50,7 @@ class Observed:
     """Where each token was used, as `lives.logins_by_place` makes it."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
-    work: Work
+    work: WriteAndRead
     """Writes a frame that is used more than once, and gives it as it was written."""
 
 
@@ -99,12 +99,7 @@ class Sign(Generic[T]):
         )
 
     def responses(self, finding: Finding, table: str) -> tuple[Response, ...]:
-        """Say what to do about a finding, in order.
-
-        Args:
-            finding: one of this sign.
-            table: where the events are.
-        """
+        """Say what to do about a finding of this sign, in order; `table` is the path of the events."""
         made = (step(finding, table) for step in self.steps)
         return tuple(response for response in made if response is not None)
 
@@ -128,12 +123,7 @@ Signs = tuple[Sign[Any], ...]
 
 
 def threshold(default: T, says: str) -> T:
-    """Declare a field of a sign's thresholds.
-
-    Args:
-        default: its value unless a report is told another one.
-        says: what the page and the manual call it.
-    """
+    """Declare a field of a sign's thresholds; `says` is its name on the page and in the manual."""
     return field(default=default, metadata={"says": says})
 
 

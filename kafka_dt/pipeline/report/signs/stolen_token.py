@@ -36,7 +36,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, some
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    as_text,
+    distinct,
+    first_and_last,
+    some,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.responses import advise, end_all_of_owner, end_token, follow_address
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -59,7 +65,7 @@ _OWNED: Final = ("subnet", "software", "client")
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class StolenTokenThresholds:
     """What is usual, in numbers."""
 
     history: timedelta = threshold(timedelta(days=1), "History of a token, from its first login")
@@ -81,7 +87,7 @@ class Thresholds:
     """A job of so many machines, that began within a `shortest_history`, does not move as one."""
 
 
-def stolen_tokens(seen: Observed, thresholds: Thresholds) -> DataFrame:
+def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Find tokens that another client seems to have as well; one finding a token."""
     rows = seen.work("history", _with_history(seen.usage, seen.lives, thresholds))
     judged = _with_owners(rows, seen.usage).withColumn("case", _case(thresholds))
@@ -89,7 +95,7 @@ def stolen_tokens(seen: Observed, thresholds: Thresholds) -> DataFrame:
     return _findings(odd, _habits(rows, odd))
 
 
-def _case(thresholds: Thresholds) -> Column:
+def _case(thresholds: StolenTokenThresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
     subnet_new, software_new, client_new = (~_usual(f"{part}_since") for part in ("subnet", "software", "client"))
     strange_network = _new_to_owner("subnet")
@@ -119,12 +125,12 @@ def _case(thresholds: Thresholds) -> Column:
     )
 
 
-def _known_before(since: str, thresholds: Thresholds) -> Column:
+def _known_before(since: str, thresholds: StolenTokenThresholds) -> Column:
     """Whether the owner was known for long enough when something came."""
     return F.col("owner_since") + F.lit(thresholds.history) < F.col(since)
 
 
-def _with_history(usage: DataFrame, lives: DataFrame, thresholds: Thresholds) -> DataFrame:
+def _with_history(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     """Add to each use by a token what was usual for the token; leave out tokens without enough of a history.
 
     That is when the history ends, since when the token is known for each part of the use (network, library, release,
@@ -201,8 +207,8 @@ def _habits(rows: DataFrame, odd: DataFrame) -> DataFrame:
         .where(F.col("rank") <= SHOWN)
         .groupBy("token_id")
         .agg(
-            some(F.array_sort(F.collect_set("subnet"))).alias("usual_networks"),
-            some(F.array_sort(F.collect_set(_client()))).alias("usual_clients"),
+            some(distinct("subnet")).alias("usual_networks"),
+            some(distinct(_client())).alias("usual_clients"),
             F.max("last_seen").alias("usual_until"),
         )
     )
@@ -218,13 +224,12 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
         .agg(
             F.max(F.when(F.col("rank") == 1, F.col("who"))).alias("owner"),
             F.max(F.when(F.col("rank") == 1, F.col("address"))).alias("address"),
-            F.min("first_seen").alias("first_seen"),
-            F.max("last_seen").alias("last_seen"),
+            *first_and_last(),
             F.sum("logins").alias("events"),
-            F.array_sort(F.collect_set("case")).alias("cases"),
-            some(F.array_sort(F.collect_set(F.when(shown, F.col("address"))))).alias("addresses"),
-            some(F.array_sort(F.collect_set(F.when(shown, F.col("subnet"))))).alias("networks"),
-            some(F.array_sort(F.collect_set(F.when(shown, _client())))).alias("clients"),
+            distinct("case").alias("cases"),
+            some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
+            some(distinct(F.when(shown, F.col("subnet")))).alias("networks"),
+            some(distinct(F.when(shown, _client()))).alias("clients"),
         )
         .join(habits, "token_id", "left")
     )
@@ -256,7 +261,7 @@ STOLEN_TOKEN: Final = Sign(
     title="Used by a stranger",
     meaning="A client uses the token from other networks, or with other programs, than its owner did before.",
     subject_type=SubjectType.TOKEN,
-    thresholds=Thresholds(),
+    thresholds=StolenTokenThresholds(),
     rule=stolen_tokens,
     steps=(
         advise("Ask the owner whether the unusual addresses and clients are theirs. If not:"),

@@ -25,7 +25,16 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.expressions import UNKNOWN, first_of, of_type, software, some, subnet
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    distinct,
+    first_and_last,
+    first_of,
+    of_type,
+    software,
+    some,
+    subnet,
+)
 from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.responses import advise, follow_address
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -41,7 +50,7 @@ _NEIGHBOURS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class GuessThresholds:
     """How many ids are no typing errors."""
 
     guessed_in_an_hour: int = threshold(5, "Different unknown ids in an hour that are no typing errors")
@@ -53,7 +62,7 @@ class Thresholds:
     """The time before in which the usual number is counted."""
 
 
-def guessed_ids(seen: Observed, thresholds: Thresholds) -> DataFrame:
+def guessed_ids(seen: Observed, thresholds: GuessThresholds) -> DataFrame:
     """Find addresses, and networks, that guess token ids; one finding for each time they do."""
     tokens = seen.lives.select("token_id")
     guesses = seen.work("guesses", _guesses(seen.events).join(tokens, "token_id", "left_anti"))
@@ -77,22 +86,20 @@ def _guesses(events: DataFrame) -> DataFrame:
     )
 
 
-def _bursts(guesses: DataFrame, by: str, seconds: int, many: int, thresholds: Thresholds) -> DataFrame:
+def _bursts(guesses: DataFrame, by: str, seconds: int, many: int, thresholds: GuessThresholds) -> DataFrame:
     """Find the windows in which an address, or a network, tries many ids, and many more than it usually does."""
     ids = guesses.groupBy(
         F.col(by).alias("place"), F.floor(F.unix_seconds("time") / seconds).cast("long").alias("window"), "token_id"
     ).agg(
         F.count("*").alias("tries"),
-        F.min("time").alias("first_seen"),
-        F.max("time").alias("last_seen"),
+        *first_and_last("time", "time"),
         F.min("software").alias("software"),
         F.min("address").alias("address"),
     )
     windows = ids.groupBy("place", "window").agg(
         F.count("*").alias("ids"),
         F.sum("tries").alias("tries"),
-        F.min("first_seen").alias("first_seen"),
-        F.max("last_seen").alias("last_seen"),
+        *first_and_last(),
         F.array(F.min("token_id"), F.max("token_id")).alias("examples"),
         F.min("software").alias("software"),
         F.min("address").alias("address"),
@@ -114,13 +121,12 @@ def _joined(windows: DataFrame) -> DataFrame:
         .withColumn("burst", F.sum("begins").over(in_order))
         .groupBy("place", "burst")
         .agg(
-            F.min("first_seen").alias("first_seen"),
-            F.max("last_seen").alias("last_seen"),
+            *first_and_last(),
             F.sum("tries").alias("events"),
             F.max("ids").alias("most_ids"),
             F.min("usual").alias("usual"),
             F.array_distinct(F.flatten(F.collect_set("examples"))).alias("examples"),
-            F.array_sort(F.collect_set("software")).alias("clients"),
+            distinct("software").alias("clients"),
             F.min("address").alias("address"),
         )
     )
@@ -148,7 +154,7 @@ UNKNOWN_ID_BURST: Final = Sign(
     title="Guessing token ids",
     meaning="A client at this address tries many token ids that no token ever had.",
     subject_type=SubjectType.ADDRESS,
-    thresholds=Thresholds(),
+    thresholds=GuessThresholds(),
     rule=guessed_ids,
     steps=(
         advise("Block the address at the listeners until you know which client it is."),

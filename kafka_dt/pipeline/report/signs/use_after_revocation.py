@@ -25,7 +25,17 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, of_type, software, some, subnet, went_well
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    as_text,
+    distinct,
+    first_and_last,
+    of_type,
+    software,
+    some,
+    subnet,
+    went_well,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.responses import advise, follow_address, follow_owner
 from kafka_dt.pipeline.report.signs.sign import Sign, threshold
@@ -37,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class RevocationThresholds:
     """How late an attempt is a sign."""
 
     clock_skew: timedelta = threshold(timedelta(minutes=5), "Clock skew, and time to hear of a revocation")
@@ -45,7 +55,7 @@ class Thresholds:
     allows as much."""
 
 
-def used_after_revocation(seen: Observed, thresholds: Thresholds) -> DataFrame:
+def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> DataFrame:
     """Find tokens that were tried after their revocation; one finding a token."""
     skew = F.lit(thresholds.clock_skew)
     tried = seen.lives.where(F.col("last_attempt") > F.col("revoked_at") + skew).select(
@@ -75,8 +85,7 @@ def _findings(attempts: DataFrame) -> DataFrame:
     by_address = (
         attempts.groupBy("token_id", "owner", "revoked_at", "address", "subnet", "client")
         .agg(
-            F.min("time").alias("first_seen"),
-            F.max("time").alias("last_seen"),
+            *first_and_last("time", "time"),
             F.count("*").alias("tries"),
             F.count(F.when(F.col("succeeded"), 1)).alias("successes"),
             F.max(F.coalesce("known", F.lit(False))).alias("known"),
@@ -86,13 +95,12 @@ def _findings(attempts: DataFrame) -> DataFrame:
     shown = F.col("rank") <= SHOWN
     rows = by_address.groupBy("token_id", "owner", "revoked_at").agg(
         F.max(F.when(F.col("rank") == 1, F.col("address"))).alias("address"),
-        F.min("first_seen").alias("first_seen"),
-        F.max("last_seen").alias("last_seen"),
+        *first_and_last(),
         F.sum("tries").alias("events"),
         F.sum("successes").alias("successes"),
         F.min("known").alias("all_known"),
-        some(F.array_sort(F.collect_set(F.when(shown, F.col("address"))))).alias("addresses"),
-        some(F.array_sort(F.collect_set(F.when(shown, F.col("client"))))).alias("clients"),
+        some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
+        some(distinct(F.when(shown, F.col("client")))).alias("clients"),
     )
     foreign = F.when(~F.col("all_known"), F.lit("yes")).otherwise(F.lit("no: the token was used there before"))
     return finding_rows(
@@ -115,7 +123,7 @@ USE_AFTER_REVOCATION: Final = Sign(
     title="Tried after revocation",
     meaning="A request ended the token, and a client goes on trying it.",
     subject_type=SubjectType.TOKEN,
-    thresholds=Thresholds(),
+    thresholds=RevocationThresholds(),
     rule=used_after_revocation,
     steps=(
         advise("Find out whether it is a job that was not told: give it a new token, or stop it."),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.pipeline.report.errors import OutputNotShared
+from kafka_dt.pipeline.errors import OutputNotShared
 from kafka_dt.pipeline.report.reporting import output_uri
 
 TO = Path("/reports/to day")
