@@ -3,25 +3,22 @@
     with spark_session("ingest", master="local[*]") as spark:
         ...
 
-On one machine it listens on 127.0.0.1 only, has no web page and says nothing but errors. `conf` wins over all of that.
-Under `spark-submit` nothing is set that it was given: master, memory, packages and logging are as the job was
-submitted. Everywhere the session's time zone is UTC, as the days of the table are.
+On one machine it listens on 127.0.0.1 only, has no web page and says nothing but errors; `conf` wins over all of that.
+Under `spark-submit` nothing is set that it was given. Everywhere the session's time zone is UTC, as the days of the
+table are.
 
-The Kafka source of Spark is no part of pyspark. With `kafka=True` it comes from `spark.jars` or `spark.jars.packages`
-in `conf`, or is resolved from Maven Central, once: afterwards it is in the cache of Ivy (`spark.jars.ivy`) and no
-network is needed. A mirror or a proxy is an Ivy settings file in `spark.jars.ivySettings`.
+With `kafka=True` Spark's Kafka source comes from `spark.jars` or `spark.jars.packages` in `conf`, or is resolved from
+Maven Central, once: afterwards it is in the cache of Ivy (`spark.jars.ivy`). A mirror or a proxy is an Ivy settings
+file in `spark.jars.ivySettings`.
 
-Files and directories that Spark makes are for their owner alone: they tell which token is used where. A setting,
-`spark.hadoop.fs.permissions.umask-mode`, opens them to a group.
-
-Where executors are other processes they are given this package as a file, so that what the driver's code is, theirs is
-too. What it imports (see `pyproject.toml`) has to be installed there for jobs that run Python on executors: generate,
-seal, verify and the like; ingest and report run none there.
+Files that Spark makes are for their owner alone, because they tell which token is used where;
+`spark.hadoop.fs.permissions.umask-mode` opens them to a group. Executors that are other processes are given this
+package as a file. What it imports has to be installed there for jobs that run Python on executors: generate, seal,
+verify and the like; ingest and report run none there.
 
 Limits: a process has one Spark at a time; where one runs already, that one is used, and left running.
 
-Source: Spark 4.0, "Submitting Applications", "Python Package Management"; umask(2); Hadoop's
-`fs.permissions.umask-mode`.
+Source: Spark 4.0, "Submitting Applications", "Python Package Management"; umask(2).
 """
 
 from __future__ import annotations

@@ -5,23 +5,17 @@
 
 The file holds client properties as `kafka-dt token create --output properties` writes them; of these the login counts.
 It is read at the beginning, when it has to hold a token, and whenever it has changed (`FollowedToken`). A file that
-cannot be used is logged once, and Spark keeps the token it has. A renewal changes nothing in a token, so nothing in the
-file.
+cannot be used is logged once, and Spark keeps the token it has.
 
 The token goes where Spark keeps the tokens that it gets by Kerberos: into Hadoop's credentials of the user that it runs
 as, on the driver and, by a message of the driver, on each executor (`Driver`). Spark's Kafka source and sink look there
-whenever they take a consumer or a producer, and make another one when the token has changed. So a running query changes
-its token, and the token is in no option, configuration, plan or event log. An executor that was starting misses the
-message, so the token is handed over again when new executors have registered. An executor needs longer to get ready for
-tasks than this module needs to see it.
+whenever they take a consumer or a producer. So a running query changes its token, and the token is in no option,
+configuration, plan or event log. An executor that was starting misses the message, so the token is handed over again
+when new executors have registered, before they are ready for tasks.
 
-Spark reads from `spark.kafka.clusters.<cluster>.*` for which cluster the token is; set these keys before the
-application starts (docs/spark.md).
-
-Limits: replace the file as a whole (rename, a Kubernetes secret), and some time before the old token expires, so that
-work under way with the old token can end. Classic Spark, where the driver's JVM is at hand, no Spark Connect. The
-message is not part of Spark's public interface; seen with 4.0.0. It goes over Spark's own connections, which are
-encrypted if the application is so set up.
+Limits: replace the file as a whole (rename, a Kubernetes secret), and some time before the old token expires. Set the
+keys `spark.kafka.clusters.<cluster>.*` before the application starts (docs/spark.md). It has to be classic Spark, no
+Spark Connect. The message is not part of Spark's public interface; seen with 4.0.0.
 
 Source: KIP-48, "Token renewal"; org.apache.spark.kafka010.KafkaTokenUtil,
 org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer,

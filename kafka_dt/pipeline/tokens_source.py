@@ -8,22 +8,20 @@
         .load()
     )
 
-The options are the settings of a node about ZooKeeper, and those of its secret keys (`secret.key` and
-`secret.keys.previous` for short). Give secrets as `file:` or `env:`; a secret in plain text is refused before
-Spark makes a plan that could show it. Without a secret key, the rows of sealed tokens say only that they are sealed. A
-row never has an HMAC. A token that is not readable has a row with the reason.
+The options are the settings of a node about ZooKeeper and its secret keys (`secret.key` and `secret.keys.previous` for
+short). Give secrets as `file:` or `env:`; a secret in plain text is refused before Spark makes a plan that could show
+it. Without a secret key, the rows of sealed tokens say only that they are sealed. A row never has an HMAC. A token that
+is not readable has a row with the reason. Each query lists and reads anew; a token that is deleted meanwhile has no
+row.
 
-The driver lists the names, each partition is some of them (`tokens.per.partition`) and read in one session of its own
-with many reads under way. Each query lists and reads anew; a token that is deleted meanwhile has no row.
+Spark and Python know the years 1 to 9999: an instant outside is shown as the first or the last day of those, as of a
+token that lives "for ever". What cannot be UTF-8 in a name (half a surrogate pair, which JSON can write) is shown as
+"?".
 
-Kafka's instants are milliseconds that fit 64 bits; Spark and Python know the years 1 to 9999. What lies outside is
-shown as the first or the last day of those: a token that lives "for ever" has such a max time. What cannot be UTF-8 in
-a name (half a surrogate pair, which JSON can write) is shown as "?".
+Limits: PySpark 4.0 hands no filters to a Python data source, so a query for one owner reads all tokens. Executors
+import this package: see `kafka_dt/pipeline/session.py`.
 
-Limits: PySpark 4.0 hands no filters to a Python data source, so a query for one owner reads all tokens. (Of sealed ones
-nothing could be told without opening them anyhow.) Executors import this package: see `kafka_dt/pipeline/session.py`.
-
-Source: pyspark.sql.datasource (SPARK-44076); Spark SQL, "Data Types"; kafka_dt.bulk.inventory.
+Source: pyspark.sql.datasource (SPARK-44076); Spark SQL, "Data Types"; kafka_dt.bulk.
 """
 
 from __future__ import annotations
@@ -94,21 +92,13 @@ def register(spark: SparkSession) -> None:
 
 
 def read_tokens(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """Give the tokens of a ZooKeeper as a DataFrame; it is read when something is done with it.
-
-    Args:
-        spark: the session.
-        options: as the module says.
-    """
+    """Give the tokens of a ZooKeeper as a DataFrame; it is read when something is done with it."""
     register(spark)
     return spark.read.format(FORMAT).options(**options).load()
 
 
 class TokensDataSource(DataSource):
     """The format, as Spark asks for it.
-
-    Args:
-        options: as the module says.
 
     Raises:
         ConfigError: naming the option that cannot be used.
@@ -147,11 +137,7 @@ class TokensDataSource(DataSource):
 
 
 class TokenNames(InputPartition):
-    """Some of the tokens.
-
-    Args:
-        packed: their names.
-    """
+    """The packed names of some of the tokens."""
 
     def __init__(self, packed: bytes) -> None:
         super().__init__(None)
@@ -162,12 +148,7 @@ class TokenNames(InputPartition):
 
 
 class TokensReader(DataSourceReader):
-    """Lists on the driver, reads on executors.
-
-    Args:
-        access: to ZooKeeper and the secret keys.
-        tokens_a_partition: how many are read together.
-    """
+    """Lists on the driver, reads on executors."""
 
     def __init__(self, access: ClusterAccess, tokens_a_partition: int) -> None:
         self._access = access

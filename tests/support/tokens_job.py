@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafka_dt.config import read_properties
 from kafka_dt.pipeline.bulk.job import JobKind
-from kafka_dt.pipeline.bulk.outcome import run_bulk
+from kafka_dt.pipeline.bulk.jobs import run_bulk
 from kafka_dt.pipeline.session import spark_session
 from kafka_dt.pipeline.tokens_source import read_tokens
 

@@ -63,7 +63,7 @@ class BulkJob:
     """The key ids that every executor must have; None = any."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionResult:
     """The result of a job for the tokens of one partition."""
 

@@ -2,25 +2,18 @@
 
     jobs = BulkJobs(spark, job)
     async with job.access.connected() as client:
-        names = await jobs.prepare(client)
+        total = await jobs.prepare(client)
         await jobs.run(client, heard=heard, stop=stop)
 
-All of it is one call in `outcome.py`.
-
-The driver lists the names once and hands them out, a few thousand at a time, to a fixed number of lanes
-(`share_out`); each lane has one partition worked on after the other, as a Spark job of one task. So never more
-partitions are under way than a rate is shared out to, however many executors come and go, progress is known after every
-partition, and a run can be stopped between them. The driver holds the names (see
-`token_names.py`) and one summary.
+`run_bulk` is all of it in one call. The driver lists the names once (`token_names.py`) and hands them out, a few
+thousand at a time, to a fixed number of lanes (`share_out`). Each lane has one partition worked on after the other, as
+a Spark job of one task. So never more partitions are under way than a rate is shared out to, progress is known after
+every partition, and a run can be stopped between them. A slow rate is shared by few lanes, so that each partition takes
+much longer than the start of its task and its session.
 
 Each change names the version that was read, so a retried partition, or a run that starts again after it was killed,
 repeats no change. If a partition fails on ZooKeeper, the driver tries it again with the tokens that are left. If an
-executor dies, Spark tries its whole partition again; tokens that the first try changed then count as unchanged or
-gone.
-
-A partition is large enough that its work takes much longer than the start of a task and a session. It is small enough
-that progress shows often and a stop takes effect soon. A slow rate is therefore shared by few lanes: more lanes could
-not do more.
+executor dies, Spark tries its whole partition again; tokens that the first try changed then count as unchanged or gone.
 
 Partitions hand their change znodes over to the driver, which purges them when all nodes and brokers have had time to
 read them. Seal, rotate and verify announce no changes, so they leave none.
@@ -31,31 +24,32 @@ Source: kafka_dt.bulk.engine; Spark, "Job Scheduling".
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_dt.bulk import DELETIONS_A_SECOND, WRITES_A_SECOND, handed_over_changes
-from kafka_dt.pipeline.bulk.executors import cancel_jobs, translated
-from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
+from kafka_dt.bulk import DELETIONS_A_SECOND, WRITES_A_SECOND, Summary, TokenFilter, handed_over_changes
+from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
+from kafka_dt.pipeline.bulk.executors import cancel_jobs, executors_ring, slots, translated
+from kafka_dt.pipeline.bulk.job import CHANGES_A_SECOND, BulkJob, JobKind, PartitionResult
 from kafka_dt.pipeline.bulk.partition import work_on
 from kafka_dt.pipeline.bulk.token_names import listed_names, packs
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
 from kafka_dt.zookeeper.stores.nodes import live_brokers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from kafka_dt.pipeline.bulk.job import BulkJob
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
     Heard = Callable[[PartitionResult], None]
@@ -205,3 +199,67 @@ def share_out(
         tokens_a_partition = int(min(TOKENS_A_PARTITION, shared, max(FEWEST_A_PARTITION, in_time / lanes)))
     partitions = ceil(tokens / tokens_a_partition)
     return Shares(max(1, min(lanes, partitions)), tokens_a_partition)
+
+
+@dataclass(slots=True)
+class BulkOutcome:
+    """The outcome of a run."""
+
+    total: int = 0
+    """How many tokens there were."""
+    summary: Summary = field(default_factory=Summary)
+    by_owner: Counter[str] = field(default_factory=Counter)
+    """How many tokens of each owner ended."""
+    not_readable: int = 0
+    """Tokens that were left because they cannot be read, so the filter cannot judge them."""
+
+
+def run_bulk(
+    spark: SparkSession,
+    kind: JobKind,
+    settings: Mapping[str, str],
+    *,
+    selected: TokenFilter | None = None,
+    dry_run: bool = False,
+    changes_a_second: float | None = CHANGES_A_SECOND,
+    at_once: int | None = None,
+    tokens_a_partition: int | None = None,
+    progress: Callable[[BulkOutcome], None] = lambda _outcome: None,
+) -> BulkOutcome:
+    """Do a job with every token, to its end.
+
+    Args:
+        spark: the session.
+        kind: what is done.
+        settings: of a node: where ZooKeeper is, and the secret keys as `file:` or `env:`.
+        selected: which tokens end; None = all.
+        dry_run: only find out what would be done.
+        changes_a_second: of all partitions together; None = as many as ZooKeeper takes.
+        at_once: how many partitions are worked on at the same time; None = as many as there are cores.
+        tokens_a_partition: how many tokens are worked on together; None = as suits the rate.
+        progress: is called after each partition.
+
+    Raises:
+        BulkJobFailed: a partition failed again and again.
+        ConfigError: the settings cannot be used.
+        ZooKeeperError: ZooKeeper cannot be asked.
+    """
+    access = ClusterAccess.of_properties(settings)
+    at_once = at_once or slots(spark)
+    ring = executors_ring(spark, access, at_once)
+    job = BulkJob(kind, access, selected or TokenFilter(), dry_run, at_once, changes_a_second, ring)
+    jobs, outcome = BulkJobs(spark, job, now_ms=lambda: time.time_ns() // 1_000_000), BulkOutcome()
+
+    def heard(result: PartitionResult) -> None:
+        outcome.summary.merge(result.summary)
+        outcome.by_owner.update(result.by_owner)
+        outcome.not_readable += result.not_readable
+        progress(outcome)
+
+    async def run() -> None:
+        async with access.connected() as client:
+            outcome.total = await jobs.prepare(client, tokens_a_partition=tokens_a_partition)
+            await jobs.run(client, heard=heard, stop=asyncio.Event())
+
+    asyncio.run(run())
+    return outcome

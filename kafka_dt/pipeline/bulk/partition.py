@@ -15,7 +15,6 @@ import asyncio
 import secrets
 import socket
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +25,6 @@ from kafka_dt.bulk import (
     Portion,
     Reseal,
     Seal,
-    Summary,
     Unseal,
     Verify,
     ZnodeResult,
@@ -54,8 +52,8 @@ class OtherKeys(ConfigError):
     def __init__(self, found: Sequence[str], wanted: Sequence[str]) -> None:
         super().__init__(
             CURRENT,
-            f"the secret keys on {socket.gethostname()} are {_listed(found)}, and were {_listed(wanted)} where the "
-            "work began: give all executors the same, and change none meanwhile",
+            f"the secret keys on {socket.gethostname()} are {', '.join(found)}, and were {', '.join(wanted)} "
+            "where the work began: give all executors the same, and change none meanwhile",
         )
 
 
@@ -77,25 +75,15 @@ class _Partition:
     def __init__(self, job: BulkJob, names: Sequence[str]) -> None:
         self._job = job
         self._left = dict.fromkeys(names)
-        self._summary = Summary()
-        self._by_owner: Counter[str] = Counter()
-        self._not_readable = 0
-        self._changes: tuple[str, ...] = ()
+        self._result = PartitionResult()
 
     async def run(self) -> PartitionResult:
-        error = ""
         try:
             await self._process()
         except (ConfigError, ZooKeeperError) as failed:
-            error = str(failed)
-        return PartitionResult(
-            self._summary,
-            self._by_owner,
-            self._not_readable,
-            self._changes,
-            pack(list(self._left)) if self._left else b"",
-            error,
-        )
+            self._result.error = str(failed)
+        self._result.left = pack(list(self._left)) if self._left else b""
+        return self._result
 
     async def _process(self) -> None:
         job, names = self._job, list(self._left)
@@ -115,15 +103,15 @@ class _Partition:
             )
 
     def _report(self, results: Sequence[Result]) -> None:
-        self._summary.add(results)
+        self._result.summary.add(results)
         for result in results:
             del self._left[result.token_id]
             if result.outcome is ZnodeResult.CHANGED and isinstance(result.note, str):
-                self._by_owner[result.note] += 1
-            self._not_readable += result.note is NOT_READABLE
+                self._result.by_owner[result.note] += 1
+            self._result.not_readable += result.note is NOT_READABLE
 
     def _take_over(self, changes: Sequence[str]) -> None:
-        self._changes = tuple(changes)
+        self._result.changes = tuple(changes)
 
 
 def _task(job: BulkJob) -> Task:
@@ -149,10 +137,6 @@ def _keyring(access: ClusterAccess) -> Keyring:
     if keyring is None:
         raise ConfigError(CURRENT, "is needed, as file:/path or env:NAME")
     return keyring
-
-
-def _listed(key_ids: Sequence[str]) -> str:
-    return ", ".join(key_ids)
 
 
 def _now_ms() -> int:

@@ -4,10 +4,9 @@
     generated = generate(scenario, Path("/tmp/events"), spark=spark)
     generated.truth.of(IncidentKind.STOLEN_TOKEN)
 
-They are what a cluster's nodes would have written in a month: batch jobs at night whose executors all log in at once,
-streaming jobs and services whose tokens are renewed and replaced while they run, people with notebooks, tokens that a
-scheduler asks for in the name of others, nodes and clients that are upgraded, and everything that goes wrong without
-an attack. In between are a few incidents of each kind and of three strengths.
+They are what a cluster's nodes would have written in a month: batch jobs, streaming jobs, services and people with
+notebooks, nodes and clients that are upgraded, everything that goes wrong without an attack, and in between a few
+incidents of each kind and of three strengths.
 
 Read `scenario.py` first. `owners.py` has the owners, `clients.py` where their clients are; `workloads.py` and `jobs.py`
 plan the lives of their tokens (`lives.py`), `recording.py` makes a day's events of them, `noise.py` and `incidents.py`
@@ -15,12 +14,11 @@ add what is no job's. This file puts all of it together and writes it.
 
 A scenario is made in parts, on Spark's executors or in this process. A `Part` is one worker's share of the owners for
 one day. An owner's clients always meet the same worker of whichever node they connect to, so a part needs nothing of
-the other parts, and has one file's worth of each node. Its ids and connections are named after the part, as if every
-worker were started anew each midnight.
+the other parts. Its ids and connections are named after the part.
 
-Files are named as the server names them, `audit-kafka-dt-1-0-20261001T000012Z-0.jsonl`; they roll at midnight and by
-size. A file has another name until it is complete. Its time of modification is that of its last event, because a reader
-takes files in this order. A generator that was interrupted and runs again with the same scenario replaces the files.
+Files are named as the server names them and roll at midnight and by size. A file has another name until it is complete.
+Its time of modification is that of its last event, because a reader takes files in this order. A generator that was
+interrupted and runs again with the same scenario replaces the files.
 
 Limits: IPv4 only; a client has one address, though in reality there is NAT; the expiry of tokens is a day and their
 longest life a week, as they are by default. Executors reach the folder under the same path.

@@ -80,11 +80,8 @@ class Desk:
     def acts(self, who: Account, time_ms: int, facts: Mapping[str, Any]) -> Iterator[Draft]:
         """Have an account log in without a token and make a request, which is the event that `facts` is about."""
         node, connection, number = self._any_node(), self._new_connection(), port(self.chance)
-        origin = _origin(who.place, who.client_id, who.software) | {
-            "mechanism": who.mechanism,
-            "principal": who.principal,
-            "by_token": False,
-        }
+        origin = _origin(who.place, who.client_id, who.software, who.mechanism)
+        origin |= {"principal": who.principal, "by_token": False}
         before_ms = time_ms - _LOGIN_MS - self.chance.randrange(_LOGIN_MS)
         yield Draft(before_ms, node, {"type": EventType.LOGIN, "outcome": Outcome.OK, **origin}, connection, number)
         yield Draft(time_ms, node, {"outcome": Outcome.OK, **origin, **facts}, connection, number)
@@ -124,8 +121,7 @@ def token_login(owner: Owner, life: TokenLife, session: TokenSession) -> Fields:
     return {
         "type": EventType.LOGIN,
         "outcome": Outcome.OK,
-        **_origin(session.place, session.client_id, session.software),
-        "mechanism": owner.mechanism,
+        **_origin(session.place, session.client_id, session.software, owner.mechanism),
         "principal": owner.principal,
         "by_token": True,
         "session_token_id": life.token_id,
@@ -151,8 +147,7 @@ def unknown_id(place: Place, software: Software, mechanism: str, token_id: str) 
         "type": EventType.LOGIN,
         "outcome": Outcome.REFUSED,
         "reason": RefusalReason.UNKNOWN_TOKEN,
-        **_origin(place, "rdkafka" if software.name == "librdkafka" else "client-1", software),
-        "mechanism": mechanism,
+        **_origin(place, "rdkafka" if software.name == "librdkafka" else "client-1", software, mechanism),
         "token_id": token_id,
     }
 
@@ -164,17 +159,17 @@ def user_login(who: Account, reason: RefusalReason) -> Fields:
         "type": EventType.LOGIN,
         "outcome": Outcome.REFUSED,
         "reason": reason,
-        **_origin(who.place, who.client_id, who.software),
-        "mechanism": who.mechanism,
+        **_origin(who.place, who.client_id, who.software, who.mechanism),
         "principal": None if nameless else who.principal,
     }
 
 
-def _origin(place: Place, client_id: str, software: Software) -> Fields:
+def _origin(place: Place, client_id: str, software: Software, mechanism: str) -> Fields:
     return {
         "listener": place.listener,
         "client_id": client_id,
         "client_software": software.name,
         "client_software_version": software.version,
         "client_address": place.address,
+        "mechanism": mechanism,
     }

@@ -1,19 +1,15 @@
 """Plan the tokens of programs: batch jobs, and processes that run for weeks while tokens come and go.
 
-A batch job (`_Job`) runs mostly at night, with one token a run. It starts most executors within two minutes and the
-others when there is more to do; some are lost and replaced, at another address. Some runs are a backfill with several
-times the executors. Most jobs cancel their token when they are done, and an executor that is still shutting down may
-try once more, seconds later; the other tokens expire. On YARN the resource manager renews a token when it accepts the
-job, and once more on long runs.
+A batch job runs mostly at night, with one token a run. It starts most executors within two minutes; some are lost and
+replaced, at another address, and some runs are a backfill with several times the executors. Most jobs cancel their
+token when they are done, and an executor that is still shutting down may try once more. On YARN the resource manager
+renews a token when it accepts the job, and once more on long runs.
 
-A streaming job, or a service with replicas, has processes that are restarted now and then and get another address of
-their subnet: by the platform on any day, all of them one after the other when a new version of the client library or
-of the service is rolled out. There are more of them from the day on which the job is scaled up.
-
-The tokens of such a job (`_Term`) follow each other. Processes move to the next one within two hours, so both are in
-use for a while. A streaming job gets its next token at three quarters of the longest life; a service gets one with each
-deployment, every five or six days. Sometimes no renewal comes: then the token ends under the service, which goes on
-trying until it is deployed again.
+A streaming job, or a service with replicas, has processes that are restarted now and then, or all one after the other
+in a rollout, and get another address of their subnet. The tokens of such a job follow each other (`_Term`): processes
+move to the next one within two hours. A streaming job gets it at three quarters of the longest life, a service with
+each deployment. Sometimes no renewal comes: then the token ends under the service, which goes on trying until it is
+deployed again.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from kafka_dt.pipeline.errors import IngestFailed, PipelineError
-from kafka_dt.pipeline.ingest.batches import BatchWriter
-from kafka_dt.pipeline.ingest.rules import Counts, Rules
+from kafka_dt.pipeline.ingest.batches import BatchWriter, Counts, Rules
 from kafka_dt.pipeline.ingest.sources import FileSource, LineSource, TopicSource
 from kafka_dt.pipeline.table.journal import JOURNAL, Journal
 from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE

@@ -1,19 +1,15 @@
 """One batch of the ingest: lines become staged files, and these become part of the table in one change.
 
-    writer = BatchWriter(spark, table, "files-1a2b", rules, now_ms=now_ms, heard=heard)
-    lines.writeStream.foreachBatch(writer)...
-
 Exactly once, whenever the process ends: Spark runs a batch again, with the same lines, until it has noted in its
-checkpoint that the batch is done. A batch that ended before its change was prepared has left staged files only. One
-whose change was prepared is rolled forward at the next start, and is found in the journal when it is run again.
-
-The same holds if the machine stops: before a change is prepared, its files are on the disk, and so are Spark's notes
-about the lines of the batch. Otherwise the journal could know a batch that Spark then makes of other lines.
+checkpoint that the batch is done. A batch that ended before its change was prepared has left staged files only; one
+whose change was prepared is rolled forward at the next start, and is found in the journal when it is run again. Before
+a change is prepared, its files and Spark's notes about the lines of the batch are on the disk, so the same holds if the
+machine stops.
 
 Nearly every batch is read once and written once: an observation tells whether lines have to go to quarantine, and the
-ids of the staged events, a few bytes each, whether the table has one of them already. Only if so the events are
-written again, without those. They also tell whether all that executors wrote is there: on a cluster whose machines do
-not share the files of the table, it is not.
+ids of the staged events whether the table has one of them already. Only then the events are written again, without
+those. The ids also tell whether all that executors wrote is there: on a cluster whose machines do not share the files
+of the table, it is not.
 
 Limits: an event that comes again is known by its id and its time; it is not looked for under another time.
 
@@ -23,7 +19,7 @@ Source: Spark, "Structured Streaming Programming Guide", foreachBatch; `Dataset.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +28,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.errors import TableNotShared
 from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events, quarantined_lines
-from kafka_dt.pipeline.ingest.rules import Counts
 from kafka_dt.pipeline.table.journal import STAGING, Change, Journal
 from kafka_dt.pipeline.table.parquet import Compaction, parquet_files, staged_files, write_parquet
 from kafka_dt.pipeline.table.schema import DATE, EVENT_SCHEMA, QUARANTINE_SCHEMA, instant
@@ -43,12 +38,46 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from kafka_dt.pipeline.ingest.rules import Rules
     from kafka_dt.pipeline.table import Table
     from kafka_dt.pipeline.table.storage import Storage
 
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
 _NEWEST: Final = "newest_ms"
 """In the record of a batch: the newest instant of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The limits that the ingest keeps."""
+
+    late_after_ms: int | None = 7 * DAY_MS
+    """How far behind the newest event of the table an event may be; None = any distance."""
+    future_after_ms: int = HOUR_MS
+    """How far ahead of the clock of this machine an event may be."""
+    compact_at: int = 16
+    """How many small files of a day are merged; 0 = none are."""
+    keep_replaced_ms: int = 0
+    """How long merged files are kept for readers that have listed them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """The counts of an ingest."""
+
+    batches: int = 0
+    lines: int = 0
+    """Read."""
+    events: int = 0
+    """New in the table."""
+    quarantined: int = 0
+    duplicates: int = 0
+    """Events that were there already, or came twice."""
+    compacted_files: int = 0
+    """Files that were merged into others."""
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
 
 class Stopped(Exception):

@@ -7,14 +7,11 @@
 A line is good if it is one JSON object with the fields of `AuditEvent`, each of its own type, and with those that every
 event has; null is as good as nothing. Names that are not known are left out: a new field does not change the version.
 
-Spark's JSON reader takes more than a line may be: it makes text of numbers and of objects, and reads no further than
-the first value of a line, so that a second event on it would be lost. It is quick, though. So every line is read by it
-once (`as_event`), and only a line with which something may be wrong (`is_suspicious`) is read again, with values of any
-type (`as_any_values`), and looked at field by field (`wrong_fields`). `finding` says what that amounts to.
-
-The columns refer to each other by name: `raw` is the text, `event`, `end` and `broken` are the fields of `as_event`,
-`suspicious`, `closer` and `wrong` are the others. What has many parts is written as SQL, which Spark is handed at once:
-made of columns, each part would be several calls of its JVM, and all of them are made for each batch.
+Spark's JSON reader is quick but takes more than a line may be: it makes text of numbers and of objects, and reads no
+further than the first value of a line. So it reads every line once (`as_event`), and only a line with which something
+may be wrong (`is_suspicious`) again, with values of any type (`as_any_values`), field by field (`wrong_fields`).
+`finding` says what that amounts to. The columns refer to each other by name. What has many parts is written as SQL,
+because each part of a column would be several calls of Spark's JVM, for each batch.
 
 Limits: a name that is there twice counts as it is read last, and is quarantined if one of its values is wrong; of a
 longer line quarantine has the first RAW_LENGTH characters.

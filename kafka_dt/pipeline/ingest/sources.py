@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import javaproperties
 from py4j.protocol import Py4JJavaError
@@ -56,23 +56,6 @@ _NOT_OURS: Final = frozenset(
 """Client properties that Spark sets itself."""
 
 
-class LineSource(Protocol):
-    """Where lines come from."""
-
-    def checkpoint(self, spark: SparkSession) -> str:
-        """Name its checkpoint in the table."""
-
-    def lines(self, spark: SparkSession) -> DataFrame:
-        """Give the stream of its lines.
-
-        Raises:
-            NoSource: there is nothing to read.
-        """
-
-    def has_changed(self) -> bool:
-        """Say whether `lines` would give another stream than the last time."""
-
-
 @dataclass(frozen=True, slots=True)
 class FileSource:
     """The closed files `*.jsonl` in a directory and those below it."""
@@ -83,11 +66,15 @@ class FileSource:
     """About how much of them is one batch."""
 
     def checkpoint(self, spark: SparkSession) -> str:
-        """Name their checkpoint, after where they are."""
+        """Name their checkpoint in the table, after where they are."""
         return f"files-{_short_hash(self._storage(spark).root)}"
 
     def lines(self, spark: SparkSession) -> DataFrame:
-        """Give the stream of their lines."""
+        """Give the stream of their lines.
+
+        Raises:
+            NoSource: there is no such directory.
+        """
         storage = self._storage(spark)
         if not storage.exists():
             raise NoSource(self.path, "there is no such directory")
@@ -150,7 +137,11 @@ class TopicSource:
         return f"topic-{_short_hash(self._topic)}"
 
     def lines(self, spark: SparkSession) -> DataFrame:
-        """Give the stream of its records' values."""
+        """Give the stream of its records' values.
+
+        Raises:
+            NoSource: the properties cannot be read, or name no server.
+        """
         properties = self._properties()
         servers = self._bootstrap_servers or properties.get("bootstrap.servers")
         if not servers:
@@ -191,6 +182,10 @@ class TopicSource:
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
             raise NoSource(f"topic {self._topic}", f"{path} cannot be read: {reason}") from None
         return properties
+
+
+LineSource = FileSource | TopicSource
+"""Where lines come from."""
 
 
 def _short_hash(text: str) -> str:

@@ -8,7 +8,6 @@ grow with the number of events or analyses: each step reads files and writes fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -46,16 +45,6 @@ if TYPE_CHECKING:
 
 FINDINGS: Final = 500
 """How many findings are brought to the driver."""
-_DOING: Final[Mapping[ParquetOutput, str]] = {
-    ParquetOutput.ACTIVITY: "Counting events",
-    ParquetOutput.USAGE: "Following logins",
-    ParquetOutput.TOKENS: "Following tokens",
-    ParquetOutput.ALIVE: "Counting living tokens",
-    ParquetOutput.ATTENTION: "Listing tokens",
-    ParquetOutput.FINDINGS: "Looking for signs of theft",
-    ParquetOutput.BLAST_RADIUS: "Following the blast radius",
-    ParquetOutput.REACHABLE_LOGINS: "Finding reachable logins",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +92,19 @@ class Analysis:
         """
         settings, timeline = self._settings, self._timeline
         self._store.begin()
-        counted = Counted(self._keep(ParquetOutput.ACTIVITY, activity(self._events, timeline)), timeline)
-        usage = self._keep(ParquetOutput.USAGE, logins_by_place(self._events))
-        lives = self._keep(ParquetOutput.TOKENS, token_lives(self._events, usage))
+        counted = Counted(
+            self._keep(ParquetOutput.ACTIVITY, "Counting events", activity(self._events, timeline)), timeline
+        )
+        usage = self._keep(ParquetOutput.USAGE, "Following logins", logins_by_place(self._events))
+        lives = self._keep(ParquetOutput.TOKENS, "Following tokens", token_lives(self._events, usage))
         # Early, so that an unknown start costs the least.
         reached = self._blast(lives, usage, settings.start) if settings.start is not None else None
-        alive = self._keep(ParquetOutput.ALIVE, alive_over_time(lives, timeline))
-        lists = listings(self._keep(ParquetOutput.ATTENTION, attention(lives, self._at, settings.lines)))
+        alive = self._keep(ParquetOutput.ALIVE, "Counting living tokens", alive_over_time(lives, timeline))
+        lists = listings(
+            self._keep(ParquetOutput.ATTENTION, "Listing tokens", attention(lives, self._at, settings.lines))
+        )
         observed = Observed(self._events, usage, lives, self._store.work)
-        findings = self._keep(ParquetOutput.FINDINGS, look_for(settings.signs, observed))
+        findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", look_for(settings.signs, observed))
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
@@ -144,15 +137,17 @@ class Analysis:
         self._progress("Following the blast radius")
         steps = self._settings.steps
         followed = blast_radius(lives, usage, start, steps, self._store.work)
-        radius = self._keep(ParquetOutput.BLAST_RADIUS, with_alive(followed, lives, self._at))
-        logins = self._keep(ParquetOutput.REACHABLE_LOGINS, reachable_logins(usage, radius))
+        radius = self._keep(
+            ParquetOutput.BLAST_RADIUS, "Following the blast radius", with_alive(followed, lives, self._at)
+        )
+        logins = self._keep(ParquetOutput.REACHABLE_LOGINS, "Finding reachable logins", reachable_logins(usage, radius))
         found = collected_blast(radius, logins, start, steps)
         if not found.counts and not is_named(self._events, start):
             raise NotInTable(start.node)
         return found
 
-    def _keep(self, output: ParquetOutput, frame: DataFrame) -> DataFrame:
-        self._progress(_DOING[output])
+    def _keep(self, output: ParquetOutput, step: str, frame: DataFrame) -> DataFrame:
+        self._progress(step)
         return self._store.keep(output, frame)
 
 

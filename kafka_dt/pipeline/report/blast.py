@@ -1,10 +1,8 @@
 """The blast radius: what a thief could reach that has an owner's credentials, or a machine.
 
     radius = blast_radius(lives, usage, Start.owner("User:alice"), steps=4, work=store.work)
-    radius = with_alive(radius, lives, at)
-    logins = reachable_logins(usage, radius)
 
-It goes from the start along edges, step by step, and keeps of each thing the shortest way there:
+It goes from the start along edges, step by step, and keeps of each thing the shortest way there (`path`):
 
 | from | to | because | |
 |---|---|---|---|
@@ -15,17 +13,14 @@ It goes from the start along edges, step by step, and keeps of each thing the sh
 | principal | address | it logged in from there without a token | the same |
 
 The first three give a thief a secret; the last two tell where to look for the thief, and which machines to doubt next.
-A token does not lead to its owner's other tokens: a connection that was logged in by a token may not describe any. Each
-edge is there once, however often it was used.
+A token does not lead to its owner's other tokens: a connection that was logged in by a token may not describe any.
 
-A thing is `exposed` if there is a way on which each step gives a secret: a thief at the start could have it. The others
-are where exposed secrets were used, and what else was there. Look at them: if the thief is there, too, they are next.
-With each step the way is written down (`path`), so that every row says why it is there. The number of steps is bounded,
-because in most clusters many steps connect every thing with every other. Four are enough from a machine to the
-machines on which tokens of its owners are used, and to what these hold.
+A thing is `exposed` if there is a way on which each step gives a secret: a thief at the start could have it. Look at
+the others: if the thief is there, too, they are next. The number of steps is bounded, because in most clusters many
+steps connect every thing with every other. Four are enough from a machine to the machines on which tokens of its owners
+are used, and to what these hold.
 
-Limits: the table knows only logins of its own time. The blast radius ignores ACLs: it does not say what a principal may
-read.
+Limits: the table knows only logins of its own time. The blast radius ignores ACLs.
 
 Source: KIP-48, "Describing Tokens", "Security Considerations"; docs/how-to/pipeline-report.md
 """

@@ -1,20 +1,15 @@
 """What happened over time, in equal steps: events by type, and living tokens by owner, requester and renewer.
 
-    timeline = Timeline.over(first, last)
     Counted(activity(events, timeline), timeline).logins_by_mechanism()
     alive_series(alive_over_time(lives, timeline), timeline)
 
-There are at most `MOST_STEPS` steps, whatever the table covers: an hour of one day, a week of three years. They begin
-at round instants (UTC), so that two reports of one table agree.
+There are at most `MOST_STEPS` steps, whatever the table covers. They begin at round instants (UTC), so that two reports
+of one table agree. The mechanism that a client asks for and does not get is counted under one name, because clients
+choose it.
 
-The result of `activity` is small: steps times types, outcomes, mechanisms and reasons. All of these are closed sets but
-for the mechanism that a client asks for and does not get; that one is counted under one name.
-
-A token counts at each instant of the timeline at which it lives; one that is made and ended between two of them counts
-at none. Each token adds one where its life begins and takes one away where it ends, and the sums of that are added up:
-the work is one pass over the tokens, not one for each instant. A token with three renewers counts once for each of
-them. The names with the most living tokens, over all instants, have a series of their own, all others are one: a
-cluster may have a million owners, the result has a few rows an instant.
+A token counts at each instant of the timeline at which it lives. It adds one where its life begins and takes one away
+where it ends, and these are summed up: one pass over the tokens, not one for each instant. A token with three renewers
+counts once for each of them. The names with the most living tokens have a series of their own, all others are one.
 """
 
 from __future__ import annotations

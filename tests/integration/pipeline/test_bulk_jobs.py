@@ -17,8 +17,7 @@ from kafka_dt.config import ConfigError
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.executors import executors_ring, slots
 from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult
-from kafka_dt.pipeline.bulk.jobs import ATTEMPTS, BulkJobs
-from kafka_dt.pipeline.bulk.outcome import BulkOutcome, run_bulk
+from kafka_dt.pipeline.bulk.jobs import ATTEMPTS, BulkJobs, BulkOutcome, run_bulk
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode

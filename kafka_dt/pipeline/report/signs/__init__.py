@@ -3,8 +3,7 @@
     findings = look_for(SIGNS, Observed(events, usage, lives, store.work))
 
 Read `sign.py` first, then one sign: each is a module with its rule, its thresholds, its words and its commands. `SIGNS`
-is the table of them; page, JSON, Parquet output, demo and manual follow from it. `finding.py` is what a rule returns,
-`responses.py` has the commands to choose from.
+is the table of them; page, JSON, Parquet output, demo and manual follow from it. `finding.py` is what a rule returns.
 
 A finding is a reason to look, not a proof. All signs see what a node sees: behind a proxy that hides addresses, every
 client is in one place.

@@ -37,8 +37,7 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.responses import advise, end_token, follow_address
-from kafka_dt.pipeline.report.signs.sign import Sign, threshold
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

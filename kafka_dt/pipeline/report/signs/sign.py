@@ -1,26 +1,21 @@
-"""A sign of theft: everything that the product knows of it, in one value.
+"""A sign of theft: its rule, its thresholds, its words, and the commands for a responder, in one value.
 
-    sign = Sign(
-        kind="stolen_token",
-        title="Used by a stranger",
-        meaning="The token is used from other networks ...",
-        subject_type=SubjectType.TOKEN,
-        thresholds=StolenTokenThresholds(),
-        rule=stolen_tokens,
-        steps=(advise("Ask the owner ..."), end_token),
-    )
-    findings = look_for([sign], Observed(events, usage, lives, store.work))
+The analysis, the page with its plot, the JSON, the Parquet output, the demo and the manual all follow from these
+values. To add a sign, write a module like `foreign_renewal.py` and name it in the table of `__init__.py`. A rule is a
+function of DataFrames, over aggregates that the report computes once (`Observed`); it reads `events` itself only where
+the aggregates do not say enough.
 
-The analysis, the page with its plot, the JSON, the Parquet output, the suggested commands, the demo and the manual all
-follow from these values. To add a sign, write a module like `foreign_renewal.py` and name it in the table of
-`__init__.py`.
+Values in commands come from events, and some of these a client chose freely. So every value is quoted for a shell, no
+value can be taken for an option, and a value with characters that do not print is in no command at all. Placeholders
+are the files that an operator has: admin.properties of a super user, server.properties of a node.
 
-A rule is a function of DataFrames, over aggregates that the report computes once (`Observed`). It reads `events` itself
-only where the aggregates do not say enough.
+Source: docs/how-to/operate.md, "Revoke"
 """
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from inspect import getdoc, getmodule
@@ -29,11 +24,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from kafka_dt.pipeline.report.signs.finding import Finding
 
-    from kafka_dt.pipeline.report.signs.finding import Finding, SubjectType
-    from kafka_dt.pipeline.report.signs.responses import Response, Step
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafka_dt.pipeline.report.signs.finding import SubjectType
     from kafka_dt.pipeline.report.store import WriteAndRead
 
 T = TypeVar("T")
@@ -52,6 +48,23 @@ class Observed:
     """The life of each token, as `lives.token_lives` makes it."""
     work: WriteAndRead
     """Writes a frame that is used more than once, and gives it as it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One step."""
+
+    why: str
+    command: str = ""
+    """For a POSIX shell; empty where there is nothing to run."""
+
+    def as_document(self) -> dict[str, str]:
+        """Give it as JSON's types."""
+        return {"why": self.why, **({"command": self.command} if self.command else {})}
+
+
+Step = Callable[[Finding, str], Response | None]
+"""Makes a step for a finding and the table that it is from; None where the finding lacks what the step needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +143,56 @@ def threshold(default: T, says: str) -> T:
 def look_for(signs: Iterable[Sign[Any]], seen: Observed) -> DataFrame:
     """Look for all of some signs, one at least; the columns are the fields of `Finding`."""
     return reduce(DataFrame.unionByName, (sign.findings(seen) for sign in signs))
+
+
+def advise(why: str) -> Step:
+    """Make a step that is advice, without a command."""
+    return lambda _finding, _table: Response(why)
+
+
+def end_token(finding: Finding, _table: str) -> Response | None:
+    """End the token."""
+    owner, token_id = _value(finding.owner), _value(finding.token_id)
+    if owner is None or token_id is None:
+        return None
+    # The HMAC goes from one command to the other in the environment, and is never on a screen or a command line.
+    return Response(
+        "End the token; its connections are closed at once:",
+        "KAFKA_DT_HMAC=$(kafka-dt token describe --command-config admin.properties --output json"
+        f" --owner-principal={owner}"
+        f" | jq -r --arg id {token_id} '.tokens[] | select(.tokenId == $id) | .hmac')"
+        " kafka-dt token expire --command-config admin.properties",
+    )
+
+
+def end_all_of_owner(finding: Finding, _table: str) -> Response | None:
+    """End all tokens of the owner."""
+    owner = _value(finding.owner)
+    if owner is None:
+        return None
+    return Response(
+        "If more than one token of this owner is concerned, see what would end, then again without --dry-run:",
+        f"kafka-dt token expire-all --config server.properties --owner={owner} --dry-run",
+    )
+
+
+def follow_address(finding: Finding, table: str) -> Response | None:
+    """Report the blast radius of the address."""
+    return _blast_radius("See what else can be reached from that address:", "address", finding.address, table)
+
+
+def follow_owner(finding: Finding, table: str) -> Response | None:
+    """Report the blast radius of the owner."""
+    return _blast_radius("See what else the owner has:", "owner", finding.owner, table)
+
+
+def _blast_radius(why: str, option: str, start: str | None, table: str) -> Response | None:
+    value, path = _value(start), _value(table)
+    if value is None or path is None:
+        return None
+    return Response(why, f"kafka-dt pipeline report --table={path} --to=blast-radius --{option}={value}")
+
+
+def _value(text: str | None) -> str | None:
+    """Quote a value for a shell; None if it cannot be shown as it is."""
+    return shlex.quote(text) if text and text.isprintable() else None

@@ -44,8 +44,7 @@ from kafka_dt.pipeline.report.expressions import (
     some,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.responses import advise, end_all_of_owner, end_token, follow_address
-from kafka_dt.pipeline.report.signs.sign import Sign, threshold
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -36,8 +36,7 @@ from kafka_dt.pipeline.report.expressions import (
     subnet,
 )
 from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
-from kafka_dt.pipeline.report.signs.responses import advise, follow_address
-from kafka_dt.pipeline.report.signs.sign import Sign, threshold
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

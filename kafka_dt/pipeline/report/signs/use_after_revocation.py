@@ -37,8 +37,7 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.responses import advise, follow_address, follow_owner
-from kafka_dt.pipeline.report.signs.sign import Sign, threshold
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_owner, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
