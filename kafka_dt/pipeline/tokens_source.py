@@ -45,7 +45,7 @@ from pyspark.sql.types import (
 from kafka_dt.bulk import BulkLimits, inventory
 from kafka_dt.config import ConfigError
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
-from kafka_dt.pipeline.bulk.token_names import catch_up, listed_names, packs, unpack
+from kafka_dt.pipeline.bulk.job import catch_up, listed_names, packs, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

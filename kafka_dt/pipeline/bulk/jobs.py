@@ -5,7 +5,7 @@
         total = await jobs.prepare(client)
         await jobs.run(client, heard=heard, stop=stop)
 
-`run_bulk` is all of it in one call. The driver lists the names once (`token_names.py`) and hands them out, a few
+`run_bulk` is all of it in one call. The driver lists the names once and hands them out, a few
 thousand at a time, to a fixed number of lanes (`share_out`). Each lane has one partition worked on after the other, as
 a Spark job of one task. So never more partitions are under way than a rate is shared out to, progress is known after
 every partition, and a run can be stopped between them. A slow rate is shared by few lanes, so that each partition takes
@@ -38,9 +38,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_dt.bulk import DELETIONS_A_SECOND, WRITES_A_SECOND, Summary, TokenFilter, handed_over_changes
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
 from kafka_dt.pipeline.bulk.executors import cancel_jobs, executors_ring, slots, translated
-from kafka_dt.pipeline.bulk.job import CHANGES_A_SECOND, BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk.job import CHANGES_A_SECOND, BulkJob, JobKind, PartitionResult, listed_names, packs
 from kafka_dt.pipeline.bulk.partition import work_on
-from kafka_dt.pipeline.bulk.token_names import listed_names, packs
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
 from kafka_dt.zookeeper.stores.nodes import live_brokers
 

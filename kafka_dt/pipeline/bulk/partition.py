@@ -32,8 +32,7 @@ from kafka_dt.bulk import (
 )
 from kafka_dt.config import ConfigError
 from kafka_dt.config.secret_keys import CURRENT
-from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult
-from kafka_dt.pipeline.bulk.token_names import catch_up, pack, unpack
+from kafka_dt.pipeline.bulk.job import JobKind, PartitionResult, catch_up, pack, unpack
 from kafka_dt.zookeeper.errors import ZooKeeperError
 
 if TYPE_CHECKING:

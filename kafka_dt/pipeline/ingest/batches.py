@@ -30,7 +30,7 @@ from kafka_dt.pipeline.errors import TableNotShared
 from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events, quarantined_lines
 from kafka_dt.pipeline.table.journal import STAGING, Change, Journal
 from kafka_dt.pipeline.table.parquet import Compaction, parquet_files, staged_files, write_parquet
-from kafka_dt.pipeline.table.schema import DATE, EVENT_SCHEMA, QUARANTINE_SCHEMA, instant
+from kafka_dt.pipeline.table.schema import DATE, DAY_MS, EVENT_SCHEMA, QUARANTINE_SCHEMA, instant
 from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.table import Table
     from kafka_dt.pipeline.table.storage import Storage
 
-HOUR_MS: Final = 3_600_000
-DAY_MS: Final = 24 * HOUR_MS
+_HOUR_MS: Final = 3_600_000
 _NEWEST: Final = "newest_ms"
 """In the record of a batch: the newest instant of the table."""
 
@@ -53,7 +52,7 @@ class Rules:
 
     late_after_ms: int | None = 7 * DAY_MS
     """How far behind the newest event of the table an event may be; None = any distance."""
-    future_after_ms: int = HOUR_MS
+    future_after_ms: int = _HOUR_MS
     """How far ahead of the clock of this machine an event may be."""
     compact_at: int = 16
     """How many small files of a day are merged; 0 = none are."""

@@ -17,7 +17,7 @@ Source: Spark, "Structured Streaming + Kafka Integration Guide"; Structured Stre
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import javaproperties
@@ -106,35 +106,22 @@ class FileSource:
             raise NoSource(self.path, str(error.java_exception.getMessage())) from error
 
 
+@dataclass(slots=True)
 class TopicSource:
-    """A topic, from its beginning.
+    """A topic, from its beginning."""
 
-    Args:
-        topic: its name.
-        bootstrap_servers: `host:port,...`; None = as the properties say.
-        command_config: a file of Kafka's client properties; None = no login.
-        skips_lost: whether to pass over records that were deleted before they were read; otherwise they are an error.
-    """
-
-    def __init__(
-        self,
-        topic: str,
-        bootstrap_servers: str | None,
-        command_config: Path | None = None,
-        *,
-        batch_records: int = BATCH_RECORDS,
-        skips_lost: bool = False,
-    ) -> None:
-        self._topic = topic
-        self._bootstrap_servers = bootstrap_servers
-        self._command_config = command_config
-        self._batch_records = batch_records
-        self._skips_lost = skips_lost
-        self._seen: Stamp = None
+    topic: str
+    bootstrap_servers: str | None
+    """`host:port,...`; None = as the properties say."""
+    command_config: Path | None = None
+    """A file of Kafka's client properties; None = no login."""
+    skips_lost: bool = field(default=False, kw_only=True)
+    """Whether to pass over records that were deleted before they were read; otherwise they are an error."""
+    _seen: Stamp = field(default=None, init=False, repr=False)
 
     def checkpoint(self, spark: SparkSession) -> str:  # noqa: ARG002 - what files are known by needs it
         """Name its checkpoint, after its name."""
-        return f"topic-{_short_hash(self._topic)}"
+        return f"topic-{_short_hash(self.topic)}"
 
     def lines(self, spark: SparkSession) -> DataFrame:
         """Give the stream of its records' values.
@@ -143,20 +130,20 @@ class TopicSource:
             NoSource: the properties cannot be read, or name no server.
         """
         properties = self._properties()
-        servers = self._bootstrap_servers or properties.get("bootstrap.servers")
+        servers = self.bootstrap_servers or properties.get("bootstrap.servers")
         if not servers:
-            raise NoSource(f"topic {self._topic}", "no bootstrap server is named")
+            raise NoSource(f"topic {self.topic}", "no bootstrap server is named")
         options = {f"kafka.{key}": value for key, value in properties.items() if key not in _NOT_OURS}
         spark.conf.set("spark.sql.redaction.options.regex", _REDACTED_OPTIONS)
         records = (
             spark.readStream.format("kafka")
             .options(**options)
             .option("kafka.bootstrap.servers", servers)
-            .option("subscribe", self._topic)
+            .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", self._batch_records)
+            .option("maxOffsetsPerTrigger", BATCH_RECORDS)
             .option("groupIdPrefix", GROUP_PREFIX)
-            .option("failOnDataLoss", str(not self._skips_lost).lower())
+            .option("failOnDataLoss", str(not self.skips_lost).lower())
             .load()
         )
         return records.select(
@@ -168,10 +155,10 @@ class TopicSource:
 
     def has_changed(self) -> bool:
         """Say whether the file of properties is another one than was read."""
-        return self._command_config is not None and stamp(self._command_config) not in {self._seen, None}
+        return self.command_config is not None and stamp(self.command_config) not in {self._seen, None}
 
     def _properties(self) -> dict[str, str]:
-        path = self._command_config
+        path = self.command_config
         if path is None:
             return {}
         self._seen = stamp(path)
@@ -180,7 +167,7 @@ class TopicSource:
         except (OSError, ValueError) as error:
             # Neither the line nor the codec's bytes: they may be a password.
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
-            raise NoSource(f"topic {self._topic}", f"{path} cannot be read: {reason}") from None
+            raise NoSource(f"topic {self.topic}", f"{path} cannot be read: {reason}") from None
         return properties
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.table.journal import Journal
     from kafka_dt.pipeline.table.storage import Storage
 
-TARGET_BYTES: Final = 128 * 1024 * 1024
+_TARGET_BYTES: Final = 128 * 1024 * 1024
 """About how large the large files are."""
 SERIES: Final = "compaction"
 _SMALL_PART: Final = 4
@@ -71,7 +71,6 @@ class Compaction:
         at: int,
         kept_ms: int,
         now_ms: Callable[[], int],
-        target_bytes: int = TARGET_BYTES,
     ) -> None:
         self._spark = spark
         self._storage = storage
@@ -79,7 +78,6 @@ class Compaction:
         self._at = at
         self._kept_ms = kept_ms
         self._now_ms = now_ms
-        self._target_bytes = target_bytes
 
     def compact(self, directory: str, schema: StructType, order: str) -> int:
         """Merge small files, sorted by a column, if they are too many, and return how many were replaced."""
@@ -89,13 +87,13 @@ class Compaction:
         small = [
             each
             for each in self._storage.files(directory)
-            if each.size < self._target_bytes // _SMALL_PART and each.name not in hidden
+            if each.size < _TARGET_BYTES // _SMALL_PART and each.name not in hidden
         ]
         if len(small) < self._at:
             return 0
         number = self._journal.last(SERIES) + 1
         staging = f"{STAGING}/{SERIES}.{number:012d}"
-        count = max(1, round(sum(each.size for each in small) / self._target_bytes))
+        count = max(1, round(sum(each.size for each in small) / _TARGET_BYTES))
         stored = StructType([field for field in schema if field.name != DATE])
         rows = self._spark.read.schema(stored).parquet(*(self._storage.uri(each.name) for each in small))
         rows = rows.coalesce(1) if count == 1 else rows.repartitionByRange(count, order)

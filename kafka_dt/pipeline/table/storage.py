@@ -30,7 +30,7 @@ from kafka_dt.pipeline.errors import TableBroken, TableInUse
 from kafka_dt.pipeline.session import umask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -154,7 +154,7 @@ class Storage:
             with suppress(FileNotFoundError):  # Spark tidies its checkpoint up meanwhile
                 _sync(each)
 
-    def lock(self, clock: Callable[[], float] = time.monotonic) -> TableLock:
+    def lock(self) -> TableLock:
         """Keep others from writing, until the lock is released or this process has ended.
 
         The JVM holds it: it can go on for a moment after Python was killed.
@@ -166,9 +166,9 @@ class Storage:
             return TableLock(None)
         self._files.mkdirs(self._root)
         file = self._jvm.java.io.RandomAccessFile(self._path(LOCK).toUri().getPath(), "rw")
-        deadline_s = clock() + LOCK_WAIT_S
+        deadline_s = time.monotonic() + LOCK_WAIT_S
         while (held := self._try_lock(file)) is None:
-            if clock() > deadline_s:
+            if time.monotonic() > deadline_s:
                 file.close()
                 raise TableInUse(self.root)
             time.sleep(_LOCK_POLL_S)

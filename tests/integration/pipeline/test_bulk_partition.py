@@ -11,9 +11,8 @@ import pytest
 
 from kafka_dt.bulk import TokenFilter, ZnodeResult
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess
-from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult
+from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult, pack, unpack
 from kafka_dt.pipeline.bulk.partition import ring_ids, work_on
-from kafka_dt.pipeline.bulk.token_names import pack, unpack
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY

@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dt.pipeline.bulk.token_names import pack, packs, unpack
+from kafka_dt.pipeline.bulk.job import pack, packs, unpack
 from kafka_dt.zookeeper.znodes.kafka import is_node_name
 
 NAMES = st.text(min_size=1, max_size=30).filter(is_node_name)
