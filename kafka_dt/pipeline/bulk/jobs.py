@@ -223,7 +223,7 @@ def run_bulk(
     changes_a_second: float | None = CHANGES_A_SECOND,
     at_once: int | None = None,
     tokens_a_partition: int | None = None,
-    progress: Callable[[BulkOutcome], None] = lambda _outcome: None,
+    progress: Callable[[BulkOutcome], None] | None = None,
 ) -> BulkOutcome:
     """Do a job with every token, to its end.
 
@@ -253,7 +253,8 @@ def run_bulk(
         outcome.summary.merge(result.summary)
         outcome.by_owner.update(result.by_owner)
         outcome.not_readable += result.not_readable
-        progress(outcome)
+        if progress is not None:
+            progress(outcome)
 
     async def run() -> None:
         async with access.connected() as client:

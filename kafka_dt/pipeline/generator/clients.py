@@ -78,7 +78,7 @@ ELSEWHERE: Final = (BASTION, *(Subnet(f"10.77.{number}") for number in range(8))
 
 
 def pods(cluster: int, number: int) -> Subnet:
-    """Give the subnet of a team's pods; many teams fill more than one cluster, whose number is the second of it."""
+    """Give the subnet of a team's pods, `10.<cluster>.<number>`; many teams fill more than one cluster."""
     return Subnet(f"10.{cluster + number // _SUBNETS}.{number % _SUBNETS}")
 
 
