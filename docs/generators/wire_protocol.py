@@ -16,13 +16,14 @@ from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS
 _HEAD: Final = """\
 # Wire protocol
 
-kafka-dt speaks Kafka's own protocol, so every client that exists works with it. A client is told what is spoken by
-ApiVersions; that answer and this page are made of the same table, `protocol/kafka_dt_protocol/api/registry.py`. A
-request for another API, or in another version, closes its connection, as at a broker (but a version of ApiVersions that
-is too new is answered in version 0 with error 35, so that the client can ask again).
+kafka-dt speaks Kafka's own protocol, so existing clients work with it. The answer to ApiVersions tells a client which
+APIs and versions it can use. That answer and this page come from the same table,
+`protocol/kafka_dt_protocol/api/registry.py`. A request for another API, or in another version, closes its connection,
+as at a broker. ApiVersions is an exception: kafka-dt answers a version that is too new in version 0 with error 35, so
+that the client can ask again.
 
-This is what a node serves by itself. The table says what a [gateway](how-to/gateway.md) does with each API; it forwards
-every other API that the cluster behind it offers.
+The table lists the APIs that a node serves by itself, and what a [gateway](how-to/gateway.md) does with each of them. A
+gateway forwards every other API that the cluster behind it offers.
 
 """
 
@@ -36,29 +37,29 @@ _AT_GATEWAY: Final = {
 _TAIL: Final = """\
 
 Version 0 of the four token APIs, which Kafka 4.0 removed for its age, has the layout of version 1. Version 0 of the
-three ACL APIs has one of its own.
+three ACL APIs has a layout of its own.
 
 ## SASL mechanisms
 
-`sasl.enabled.mechanisms` lists those that a listener offers. The table is generated from
-`kafka_dt/identity/mechanisms/__init__.py`, the table that settings and logins go by.
+`sasl.enabled.mechanisms` lists the mechanisms that a listener offers. This table comes from
+`kafka_dt/identity/mechanisms/__init__.py`, which settings and logins use as well.
 
 {mechanisms}
 ## Limits
 
-Everything that a client can make the server allocate is bounded before it is believed.
+The node checks these limits before it allocates memory for a client.
 
 | what | limit |
 |---|---|
 | a frame before login | `sasl.server.max.receive.size`, {before_login} bytes by default |
 | a frame after login | `socket.request.max.bytes`, {after_login} bytes by default |
-| an array or a string | no longer than the bytes that are there |
+| an array or a string | no longer than the bytes that have arrived |
 | arrays and tagged fields of a request, together | as many elements as the table above has |
 | tagged fields of a header | {header_tags} |
 | requests under way | one for each connection, answered in the order of their arrival |
 
-A frame that is too long, cut short or does not decode closes its connection with one line in the log, and touches no
-other connection.
+A frame that is too long, is cut short or does not decode closes its connection. The node logs one line; other
+connections are not affected.
 
 ## Errors of the token APIs
 
@@ -73,13 +74,13 @@ other connection.
 | 66 | DELEGATION_TOKEN_EXPIRED | the expiry or the maximum lifetime has passed |
 | 67 | INVALID_PRINCIPAL_TYPE | a renewer is not a `User` |
 
-They are looked for in this order: 64; for create 65, then 67; 61; for create 42; 62; 63; 66.
+The node checks for them in this order: 64; for create 65, then 67; 61; for create 42; 62; 63; 66.
 
 ## Errors of authorization
 
 | code | Kafka's name | when |
 |---|---|---|
-| 29 | TOPIC_AUTHORIZATION_FAILED | the caller may not describe the topic; who may is told that it does not exist |
+| 29 | TOPIC_AUTHORIZATION_FAILED | the caller may not describe the topic; other callers learn that it does not exist |
 | 30 | GROUP_AUTHORIZATION_FAILED | the caller may not describe the group whose coordinator it asks for |
 | 31 | CLUSTER_AUTHORIZATION_FAILED | the caller may not list or change ACLs |
 | 42 | INVALID_REQUEST | the ACL cannot exist; the message says why |

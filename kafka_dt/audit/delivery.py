@@ -61,7 +61,7 @@ class Budget(Enum):
 
 
 class EventKind(NamedTuple):
-    """What losses are counted by."""
+    """The kind of an event; losses are counted for each."""
 
     type: EventType
     outcome: Outcome
@@ -71,12 +71,12 @@ class EventKind(NamedTuple):
 
     @classmethod
     def of(cls, event: AuditEvent) -> EventKind:
-        """Give the kind of an event."""
+        """Return the kind of an event."""
         return cls(event.type, event.outcome)
 
     @property
     def budget(self) -> Budget:
-        """The part of the queue that it may fill."""
+        """The part of the queue that events of this kind may fill."""
         return _BUDGETS[self]
 
 
@@ -97,33 +97,33 @@ class SinkFailed(Exception):
     reason: str
     """One line for the log."""
     written: int = 0
-    """How many of the lines are safe all the same, from the first one on."""
+    """How many of the lines the sink has written nevertheless, from the first one on."""
 
     def __str__(self) -> str:
         return self.reason
 
 
 class Sink(Protocol):
-    """Where lines go. All of it is called by one thread, which may be blocked.
+    """The destination of lines. One thread calls all methods, and they may block it.
 
     `write` raises SinkFailed; `tend` and `open` may as well, and are called again later.
     """
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """The sink's name in the log."""
 
     def open(self) -> None:
-        """Make ready; called once before all else."""
+        """Prepare; called once, before all other methods."""
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Take lines, each with its line feed."""
 
     def tend(self) -> float | None:
-        """Do what is due without lines; gives the seconds until something is due again, None for never."""
+        """Do the work that is due without lines; return the seconds until more is due, None for never."""
 
     def close(self) -> None:
-        """Finish what was written."""
+        """Complete the output."""
 
 
 class _Waiting(NamedTuple):
@@ -137,7 +137,7 @@ class Delivery:
     """Brings lines to one sink.
 
     Args:
-        sink: where to.
+        sink: the sink.
         buffer_bytes: how much may wait for it.
         monotonic: a clock in seconds.
         linger_seconds: how long lines are gathered before they are written together.
@@ -180,7 +180,7 @@ class Delivery:
         return sum(self._overflowed.values()) + sum(self._abandoned.values())
 
     def lost_by_kind(self) -> Mapping[EventKind, int]:
-        """Give how many lines of each kind were lost; kinds without a loss are left out."""
+        """Return how many lines of each kind were lost, without kinds that lost none."""
         counts = {kind: self._overflowed[kind] + self._abandoned[kind] for kind in KINDS}
         return {kind: lost for kind, lost in counts.items() if lost}
 
@@ -201,10 +201,10 @@ class Delivery:
             self._hurry.set()
 
     def close(self, timeout_seconds: float) -> None:
-        """Deliver what is queued, and end; blocks. Nothing may be put any more.
+        """Deliver the queued lines, and end; blocks. Nothing may be put any more.
 
         Args:
-            timeout_seconds: how long that may take; the sink is left to itself after that.
+            timeout_seconds: how long that may take; then the sink is abandoned.
         """
         self._closing.set()
         self._wake.set()
@@ -270,7 +270,7 @@ class Delivery:
         return REPORT_SECONDS if due is None else min(due, REPORT_SECONDS)  # so that a loss is reported
 
     def _do(self, work: Callable[[], float | None]) -> float | None:
-        """Let the sink do something beside writing; returns when it is due again."""
+        """Let the sink do other work than writing; return when it is due again."""
         try:
             return work()
         except SinkFailed as error:

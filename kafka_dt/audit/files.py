@@ -45,9 +45,9 @@ class EventFiles:
     """A `Sink` that writes files.
 
     Args:
-        directory: where to; it is there.
+        directory: the folder, which exists.
         node: the name of the node, of letters, digits, `.`, `_` and `-`.
-        worker: which worker of the node writes.
+        worker: the number of the worker that writes.
         file_bytes: a file that would grow beyond it is complete; only a batch that is larger by itself exceeds it.
         roll_ms: a file that is older is complete.
         retention_ms: complete files of this node that are older are removed; negative keeps them.
@@ -80,11 +80,11 @@ class EventFiles:
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """The sink's name in the log."""
         return str(self._directory)
 
     def open(self) -> None:
-        """Finish what a crash of this node has left open."""
+        """Finish the files that a crash of this node has left open."""
         self._left_open = True
         with _named_failures():
             self._finish_left()
@@ -104,7 +104,7 @@ class EventFiles:
                 raise
 
     def tend(self) -> float | None:
-        """Sync and roll what is due; gives the seconds until that is so again."""
+        """Sync and roll the file if that is due; return the seconds until it is due again."""
         with _named_failures():
             self._finish_left()
             if self._file is None:
@@ -147,7 +147,7 @@ class EventFiles:
             self._remove_old()
 
     def _take_back(self, file: _LineFile) -> None:
-        """Cut off what was written of a batch; where that fails too, it is done when the file is finished."""
+        """Cut off an incomplete batch; if that fails too, `finish` does it later."""
         try:
             file.cut()
         except OSError:
@@ -156,7 +156,7 @@ class EventFiles:
             file.close()
 
     def _finish_left(self) -> None:
-        """Finish what a crash of this node, or a failure, has left open."""
+        """Finish the files that a crash of this node, or a failure, has left open."""
         if self._left_open:
             for path in self._own(OPEN):
                 finish(path)
@@ -170,7 +170,7 @@ class EventFiles:
             number += 1
 
     def _own(self, ending: str = "") -> list[Path]:
-        """Give the files of this node, of any of its workers: there may be fewer of them now."""
+        """Return the files of all workers of this node, also of workers that it does not have any more."""
         names = re.compile(rf"audit-{re.escape(self._node)}-\d+-\d{{8}}T\d{{6}}Z-\d+{re.escape(_SUFFIX + ending)}")
         return sorted(path for path in self._directory.iterdir() if names.fullmatch(path.name))
 
@@ -185,7 +185,7 @@ class EventFiles:
 
 
 def finish(path: Path) -> None:
-    """Complete a file that a crash has left: without the piece of a line at its end; an empty one goes.
+    """Complete a file that a crash has left: remove the piece of a line at its end, and delete an empty file.
 
     Args:
         path: of the file as it was being written; if another process still writes it, it stays as it is.
@@ -219,9 +219,9 @@ class _LineFile:
     """
 
     size = 0
-    """How many bytes of whole batches there are."""
+    """The bytes of whole batches in the file."""
     unsynced_since: float | None = None
-    """Since when something was written that may be in the system's memory alone."""
+    """When a line was written that may be in the system's memory alone; None if there is none."""
 
     def __init__(self, descriptor: int, path: Path, begun: float) -> None:
         self._descriptor = descriptor
@@ -256,7 +256,7 @@ class _LineFile:
             self.unsynced_since = now
 
     def cut(self) -> None:
-        """Remove the part that was written of an incomplete batch."""
+        """Remove the written part of an incomplete batch."""
         os.ftruncate(self._descriptor, self.size)
 
     def sync(self) -> None:
@@ -265,7 +265,7 @@ class _LineFile:
         self.unsynced_since = None
 
     def complete(self) -> None:
-        """Let readers have it; nothing can be written any more."""
+        """Give the file to readers; nothing can be written any more."""
         try:
             os.fsync(self._descriptor)
             self._path.with_name(self._path.name + OPEN).rename(self._path)
@@ -288,7 +288,7 @@ def _lock(descriptor: int, path: Path) -> bool:
 
 
 def _whole_lines_bytes(descriptor: int) -> int:
-    """Say where the last whole line of a file ends."""
+    """Return where the last whole line of a file ends."""
     end = os.fstat(descriptor).st_size
     while end > 0:
         begin = max(0, end - _CHUNK_BYTES)

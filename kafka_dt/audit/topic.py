@@ -59,7 +59,7 @@ class EventTopic:
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """The sink's name in the log."""
         return f"topic {self._topic}"
 
     def open(self) -> None:

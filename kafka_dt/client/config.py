@@ -46,7 +46,7 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is."""
+    """The address of a server."""
 
     host: str
     port: int
@@ -58,7 +58,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who logs in, and how."""
+    """A user or a token, and the mechanism of its login."""
 
     mechanism: str
     """One of MECHANISMS."""
@@ -67,7 +67,7 @@ class Credentials:
     password: str = field(repr=False)
     """Password, or the HMAC of a token in base64."""
     token_auth: bool = False
-    """Whether these are a token's: SCRAM says so to the server."""
+    """Whether these are a token's; SCRAM tells the server."""
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
@@ -91,14 +91,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """Everything that a client is told."""
+    """The settings of a client."""
 
     bootstrap_servers: tuple[Address, ...]
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     credentials: Credentials | None = None
-    """Needed by the SASL protocols, not looked at by the others."""
+    """Needed by the SASL protocols, ignored by the others."""
     ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = field(default=None, repr=False)
-    """Needed by the TLS protocols, not looked at by the others; or what gives it for each connection anew."""
+    """A context, or a function that returns one for each connection; needed by the TLS protocols alone."""
     client_id: str = DEFAULT_CLIENT_ID
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     setup_timeout_ms: int = DEFAULT_SETUP_TIMEOUT_MS

@@ -1,10 +1,10 @@
-"""Keeping a token alive in the background until its maximum lifetime.
+"""Keep a token alive in the background until its maximum lifetime.
 
     async with client.keep_renewed(token, on_renewed=store, on_end=replace) as renewal:
         ...                      # renewal.token is the token with its present expiry
 
-A token is renewed when 75 to 80 % of what is left of it has passed. When that fails for a reason that may pass (no
-server, a time-out), it is tried again after 1 s, 2 s, 4 s ... up to a minute, as long as the token lives. It ends
+It renews a token when 75 to 80 % of the time to its expiry has passed. If the renewal fails for a reason that may pass
+(no server, a time-out), it tries again after 1 s, 2 s, 4 s ... up to a minute, as long as the token lives. It ends with
 
 - MAX_LIFETIME: the last renewal has brought the expiry to the token's maximum, so there is nothing more to renew; the
   token lives on until then, which is the time to create its successor;
@@ -39,7 +39,7 @@ _FINAL_REFUSALS: Final = (TokenNotFound, TokenOwnerMismatch, TokenExpired)
 
 
 class EndReason(Enum):
-    """Why there will be no further renewal."""
+    """The reason for which no further renewal follows."""
 
     MAX_LIFETIME = "the token's maximum lifetime is reached"
     REFUSED = "the server refused the renewal"
@@ -48,7 +48,7 @@ class EndReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RenewalEnd:
-    """What `on_end` is told."""
+    """The argument of `on_end`."""
 
     reason: EndReason
     token: DelegationToken
@@ -87,7 +87,7 @@ class Renewal:
         self.token = token
         """The token with its present expiry."""
         self.end: RenewalEnd | None = None
-        """Why it ended; None while it goes on."""
+        """The end of the renewals; None while they go on."""
         self._renew = renew
         self._on_renewed = on_renewed
         self._on_end = on_end

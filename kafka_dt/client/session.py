@@ -1,7 +1,7 @@
-"""Having a connection when one is needed: connected, logged in, and logged in again before the session ends.
+"""Give a connection when one is needed: connected, logged in, and logged in again before the session ends.
 
-The first bootstrap server that answers is taken. Wrong credentials are wrong everywhere, so a refused login is not
-tried on the next server.
+It takes the first bootstrap server that answers. Wrong credentials are wrong everywhere, so it does not try a refused
+login on the next server.
 
 Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
 """
@@ -21,7 +21,7 @@ class ClientSession:
     """One connection at a time to one of the bootstrap servers; not for several tasks at once.
 
     config: the servers and the login
-    servers: who knows better where they are, asked for each connection
+    servers: returns the present servers, called for each connection; None takes those of the config
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM
     jitter: a number from 0 up to 1

@@ -4,9 +4,9 @@
         token = await client.create(renewers=["User:scheduler"])
         await client.renew(token.hmac)
 
-It speaks to kafka-dt and to Kafka's own brokers alike. The first bootstrap server that answers is used, a lost
-connection is made again by the next call, and a session with a lifetime is renewed before it ends. Calls of several
-tasks are sent one after the other. Limits: one event loop; as many answers at a time as one connection gives.
+It speaks to kafka-dt and to Kafka's own brokers. It uses the first bootstrap server that answers, connects again at the
+next call after a lost connection, and logs in again before a session ends. It sends the calls of several tasks one
+after the other. Limits: one event loop; one request at a time.
 
 Source: KIP-48, KIP-373; org.apache.kafka.clients.admin.Admin, methods ...DelegationToken.
 """
@@ -47,7 +47,7 @@ class TokenClient:
     """An async context manager with a method for each request about tokens.
 
     config: the servers and the login; `from_config` makes it of Kafka's properties
-    servers: who knows better where they are, asked for each connection
+    servers: returns the present servers, called for each connection; None takes those of the config
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM
     jitter: a number from 0 up to 1, new each time, so that many clients do not act at the same moment

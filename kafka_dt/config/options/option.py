@@ -41,7 +41,7 @@ class Secret:
 
     value: str = field(repr=False)
     file: Path | None = field(default=None, compare=False)
-    """Where it was read from, if that was a file; so it can be read again."""
+    """The file that it was read from, None if there was none; it can be read again."""
 
     def __str__(self) -> str:
         """Return what Kafka shows in place of a password."""
@@ -60,7 +60,7 @@ class Kind(StrEnum):
 
 
 class Source(StrEnum):
-    """Who defined the option."""
+    """The document or program that defined the option."""
 
     KAFKA = "Kafka"
     KIP_395 = "KIP-395"
