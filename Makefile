@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SERVER_TESTS := tests/integration tests/interop tests/chaos
+PARTS := spark integration interop gateway chaos unit fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-servers test-beside soak bench kerberos lint format docs generated lock lowest clean
+.PHONY: help setup run test $(PARTS:%=test-%) check soak bench kerberos lint format docs generated lock lowest clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,23 +27,28 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	@rm -f build/test-*.log
-	@$(MAKE) --no-print-directory -j 2 test-servers test-beside || { \
-		status=$$?; grep -hE '^(FAILED|ERROR) tests/' build/test-*.log >&2; exit $$status; }
+	@$(MAKE) --no-print-directory --keep-going -j 2 $(PARTS:%=test-%) || { \
+		grep -hE '^(FAILED|ERROR) tests/' build/test-*.log >&2; exit 1; }
 
-test-servers: $(READY)
-	@mkdir -p build
-	@{ $(BIN)/python -m pytest -m 'not spark' $(SERVER_TESTS) 2>&1; echo $$? >build/test-servers.status; } \
-		| tee build/test-servers.log; exit $$(cat build/test-servers.status)
+# Two parts run at a time, the longest first. Each ends with its ten slowest tests. Those without servers of ours run
+# where the others leave time: some of the others break off what takes too long.
+test-spark test-unit test-fuzz: NICE = nice
+test-spark: CHOICE = -m spark $(SERVER_TESTS)
+test-integration: CHOICE = -m 'not spark' tests/integration
+test-interop: CHOICE = -m 'not spark' tests/interop --ignore tests/interop/gateway
+test-gateway: CHOICE = -m 'not spark' tests/interop/gateway
+test-chaos: CHOICE = -m 'not spark' tests/chaos
+test-unit: CHOICE = tests/unit
+test-fuzz: CHOICE = tests/fuzz
 
-# Beside those with servers, but only where these leave time: some of them break off what takes too long.
-test-beside: $(READY)
+$(PARTS:%=test-%): test-%: $(READY)
 	@mkdir -p build
-	@nice $(BIN)/python -m pytest tests/unit >build/test-unit.log 2>&1; \
-		status=$$?; [ $$status = 0 ] && tail -n 1 build/test-unit.log || cat build/test-unit.log; exit $$status
-	@nice $(BIN)/python -m pytest tests/fuzz >build/test-fuzz.log 2>&1; \
-		status=$$?; [ $$status = 0 ] && tail -n 1 build/test-fuzz.log || cat build/test-fuzz.log; exit $$status
-	@nice $(BIN)/python -m pytest -m spark $(SERVER_TESTS) >build/test-spark.log 2>&1; \
-		status=$$?; cat build/test-spark.log; exit $$status
+	@$(NICE) $(BIN)/python -m pytest --durations=10 $(CHOICE) >build/test-$*.log 2>&1; status=$$?; cat build/test-$*.log; exit $$status
+
+check: $(READY) ## Lint, and run the unit tests of what changed since main
+	@$(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/mypy && $(BIN)/lint-imports >/dev/null
+	@$(BIN)/python -m checks.prose
+	@$(BIN)/python -m checks.changed | xargs -r $(BIN)/python -m pytest -q -n auto
 
 soak: $(READY) ## Run the long tests: faults, fuzzing, and the gateway in front of Kafka 4.x and of 3.9
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz tests/chaos

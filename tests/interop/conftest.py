@@ -7,6 +7,7 @@ missing they are skipped with the reason; with CI in the environment that is a f
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -120,17 +121,23 @@ def classpath_of(java: Java, pytestconfig: pytest.Config) -> Callable[[Bundle], 
 @pytest.fixture(scope="session")
 def kafka_39(
     java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path_factory: pytest.TempPathFactory
-) -> KafkaTools:
+) -> Iterator[KafkaTools]:
     """The tools of the last Kafka with ZooKeeper."""
-    return KafkaTools("3.9", java, classpath_of(KAFKA_39), tmp_path_factory.mktemp("tools-3.9"))
+    with contextlib.closing(
+        KafkaTools("3.9", java, classpath_of(KAFKA_39), tmp_path_factory.mktemp("tools-3.9"))
+    ) as tools:
+        yield tools
 
 
 @pytest.fixture(scope="session")
 def kafka_4x(
     java: Java, classpath_of: Callable[[Bundle], Classpath], tmp_path_factory: pytest.TempPathFactory
-) -> KafkaTools:
+) -> Iterator[KafkaTools]:
     """The tools of the newest Kafka."""
-    return KafkaTools("4.x", java, classpath_of(KAFKA_4X), tmp_path_factory.mktemp("tools-4.x"))
+    with contextlib.closing(
+        KafkaTools("4.x", java, classpath_of(KAFKA_4X), tmp_path_factory.mktemp("tools-4.x"))
+    ) as tools:
+        yield tools
 
 
 @pytest.fixture(scope="session", params=["kafka_39", "kafka_4x"])

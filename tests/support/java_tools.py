@@ -5,17 +5,20 @@
     parse_tokens(created.stdout)[0].hmac
 
 The settings of the client go into a file with mode 0600 that is removed afterwards. Nothing raises on a status other
-than 0: look at `ToolResult.status`, or call `ToolResult.ok()`.
+than 0: look at `ToolResult.status`, or call `ToolResult.ok()`. Administrative tools run in one JVM
+(`ToolRunner.java`), which a Java with a compiler starts with the first of them.
 
 Source: org.apache.kafka.tools.DelegationTokenCommand and its siblings.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import select
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -25,6 +28,7 @@ from tests.support.java import Java
 from tests.support.maven import Classpath
 from tests.support.properties import write_properties
 
+SOURCE = Path(__file__).with_name("ToolRunner.java")
 TIMEOUT_S = 60.0
 
 # Class names moved between the releases: these left core in 4.0.
@@ -122,6 +126,14 @@ class KafkaTools:
         self._folder = folder
         self._logging = folder / "tools-log4j.properties"
         self._logging.write_text(_LOGGING)
+        self._runner: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        """End the JVM of the tools."""
+        if self._runner is not None:
+            with self._runner as runner:
+                runner.kill()
+            self._runner = None
 
     def delegation_tokens(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
         """kafka-delegation-tokens.sh; `arguments` name the action and its options."""
@@ -152,6 +164,7 @@ class KafkaTools:
             config,
             *arguments,
             option=self._newer("--producer.config"),
+            is_console=True,
             text=text,
         )
 
@@ -164,12 +177,14 @@ class KafkaTools:
             config,
             *arguments,
             option=self._newer("--consumer.config"),
+            is_console=True,
         )
 
     def share_consume(self, server: str, config: Mapping[str, str], topic: str, count: int) -> ToolResult:
         """kafka-console-share-consumer.sh of 4.x until it has `count` records; `config` has the `group.id`."""
         arguments = ("--topic", topic, "--max-messages", str(count), "--timeout-ms", "20000")
-        return self._run_client("org.apache.kafka.tools.consumer.ConsoleShareConsumer", server, config, *arguments)
+        main = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+        return self._run_client(main, server, config, *arguments, is_console=True)
 
     def _newer(self, option: str) -> str:
         """The name that 4.x gives to an option which 3.9 knows as `option`."""
@@ -182,17 +197,41 @@ class KafkaTools:
         config: Mapping[str, str],
         *arguments: str,
         option: str = "--command-config",
+        is_console: bool = False,
         text: str = "",
     ) -> ToolResult:
         if self.version.startswith("3."):
             main = _OLD_NAMES.get(main, main)
         with tempfile.TemporaryDirectory(dir=self._folder) as private:
             settings = write_properties(Path(private) / "client.properties", config)
-            command = self.java.command(
-                main,
-                ["--bootstrap-server", server, option, str(settings), *arguments],
-                classpath=self.classpath,
-                properties={"log4j.configuration": self._logging.as_uri()},
-            )
+            given = ["--bootstrap-server", server, option, str(settings), *arguments]
+            if self.java.has_compiler and not is_console:
+                return self._run_in_runner(main, given)
+            command = self._command(main, given)
             done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         return ToolResult(done.returncode, done.stdout, done.stderr)
+
+    def _command(self, main: str, arguments: Sequence[str] = ()) -> list[str]:
+        properties = {"log4j.configuration": self._logging.as_uri()}
+        return self.java.command(main, arguments, classpath=self.classpath, properties=properties)
+
+    def _run_in_runner(self, main: str, arguments: Sequence[str]) -> ToolResult:
+        if self._runner is None:
+            self._runner = subprocess.Popen(
+                self._command(str(SOURCE)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            )
+        pipes = self._runner
+        assert pipes.stdin is not None
+        assert pipes.stdout is not None
+        request = {"main": main, "arguments": arguments}
+        pipes.stdin.write(json.dumps(request).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            if not select.select([pipes.stdout], [], [], TIMEOUT_S)[0]:
+                self.close()
+                raise subprocess.TimeoutExpired(main, TIMEOUT_S)
+            if not (read := pipes.stdout.read(65_536)):
+                self.close()
+                raise ToolFailed(f"the JVM of the tools ended during {main}")
+            answer += read
+        return ToolResult(**json.loads(answer))
