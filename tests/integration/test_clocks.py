@@ -60,5 +60,5 @@ def test_a_key_is_not_retired_by_a_clock_that_is_ahead(
         retire = ["keys", "retire", OLD_KEY.id, "--no-nodes", "--config", str(cluster.configuration)]
         done = CliRunner().invoke(main, retire)
         assert done.exit_code == 1
-        assert "ahead of that of ZooKeeper: set the clocks right" in done.stderr
+        assert "ahead of that of the token store: set the clocks right" in done.stderr
         assert cluster.znodes.ids() == {live.token_id}

@@ -47,7 +47,7 @@ def test_an_acl_for_a_name_that_zookeeper_does_not_take_is_refused_with_a_reason
         answer = ask_to_create(admin, *acls, good)
         *refused, made = [(each.error_code.value, each.error_message) for each in answer.results]
         assert {code for code, _ in refused} == {INVALID_REQUEST}
-        assert all(reason and "ZooKeeper cannot hold" in reason for _, reason in refused)
+        assert all(reason and "The store of ACLs cannot hold" in reason for _, reason in refused)
         assert made == (NONE, None)  # the others of its request are not concerned
         assert delete_acls(admin, *map(filter_of, acls)) == [(NONE, set())] * len(acls)
         assert delete_acls(admin, filter_of(good)) == [(NONE, {good})]

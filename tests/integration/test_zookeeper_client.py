@@ -19,12 +19,12 @@ from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin, 
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     CannotConnect,
-    ConnectionLost,
     LoginUnusable,
     MultiFailed,
     NodeExists,
     NoNode,
     VersionMismatch,
+    ZooKeeperConnectionLost,
 )
 from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
@@ -154,7 +154,7 @@ async def test_nothing_answers_is_a_clear_error() -> None:
     client = ZooKeeperClient(ZooKeeperSettings("127.0.0.1:1", connection_timeout_ms=300))
     with pytest.raises(CannotConnect, match=r"cannot connect to ZooKeeper at 127.0.0.1:1 within 300 ms: .*refused"):
         await client.start()
-    with pytest.raises(ConnectionLost) as caught:
+    with pytest.raises(ZooKeeperConnectionLost) as caught:
         await client.get("/")
     assert not caught.value.sent
 

@@ -12,7 +12,7 @@ import pytest
 from kafka_dt.tokens.errors import StoreUnavailable
 from kafka_dt.zookeeper.connection.handler import Answer
 from kafka_dt.zookeeper.connection.operations import Stat
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, settings
 from tests.support.process import hanging
 from tests.support.tcp_gate import TcpGate
@@ -152,7 +152,7 @@ async def test_a_change_under_way_when_the_connection_breaks_has_an_unknown_outc
         gate.shut()
         with pytest.raises(StoreUnavailable) as caught:
             await creating
-        assert isinstance(caught.value.__cause__, ConnectionLost)
+        assert isinstance(caught.value.__cause__, ZooKeeperConnectionLost)
         assert caught.value.__cause__.sent
         gate.open()
         await eventually(lambda: node.token(token.token_id) == token)
@@ -193,7 +193,7 @@ async def test_a_connection_on_which_requests_leave_and_nothing_returns_is_ended
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
-            assert isinstance(outcome, ConnectionLost)
+            assert isinstance(outcome, ZooKeeperConnectionLost)
         assert "was not answered" in client._session.trouble
 
 
