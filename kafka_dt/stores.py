@@ -61,7 +61,7 @@ class ClusterState(Protocol):
     """Keeps the state of a cluster; what is asked raises ClusterUnavailable if the store cannot be used."""
 
     @property
-    def outdated(self) -> asyncio.Event:
+    def must_restart(self) -> asyncio.Event:
         """Set when this worker must start again, because an operator has accepted a state that it does not know."""
 
     async def start(self) -> None:

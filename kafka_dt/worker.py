@@ -49,7 +49,7 @@ async def work(brief: dict[str, Any]) -> None:
     node = app.worker(brief)
     starting = asyncio.create_task(node.start())
     stopped = asyncio.create_task(stopping.wait())
-    outdated = asyncio.create_task(node.outdated.wait())
+    must_restart = asyncio.create_task(node.must_restart.wait())
     try:
         await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
@@ -58,11 +58,11 @@ async def work(brief: dict[str, Any]) -> None:
             # What has been loaded stays, so the collector need not look at it again.
             gc.freeze()
             _say(READY)
-            await asyncio.wait([stopped, outdated], return_when=asyncio.FIRST_COMPLETED)
-            if outdated.done():
+            await asyncio.wait([stopped, must_restart], return_when=asyncio.FIRST_COMPLETED)
+            if must_restart.done():
                 _say("ZooKeeper was restored: this worker ends, and its replacement reads the restored data")
     finally:
-        await _cancel(starting, stopped, outdated)
+        await _cancel(starting, stopped, must_restart)
         await node.stop()
         await _cancel(beating)
 

@@ -34,10 +34,10 @@ from kafka_dt.zookeeper.connection.operations import Delete, SetData
 from kafka_dt.zookeeper.connection.reads import Reads
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
-    ConnectionLost,
     NoNode,
     RequestTooLarge,
     VersionMismatch,
+    ZooKeeperConnectionLost,
     ZooKeeperError,
 )
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
@@ -109,7 +109,7 @@ async def process(
         portion: what the run may use of ZooKeeper.
 
     Raises:
-        ConnectionLost: ZooKeeper did not come back in time; what was done has been reported.
+        ZooKeeperConnectionLost: ZooKeeper did not come back in time; what was done has been reported.
         ZooKeeperError: ZooKeeper refuses more than a single znode.
     """
     limits = limits or BulkLimits()
@@ -174,7 +174,7 @@ class _Run:
             if self.stop.is_set():
                 return False
             if time.monotonic() > deadline_s:
-                raise ConnectionLost(
+                raise ZooKeeperConnectionLost(
                     f"ZooKeeper has not been reached again for {self.limits.reconnect_s:g} s", sent=False
                 )
             await asyncio.sleep(_RECONNECTED_POLL_S)
@@ -250,14 +250,14 @@ class _Batch:
                 note = getattr(decision, "note", None)
                 self._settle(read.token_id, ZnodeResult.CHANGED, note=note, version=read.znode.stat.version)
                 continue
-            if isinstance(error, ConnectionLost) and error.sent:
+            if isinstance(error, ZooKeeperConnectionLost) and error.sent:
                 self._unsure.add(read.token_id)
             self._refused(read.token_id, error)
 
     def _refused(self, name: str, error: ZooKeeperError) -> None:
         """Settle a znode whose read or write was refused, unless that is worth another attempt."""
         match error:
-            case ConnectionLost():
+            case ZooKeeperConnectionLost():
                 self._lost.add(name)
             case VersionMismatch():
                 pass

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.bulk.decisions import Leave, ZnodeResult
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
 from kafka_dt.bulk.opening import TokenOpener
-from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, UnknownKey
+from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey, ZooKeeperConnectionLost
 from kafka_dt.zookeeper.sealing.sealed import is_sealed
 from kafka_dt.zookeeper.sealing.token_codec import require_key
 
@@ -82,7 +82,7 @@ async def inventory(
         limits: how much at once.
 
     Raises:
-        ConnectionLost: the connection broke again and again.
+        ZooKeeperConnectionLost: the connection broke again and again.
         ZooKeeperError: they cannot be read.
     """
     rows: list[Row] = []
@@ -163,7 +163,7 @@ def _row(result: Result) -> Row:
     if isinstance(row := result.note, Row):
         return replace(row, version=result.version)
     if result.reason in _NOT_OF_THE_ZNODE:
-        raise ConnectionLost(f"{result.token_id} could not be read: {result.reason}", sent=False)
+        raise ZooKeeperConnectionLost(f"{result.token_id} could not be read: {result.reason}", sent=False)
     return Row(result.token_id, version=result.version, reason=result.reason)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.connection.operations import Create, Delete
-from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, ZooKeeperError
+from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestTooLarge, ZooKeeperError, ZooKeeperRefusal
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.stores.nodes import live_brokers
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
@@ -137,7 +137,7 @@ class Writes:
         if not isinstance(error, MultiFailed):
             return error
         if error.index and isinstance(error.cause, NoNode):
-            return RequestRefused(f"there is no {TokenChangeZnode.PARENT}")
+            return ZooKeeperRefusal(f"there is no {TokenChangeZnode.PARENT}")
         return error.cause
 
 

@@ -3,11 +3,11 @@
 Workers hear of each other's changes from ZooKeeper, which takes a moment, or for ever when it hangs. So a worker that
 learns of a revocation posts it on a `Board`, memory that all of them map, before the client has its answer. The others
 look there before they complete a login by token, and several times a second (`Revocations.look`): they end the sessions
-of the token without asking ZooKeeper. The token itself is *in doubt* for them until they have read all changes from the
-store, which may know more by now, such as a renewal. If the store cannot be asked then, a token in doubt is refused.
+of the token without asking ZooKeeper. The token itself is *suspected* for them until they have read all changes from the
+store, which may know more by now, such as a renewal. If the store cannot be asked then, a suspected token is refused.
 
 Each worker has a ring of its own on the board, which it alone writes, so there are no locks. A reader that falls behind
-by more than a ring learns that (`Overtaken`); then all tokens are in doubt. Only ids in the form of Kafka's are posted.
+by more than a ring learns that (`Overtaken`); then all tokens are suspected. Only ids in the form of Kafka's are posted.
 
 Limit: a slot that another core does not see completely yet looks unwritten (its checksum does not fit), and is read the
 next time.
@@ -141,7 +141,7 @@ class Revocations:
 
     Args:
         board: shared by the workers.
-        hear_all: returns when it is proved that every change acknowledged before the call is known here; raises
+        prove: returns when it is proved that every change acknowledged before the call is known here; raises
             StoreUnavailable if that cannot be had.
         held: gives a token as this worker knows it, None if it does not.
         end_sessions: called with the id and the end of a token that another worker has seen ending, and this one not
@@ -151,20 +151,20 @@ class Revocations:
     def __init__(
         self,
         board: Board,
-        hear_all: Callable[[], Awaitable[None]],
+        prove: Callable[[], Awaitable[None]],
         held: Callable[[str], CachedToken | None],
         end_sessions: Callable[[str, int], None],
     ) -> None:
         self._board = board
-        self._hear_all = hear_all
+        self._prove = prove
         self._held = held
         self._end_sessions = end_sessions
         self._read = board.heads()
         self._looks = 0
-        self._in_doubt: dict[str, int] = {}
+        self._suspected: dict[str, int] = {}
         """Token ids, each with the look that found it on the board."""
-        self._all_in_doubt: int | None = None
-        """The look that found that the board had been overtaken, until the news have been heard."""
+        self._all_suspected: int | None = None
+        """The look that found that the board had been overtaken, until all changes have been read."""
 
     def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
         """Post a change that ends a token sooner; the cache calls this before the change is answered."""
@@ -186,7 +186,7 @@ class Revocations:
 
     def heard_about(self, token_id: str) -> bool:
         """Whether what is known here of a token can be believed; if not, `hear` comes first."""
-        return self.look() and self._all_in_doubt is None and token_id not in self._in_doubt
+        return self.look() and self._all_suspected is None and token_id not in self._suspected
 
     async def hear(self) -> bool:
         """Read all changes of the store; False if it cannot be asked now: a token that looks live may be revoked."""
@@ -194,18 +194,18 @@ class Revocations:
         asked = self._looks
         try:
             async with asyncio.timeout(HEAR_SECONDS):
-                await self._hear_all()
+                await self._prove()
         except (TimeoutError, StoreUnavailable):
             return False
-        self._in_doubt = {token_id: look for token_id, look in self._in_doubt.items() if look > asked}
-        if self._all_in_doubt is not None and self._all_in_doubt <= asked:
-            self._all_in_doubt = None
+        self._suspected = {token_id: look for token_id, look in self._suspected.items() if look > asked}
+        if self._all_suspected is not None and self._all_suspected <= asked:
+            self._all_suspected = None
         return True
 
     async def keep_up(self) -> None:
-        """Hear the news if any token is in doubt."""
+        """Hear the news if any token is suspected."""
         self.look()
-        if self._in_doubt or self._all_in_doubt is not None:
+        if self._suspected or self._all_suspected is not None:
             await self.hear()
 
     def _look_at(self, worker: int, begin: int, end: int) -> int:
@@ -213,16 +213,16 @@ class Revocations:
         try:
             found = self._board.read(worker, begin, end)
         except Overtaken:
-            self._all_in_doubt = self._looks
+            self._all_suspected = self._looks
             return end
         for revocation in found:
-            self._doubt(revocation)
+            self._suspect(revocation)
         return begin + len(found)
 
-    def _doubt(self, revocation: Revocation) -> None:
+    def _suspect(self, revocation: Revocation) -> None:
         held = self._held(revocation.token_id)
-        # One that is not known is in doubt as well: it may be about to be read, as it was before. One that is known as
+        # One that is not known is suspected as well: it may be about to be read, as it was before. One that is known as
         # it was later is not: it may have been renewed since.
         if held is None or not held.is_as_new_as(revocation.revision):
-            self._in_doubt[revocation.token_id] = self._looks
+            self._suspected[revocation.token_id] = self._looks
             self._end_sessions(revocation.token_id, revocation.end_timestamp_ms)

@@ -77,8 +77,6 @@ class WorkerTokens:
             now_ms=now_ms,
             creation_counts=shared.creations,
         )
-        if keyring is not None:
-            keyring.on_change(self.manager.forget_misses)
         self.sessions = Sessions(self._token, now_ms, end_on_expiry=end_sessions_on_expiry)
         self.cache.on_change(self.sessions.token_changed)
         self.revocations = Revocations(shared.board, self.manager.prove, self.cache.held, self.sessions.end_by)

@@ -2,7 +2,7 @@
 
     worker = Worker(settings, ports=ports, place=place, shared=shared, make_stores=make_stores, now_ms=now_ms)
     await worker.start()
-    await worker.outdated.wait()      # or a signal
+    await worker.must_restart.wait()      # or a signal
     await worker.stop()
 
 What flows: socket -> `WorkerPorts` -> handler -> `TokenManager` -> store.
@@ -107,9 +107,9 @@ class Worker:
         self._authorizer = Authorizer.from_settings(settings, acls)
 
     @property
-    def outdated(self) -> asyncio.Event:
+    def must_restart(self) -> asyncio.Event:
         """Set when this worker must end, and another take its place, because it does not know the stores any more."""
-        return self._stores.cluster.outdated
+        return self._stores.cluster.must_restart
 
     async def start(self) -> None:
         """Connect to the stores, read the tokens and open the ports.

@@ -70,10 +70,10 @@ class TokenCache:
             disabled; then the cache stays empty.
     """
 
-    __slots__ = ("_concerned", "_ids", "_keyring", "_listeners", "_token_ids", "_tokens")
+    __slots__ = ("_concerned", "_ids", "_listeners", "_token_ids", "_tokens", "keyring")
 
     def __init__(self, keyring: Keyring | None) -> None:
-        self._keyring = keyring
+        self.keyring = keyring
         self._tokens: dict[str, CachedToken] = {}
         self._ids: dict[str, None] = {}
         """The keys of `_tokens`; to copy those takes ten times as long."""
@@ -221,9 +221,9 @@ class TokenCache:
         )
 
     def _hmacs(self, token: Token) -> tuple[bytes, ...]:
-        if self._keyring is None:
+        if self.keyring is None:
             raise ValueError("without a keyring only tokens whose store tells their HMAC can be held")
-        return self._keyring.hmacs(token.token_id, token.key_id)
+        return self.keyring.hmacs(token.token_id, token.key_id)
 
     def _keys_changed(self, keyring: Keyring) -> None:
         """Obey another ring: this is the listener that the keyring is given."""

@@ -99,6 +99,8 @@ class TokenManager:
         self._read_through = ReadThrough(source, cache, self._catch_up, now_ms)
         counts = creation_counts or CreationCounts.alone()
         self._creations = Creations(limits.creations, cache, counts, now_ms)
+        if cache.keyring is not None:
+            cache.keyring.on_change(self._read_through.forget_misses)
         if self.enabled:
             source.on_change(cache.apply)
 
@@ -196,8 +198,8 @@ class TokenManager:
     ) -> AsyncIterator[list[DelegationToken]]:
         """Give the tokens that concern `owners` and that `requester` may see, expired ones included, in batches.
 
-        What was changed before `refresh` on any node is seen. `listing.py` says what is seen of changes that are made
-        meanwhile. The store is not waited for.
+        What was changed on any node before `catch_up_if_possible` is seen. `listing.py` says what is seen of changes
+        that are made meanwhile. The store is not waited for.
 
         Args:
             requester: who asks; it sees the tokens that it owns, renews or has asked for.
@@ -213,19 +215,19 @@ class TokenManager:
         self._require_enabled()
         if owners is not None and not owners:
             return
-        self._require_freshness()
+        self._refuse_if_stale()
         async for batch in select(self._cache, requester, owners, visible, turns):
             yield batch
 
-    async def refresh(self) -> None:
-        """Read every change acknowledged anywhere before the call, or make sure that the cache is fresh enough.
+    async def catch_up_if_possible(self) -> None:
+        """Catch up; where the store cannot be asked, go on with the cache if it is not too stale.
 
         Raises:
             TokensDisabled: no secret key is set.
             StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
         """
         self._require_enabled()
-        await self._refresh()
+        await self._catch_up_if_possible()
 
     def work_of_describe(self, owners: Collection[Principal] | None) -> int:
         """Return about how many tokens and owners a describe of `owners` looks at; None = everybody's.
@@ -244,7 +246,7 @@ class TokenManager:
         """
         if not self.enabled:
             return None
-        self._require_freshness()
+        self._refuse_if_stale()
         return self._cache.get(token_id)
 
     async def lookup(self, token_id: str) -> DelegationToken | None:
@@ -259,12 +261,12 @@ class TokenManager:
         if self.enabled and self._too_stale_ms():
             with suppress(TimeoutError):
                 async with asyncio.timeout(NEWS_WITHIN_S):
-                    await self._refresh()
+                    await self._catch_up_if_possible()
         found = self.find(token_id)
         if found is None and self.enabled:
             found = await self._read_through.lookup(token_id)
             # A server that is cut off from the others may have answered.
-            self._require_freshness()
+            self._refuse_if_stale()
         return found
 
     def can_ask(self) -> bool:
@@ -272,7 +274,7 @@ class TokenManager:
         try:
             if self.enabled:
                 self._require_connection()
-                self._require_freshness()
+                self._refuse_if_stale()
         except StoreUnavailable:
             return False
         return True
@@ -305,10 +307,6 @@ class TokenManager:
             return 0
         return await remove_expired(self._source, changes, self._cache, self._now_ms, on_removed or forget)
 
-    def forget_misses(self) -> None:
-        """Look again for tokens that were not found; after the secret keys have changed."""
-        self._read_through.forget_misses()
-
     async def _change(self, hmac: bytes, change: Change) -> int:
         changes = self._require_enabled()
         self._require_connection()
@@ -332,12 +330,11 @@ class TokenManager:
             raise TokenNotFound
         return found.token
 
-    async def _refresh(self) -> None:
-        """Catch up if the store can be asked; otherwise make sure that the cache is fresh enough."""
+    async def _catch_up_if_possible(self) -> None:
         try:
             await self._catch_up.join()
         except StoreUnavailable:
-            self._require_freshness()
+            self._refuse_if_stale()
 
     def _require_enabled(self) -> TokenChanges:
         if self._changes is None:
@@ -348,7 +345,7 @@ class TokenManager:
         if not self._source.connected:
             raise StoreUnavailable("it is not connected")
 
-    def _require_freshness(self) -> None:
+    def _refuse_if_stale(self) -> None:
         staleness_ms = self._too_stale_ms()
         if staleness_ms >= NEVER_MS:
             raise StoreUnavailable("it is not known which tokens were revoked")

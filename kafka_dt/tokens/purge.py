@@ -116,7 +116,7 @@ class Clocks:
     def __str__(self) -> str:
         """Return the difference, as a clause."""
         direction = "ahead of" if self.ahead_ms > 0 else "behind"
-        return f"the clock of this machine is {abs(self.ahead_ms) / 1000:.1f} s {direction} that of ZooKeeper"
+        return f"the clock of this machine is {abs(self.ahead_ms) / 1000:.1f} s {direction} that of the token store"
 
 
 async def compare_clocks(store_time_ms: Callable[[], Awaitable[int]], now_ms: Callable[[], int]) -> Clocks:

@@ -40,6 +40,8 @@ The contract, on which a cache and "a revoked token stays out" rest:
 
 The listener is called in the event loop's thread; it returns quickly, does not raise and does not call the store.
 
+`docs/terms.md#staleness` says what catch-up, proof and staleness mean and who uses them.
+
 Source: docs/decisions/0021-what-a-store-is-asked.md; kafka.server.DelegationTokenManagerZk,
 org.apache.kafka.controller.DelegationTokenControlManager
 """

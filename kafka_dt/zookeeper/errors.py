@@ -1,12 +1,12 @@
 """The errors of this package; kazoo's own never leave it.
 
 ZooKeeperError
-  ConnectionLost        the connection ended or is down: whether the change was made is unknown (`sent`)
+  ZooKeeperConnectionLost        the connection ended or is down: whether the change was made is unknown (`sent`)
   AccessDenied          the ACL of the znode, or the login to ZooKeeper, refuses us
   NoNode                the znode does not exist
   NodeExists            the znode exists already
   VersionMismatch       the znode has another version than the guard demanded
-  RequestRefused        any other answer of the server
+  ZooKeeperRefusal        any other answer of the server
   RequestTooLarge       it was not sent, because a server would close the connection
   MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
   NoChroot              the chroot does not exist, and is not ours to make
@@ -41,7 +41,7 @@ class ZooKeeperError(ClusterUnavailable):
     """Base of everything that can go wrong between this package and ZooKeeper."""
 
 
-class ConnectionLost(ZooKeeperError):
+class ZooKeeperConnectionLost(ZooKeeperError):
     """The connection to ZooKeeper is down.
 
     Attributes:
@@ -70,7 +70,7 @@ class VersionMismatch(ZooKeeperError):
     """The znode was changed since it was read."""
 
 
-class RequestRefused(ZooKeeperError):
+class ZooKeeperRefusal(ZooKeeperError):
     """ZooKeeper, or kazoo before it, refused with an error that has no type of its own here; the cause is chained."""
 
 

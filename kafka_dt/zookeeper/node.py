@@ -66,7 +66,7 @@ def node_stores(
         zookeeper_settings(settings),
         _witness_memory(settings, place.number),
         witness=f"{place.node}-{place.number}",
-        distrusted=lambda: tokens.distrust(),  # noqa: PLW0108 - it is made later
+        forget_proofs=lambda: tokens.forget_proofs(),  # noqa: PLW0108 - it is made later
         removes_old=place.number == 0,
         now_ms=now_ms,
     )

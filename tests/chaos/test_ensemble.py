@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from tests.integration.zookeeper_nodes import client_of, settings
 from tests.support.ensemble import Ensemble
 
@@ -32,7 +32,7 @@ async def test_an_isolated_leader_answers_sync_but_no_barrier(ensemble: Ensemble
         async with asyncio.timeout(AT_ONCE_S):
             await client.sync("/place")
         barrier = client.barrier("/place")
-        with pytest.raises(ConnectionLost):  # by which it steps down
+        with pytest.raises(ZooKeeperConnectionLost):  # by which it steps down
             await barrier
         await asyncio.to_thread(ensemble.heal)
 
@@ -46,7 +46,7 @@ async def test_a_follower_that_is_isolated_answers_reads_but_neither_sync_nor_ba
         async with asyncio.timeout(AT_ONCE_S):
             assert await client.exists("/place") is not None
         for request in (client.sync("/place"), client.barrier("/place")):
-            with pytest.raises(ConnectionLost):
+            with pytest.raises(ZooKeeperConnectionLost):
                 await request
         await asyncio.to_thread(ensemble.heal)
 
@@ -61,7 +61,7 @@ async def test_the_others_elect_a_leader_and_the_isolated_one_comes_back(ensembl
                 try:
                     await client.create("/made-meanwhile", b"")
                     break
-                except ConnectionLost:
+                except ZooKeeperConnectionLost:
                     await asyncio.sleep(0.1)
     async with client_of(settings(leader.connect, 10_000)) as client:
         await client.sync("/")

@@ -20,7 +20,7 @@ from kafka_dt.client import DelegationToken, StorageNotReached, TokenClientError
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, Delete
-from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.proofs.history import HistoryGuard
 from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
@@ -220,12 +220,12 @@ async def test_sessions_on_the_other_worker_end_though_zookeeper_has_hung_since_
 async def test_a_worker_uses_no_connection_to_an_isolated_leader(healed: Ensemble) -> None:
     """It answers all that needs no quorum, and lacks what the worker may have heard from another member."""
     leader = await asyncio.to_thread(healed.leader)
-    guard = HistoryGuard(WitnessMemory(), "worker", outdated=_nothing, distrusted=_nothing, now_ms=now_ms)
+    guard = HistoryGuard(WitnessMemory(), "worker", must_restart=_nothing, forget_proofs=_nothing, now_ms=now_ms)
     async with client_of(settings(leader.connect, SHORT_SESSION_MS)) as client:
         await guard.admit(client)
         healed.partition(leader)
         assert await client.exists("/") is not None
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ZooKeeperConnectionLost):
             await guard.admit(client)
 
 

@@ -37,7 +37,7 @@ class MemoryCluster:
     users: MemoryScramUserStore = field(default_factory=MemoryScramUserStore)
     acls: MemoryAclStore = field(default_factory=MemoryAclStore)
     announced: list[WorkerState] = field(default_factory=list)
-    outdated: asyncio.Event = field(default_factory=asyncio.Event)
+    must_restart: asyncio.Event = field(default_factory=asyncio.Event)
     kept: int = 0
 
     async def start(self) -> None:

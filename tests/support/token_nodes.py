@@ -75,8 +75,6 @@ class Cluster:
                 store, cache, keyring, self.limits, now_ms=self.clock, random_bytes=self.random_bytes
             )
         manager = TokenManager(store, changes, cache, self.limits, now_ms=self.clock)
-        if keyring is not None:
-            keyring.on_change(manager.forget_misses)
         return Node(store, cache, manager)
 
     def stored(self, token_id: str) -> Token | None:
@@ -95,7 +93,7 @@ class Node:
     ) -> list[DelegationToken]:
         """Describe as the handler does, without a pause."""
         if owners is None or owners:
-            await self.manager.refresh()
+            await self.manager.catch_up_if_possible()
         batches = self.manager.describe(requester, owners, visible, Turns(lambda: 0.0))
         return [each async for batch in batches for each in batch]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from kafka_dt.zookeeper.connection.operations import Create, Delete, Operation, SetData, Stat, Znode
 from kafka_dt.zookeeper.errors import (
-    ConnectionLost,
     MultiFailed,
     NoNode,
-    RequestRefused,
     VersionMismatch,
+    ZooKeeperConnectionLost,
     ZooKeeperError,
+    ZooKeeperRefusal,
 )
 
 TOKENS = "/delegation_token/tokens/"
@@ -60,7 +60,7 @@ class ZnodesInMemory:
         await self._check()
         if self._old_server:
             self.hung_up = True
-            raise RequestRefused("UnimplementedError")
+            raise ZooKeeperRefusal("UnimplementedError")
         self.reads += 1
         return arrived([self._read(path) for path in paths], None)
 
@@ -68,7 +68,7 @@ class ZnodesInMemory:
         await self._check()
         if self.hung_up:
             asyncio.get_running_loop().call_soon(setattr, self, "hung_up", False)
-            raise ConnectionLost("the server hung up", sent=True)
+            raise ZooKeeperConnectionLost("the server hung up", sent=True)
         self.reads += 1
         znode = self._read(path)
         return arrived(None, znode) if isinstance(znode, ZooKeeperError) else arrived(znode, None)
@@ -96,7 +96,7 @@ class ZnodesInMemory:
         if carried_out is not False:
             results = self._carry_out(operations)
         if carried_out is not None:
-            raise ConnectionLost("the connection was lost", sent=True)
+            raise ZooKeeperConnectionLost("the connection was lost", sent=True)
         if arrived is not None:
             arrived(results, None)
         return results
@@ -104,7 +104,7 @@ class ZnodesInMemory:
     async def _check(self) -> None:
         await asyncio.sleep(0)
         if not self.connected:
-            raise ConnectionLost("there is no connection", sent=False)
+            raise ZooKeeperConnectionLost("there is no connection", sent=False)
 
     def _read(self, path: str) -> Znode | ZooKeeperError:
         if path not in self.znodes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.keys.files import KeysError
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
-from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost, InvalidZnode
 from kafka_dt.zookeeper.stores.nodes import live_brokers, live_nodes
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def wait_for_workers(
     while True:
         try:
             workers = await workers_with_tokens(client)
-        except ConnectionLost:
+        except ZooKeeperConnectionLost:
             if time.monotonic() > deadline_s:
                 raise
         else:

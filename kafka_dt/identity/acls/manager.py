@@ -164,7 +164,7 @@ class AclManager:
     def _invalid(self, binding: AclBinding) -> InvalidAcl | None:
         reason = _invalid_reason(binding)
         if reason is None and not self._store.can_hold(binding.pattern.name):
-            reason = f"ZooKeeper cannot hold a resource name like {binding.pattern.name[:100]!r}."
+            reason = f"The store of ACLs cannot hold a resource name like {binding.pattern.name[:100]!r}."
         return None if reason is None else InvalidAcl(reason)
 
 

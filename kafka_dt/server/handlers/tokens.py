@@ -135,7 +135,7 @@ class TokenHandlers:
         try:
             _require_allowed(context)
             if owners != ():
-                await self._tokens.refresh()
+                await self._tokens.catch_up_if_possible()
             size = self._tokens.work_of_describe(owners)
             if is_long(size):
                 context.end_with_client()

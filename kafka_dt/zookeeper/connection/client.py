@@ -9,8 +9,8 @@ Every request method returns a future at once: await it, or give `arrived`, whic
 answer arrives, in ZooKeeper's order and before any task runs that waits for this or a later answer. It gets the value
 and the error (one of them is None), and what it returns or raises is the outcome of the future.
 
-While the connection is down requests fail at once with `ConnectionLost(sent=False)`. One that was under way when the
-connection broke fails with `sent=True`: it may have been carried out, and should its answer come all the same,
+While the connection is down requests fail at once with `ZooKeeperConnectionLost(sent=False)`. One that was under way
+when the connection broke fails with `sent=True`: it may have been carried out, and should its answer come all the same,
 `arrived` is still called. Nothing is ever sent twice. For the creation of a znode with a random name that is harmless
 (no process learns of it), and a change that is guarded by a version may be tried again (it finds another version).
 
@@ -39,10 +39,10 @@ from kafka_dt.zookeeper.connection.translation import acl_of, add_to, multi_erro
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     CannotConnect,
-    ConnectionLost,
     NoChroot,
     NodeExists,
     RequestTooLarge,
+    ZooKeeperConnectionLost,
     ZooKeeperError,
 )
 
@@ -171,7 +171,7 @@ class ZooKeeperClient:
     ) -> asyncio.Future[list[Znode | ZooKeeperError]]:
         """Read znodes in one request, not of one moment; for each the znode, or what is wrong with it.
 
-        A server before 3.6 refuses it (RequestRefused) and closes the connection. `reads` has a way for any server.
+        A server before 3.6 refuses it (ZooKeeperRefusal) and closes the connection. `reads` has a way for any server.
         """
         kazoo, full = self._session.kazoo, [self._full(path) for path in paths]
         return self._send(lambda: read_many(kazoo, full), lambda found: znodes_of(paths, found), "get_many", arrived)
@@ -312,7 +312,7 @@ class ZooKeeperClient:
             await self._connected.wait()
             try:
                 await self._ensure_chroot()
-            except ConnectionLost:
+            except ZooKeeperConnectionLost:
                 await asyncio.sleep(RETRY_DELAY_S)
             else:
                 return
@@ -342,7 +342,7 @@ class ZooKeeperClient:
         size: int = 0,
     ) -> asyncio.Future[Any]:
         if not (self.connected or (self._is_ungated and self._session.connected)):
-            return self._refused(ConnectionLost("there is no connection to ZooKeeper", sent=False))
+            return self._refused(ZooKeeperConnectionLost("there is no connection to ZooKeeper", sent=False))
         return self._requests.send(begin, convert, subject, arrived, size, at_once=self._is_ungated)
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
@@ -362,7 +362,7 @@ class ZooKeeperClient:
         while True:
             try:
                 await guard.admit(self)
-            except ConnectionLost:
+            except ZooKeeperConnectionLost:
                 await asyncio.sleep(RETRY_DELAY_S)  # if the connection itself is lost, this task is cancelled
             except ZooKeeperError as error:
                 guard.trouble = str(error)

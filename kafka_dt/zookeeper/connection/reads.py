@@ -25,7 +25,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from kafka_dt.zookeeper.errors import RequestRefused, ZooKeeperError
+from kafka_dt.zookeeper.errors import ZooKeeperError, ZooKeeperRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -74,7 +74,7 @@ class Reads:
         if not self._one_by_one:
             try:
                 made: Any = await self._client.get_many(paths, arrived=partial(_all_arrived, paths, arrived))
-            except RequestRefused as error:
+            except ZooKeeperRefusal as error:
                 if not self._one_by_one:
                     _LOG.info("ZooKeeper does not read many znodes at once (%s)", error)
                 self._one_by_one = True
@@ -96,7 +96,7 @@ def _all_arrived(
 ) -> list[_T]:
     """Report each znode of a request; a listener that raises for one still gets the others."""
     if error is not None or found is None:
-        raise error or RequestRefused("an answer without content")
+        raise error or ZooKeeperRefusal("an answer without content")
     made: list[_T] = []
     raised: Exception | None = None
     for path, each in zip(paths, found, strict=True):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.zookeeper.connection.translation import CONNECTION_ERRORS, error_of
-from kafka_dt.zookeeper.errors import ConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost, ZooKeeperError
 
 if TYPE_CHECKING:
     import asyncio
@@ -157,13 +157,13 @@ class ZooKeeperRequests:
         self._end_patience()
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:
-            fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=False))
+            fail(request.future, ZooKeeperConnectionLost("the connection to ZooKeeper was lost", sent=False))
 
     def _fail_under_way(self) -> None:
         under_way, self._under_way = self._under_way, set()
         self._alone = None
         for request in under_way:
-            fail(request.future, ConnectionLost("the connection to ZooKeeper was lost", sent=True))
+            fail(request.future, ZooKeeperConnectionLost("the connection to ZooKeeper was lost", sent=True))
 
     def _has_place_for(self, request: ZooKeeperRequest) -> bool:
         if self._sizes.goes_alone(request.size):

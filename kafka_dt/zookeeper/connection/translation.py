@@ -13,13 +13,13 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 from kafka_dt.zookeeper.connection.operations import Check, Create, Delete, Operation, SetData, Stat, Znode
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
-    ConnectionLost,
     MultiFailed,
     NodeExists,
     NoNode,
-    RequestRefused,
     VersionMismatch,
+    ZooKeeperConnectionLost,
     ZooKeeperError,
+    ZooKeeperRefusal,
 )
 from kafka_dt.zookeeper.znodes.kafka import is_sensitive
 
@@ -56,9 +56,9 @@ def error_of(exception: BaseException, subject: str) -> ZooKeeperError:
     name = type(exception).__name__
     error: ZooKeeperError
     if isinstance(exception, CONNECTION_ERRORS):
-        error = ConnectionLost(f"the connection to ZooKeeper was lost ({name})", sent=True)
+        error = ZooKeeperConnectionLost(f"the connection to ZooKeeper was lost ({name})", sent=True)
     else:
-        error = _TYPES.get(type(exception), RequestRefused)(f"{subject}: {name}")
+        error = _TYPES.get(type(exception), ZooKeeperRefusal)(f"{subject}: {name}")
     error.__cause__ = exception
     return error
 

@@ -1,4 +1,4 @@
 """Proofs about ZooKeeper's data: how fresh it is, and that its history did not go back.
 
-Read `freshness.py` first.
+Read `staleness.py` first.
 """

@@ -1,6 +1,8 @@
 """Notice that ZooKeeper's history went back: a backup was restored, and revoked tokens are stored again.
 
-    guard = HistoryGuard(WitnessMemory(file), name, outdated=restart.set, distrusted=store.distrust, now_ms=now_ms)
+    guard = HistoryGuard(
+        WitnessMemory(file), name, must_restart=event.set, forget_proofs=store.forget_proofs, now_ms=now_ms
+    )
     client = ZooKeeperClient(settings, guard)
     await guard.keep(client)      # every second
     await guard.close(client)     # at the end, while connected
@@ -91,8 +93,8 @@ class HistoryGuard:
     Args:
         memory: what the worker has written.
         name: of the witness of a worker that remembers none; no other live worker may have it.
-        outdated: called when an operator has accepted a history that this worker does not know: it must start again.
-        distrusted: called, maybe again and again, when this worker may have read tokens from a history that is doubted.
+        must_restart: called when an operator has accepted a history that this worker does not know.
+        forget_proofs: called, maybe again and again, when this worker may have read tokens from a doubted history.
         now_ms: the wall clock, in milliseconds since 1970.
         removes_old: whether this worker removes the old witnesses of others; one worker of a node does.
     """
@@ -102,16 +104,16 @@ class HistoryGuard:
         memory: WitnessMemory,
         name: str,
         *,
-        outdated: Callable[[], None],
-        distrusted: Callable[[], None],
+        must_restart: Callable[[], None],
+        forget_proofs: Callable[[], None],
         now_ms: Callable[[], int],
         removes_old: bool = False,
     ) -> None:
         self._memory = memory
         self._name = name
         self._removes_old = removes_old
-        self._outdated = outdated
-        self._distrusted = distrusted
+        self._must_restart = must_restart
+        self._forget_proofs = forget_proofs
         self._now_ms = now_ms
         self._has_admitted = False
         self._is_in_doubt = False
@@ -134,7 +136,7 @@ class HistoryGuard:
             await asyncio.sleep(POLL_S)
         if self._has_admitted and (verdict is _Verdict.ACCEPTED or self._is_in_doubt):
             _LOG.warning("An operator has accepted ZooKeeper's history as it is; this worker starts again with it")
-            self._outdated()
+            self._must_restart()
             await asyncio.Event().wait()  # until this worker ends
         if verdict is _Verdict.ACCEPTED:
             _LOG.warning("ZooKeeper was restored, and an operator has accepted its history as it is")
@@ -185,7 +187,7 @@ class HistoryGuard:
         if not history.doubted and history.accepts_more_than(self._seen.union(witness.accepted if witness else ())):
             return _Verdict.ACCEPTED
         if not is_missing:  # else this worker has read nothing since the restore
-            self._distrusted()
+            self._forget_proofs()
         if not history.doubted:
             await self._mark(client, history, version)
         self._seen.update(history.accepted)

@@ -1,21 +1,19 @@
-"""How old what is known here may be: the time since the last moment at which it is proved to have been complete.
+"""Staleness: the time since the last moment until which every change is proved to be known here.
 
-    begun = freshness.now()
+    begun = staleness.now()
     barrier = client.barrier(path)            # a write, on which a quorum has to agree
     ...                                       # read all changes that were made before it
     await barrier
-    freshness.prove(begun)
+    staleness.proved(begun)
 
-The moment that counts is that at which the proof was *begun*: an answer that waited in a buffer while this process
-stood still proves nothing about the time in between. Nothing else moves it, neither a connection nor an answer to a
-ping, so the staleness grows from that moment on, also while everything looks well. `is_due` says when to prove it
-again: at a third of what is allowed, so that one proof may fail or take long.
+Only a proof moves that moment, and it is the one at which the proof *began*: an answer that waited in a buffer while
+this process stood still proves nothing about the time in between. A proof is due at a third of what is allowed, so
+that one may fail or take long.
 
-A moment is read from three clocks, and the one on which most time has passed counts. The monotonic clock stands still
-while the machine sleeps, the boot-time clock while a hypervisor holds it; the wall clock is set right after both. A
-wall clock that is put forward for another reason costs one more proof.
+Three clocks are read, and the one on which most time has passed counts. The monotonic clock stands still while the
+machine sleeps, the boot-time clock while a hypervisor holds it; the wall clock is set right after both.
 
-Source: docs/architecture.md#revocation-is-bounded; clock_gettime(2).
+Source: docs/architecture.md#revocation-is-bounded; docs/terms.md#staleness; clock_gettime(2).
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def read_clocks() -> Moment:
     return (time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
 
 
-class Freshness:
+class Staleness:
     """When it was last proved that everything was known; at first, never.
 
     Args:
@@ -55,29 +53,29 @@ class Freshness:
         self._proved: Moment | None = None
         self._forgotten: Moment | None = None
 
-    def prove(self, begun: Moment) -> None:
+    def proved(self, begun: Moment) -> None:
         """Take note that everything acknowledged anywhere before `begun` is known here."""
         if self._forgotten is None or begun[0] >= self._forgotten[0]:
             self._proved = begun
 
-    def forget(self) -> None:
+    def forget_proofs(self) -> None:
         """Drop all proofs; a proof that has already begun does not count either."""
         self._forgotten = self.now()
         self._proved = None
 
-    def staleness_ms(self) -> int:
+    def ms(self) -> int:
         """Return for how long changes may have gone unnoticed, in milliseconds; NEVER_MS if nothing is proved."""
-        return NEVER_MS if self._proved is None else int(self._staleness_s(self._proved) * 1000)
+        return NEVER_MS if self._proved is None else int(self._since_s(self._proved) * 1000)
 
-    def is_due(self) -> bool:
+    def is_proof_due(self) -> bool:
         """Whether it should be proved again."""
-        return self._proved is None or self._staleness_s(self._proved) >= self._interval_s
+        return self.proof_due_in_s() == 0
 
-    def due_in_s(self) -> float:
+    def proof_due_in_s(self) -> float:
         """Return the seconds until it should be proved again; 0 if it is due."""
-        return 0.0 if self._proved is None else max(0.0, self._interval_s - self._staleness_s(self._proved))
+        return 0.0 if self._proved is None else max(0.0, self._interval_s - self._since_s(self._proved))
 
-    def _staleness_s(self, proved: Moment) -> float:
+    def _since_s(self, proved: Moment) -> float:
         # A wall clock that was set back tells nothing; the others never go back.
-        staleness_s: float = max(map(sub, self.now(), proved))
-        return staleness_s
+        since_s: float = max(map(sub, self.now(), proved))
+        return since_s

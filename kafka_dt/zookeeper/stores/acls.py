@@ -150,7 +150,7 @@ class _Tree:
         self._unreadable: dict[ResourcePattern, int] = {}
         self._purger = purger
         self._changes = ChangeFollower(
-            client, change.PARENT, change.PREFIX, refresh=self._refresh, compare=self._compare
+            client, change.PARENT, change.PREFIX, read_changed=self._read_changed, compare=self._compare
         )
 
     async def start(self) -> None:
@@ -186,11 +186,11 @@ class _Tree:
         for resource_type in RESOURCE_TYPES:
             await self._client.ensure_path(AclZnode.parent(self._pattern_type, resource_type))
 
-    async def _refresh(self, changes: Collection[bytes]) -> None:
+    async def _read_changed(self, changes: Collection[bytes]) -> None:
         """Read patterns again that other processes changed."""
-        await asyncio.gather(*(self._refresh_one(change) for change in changes))
+        await asyncio.gather(*(self._read_one_changed(change) for change in changes))
 
-    async def _refresh_one(self, change: bytes) -> None:
+    async def _read_one_changed(self, change: bytes) -> None:
         try:
             pattern = self._change.decode(change)
         except InvalidZnode as error:

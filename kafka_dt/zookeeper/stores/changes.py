@@ -9,7 +9,7 @@ A number that should be there and is not was purged before we came: then everyth
 when the session is a new one or the parent was made anew. A change of this process's own is announced with `own`, and
 not read. Several changes of the same thing count once.
 
-With a `Freshness` it also proves, as often as that asks for it, that it has missed nothing: it looks behind a write
+With a `Staleness` it also proves, as often as that asks for it, that it has missed nothing: it looks behind a write
 that needs a quorum, which neither a follower nor a leader that is cut off from the others can answer
 (`client.barrier`).
 
@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING
 from kafka_dt.tokens.sharing import SharedRun
 from kafka_dt.zookeeper.connection.reads import Reads
 from kafka_dt.zookeeper.connection.session import ConnectionState
-from kafka_dt.zookeeper.errors import ConnectionLost, MultiFailed, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.errors import MultiFailed, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Znode
-    from kafka_dt.zookeeper.proofs.freshness import Freshness
+    from kafka_dt.zookeeper.proofs.staleness import Staleness
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,9 +57,9 @@ class ChangeFollower:
         client: the connection.
         parent: the znode whose children are the changes.
         prefix: path of a change without its number.
-        refresh: reads again what the data of change znodes name, and reports it.
+        read_changed: reads again what the data of change znodes name, and reports it.
         compare: reads and reports everything.
-        freshness: learns when it was proved that nothing was missed; None = it is not proved.
+        staleness: learns when it was proved that nothing was missed; None = it is not proved.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class ChangeFollower:
         parent: str,
         prefix: str,
         *,
-        refresh: Callable[[Collection[bytes]], Awaitable[object]],
+        read_changed: Callable[[Collection[bytes]], Awaitable[object]],
         compare: Callable[[], Awaitable[None]],
-        freshness: Freshness | None = None,
+        staleness: Staleness | None = None,
     ) -> None:
         self._client = client
-        self._freshness = freshness
+        self._staleness = staleness
         self._reads = Reads(client)
         self._parent = parent
         self._prefix = prefix
-        self._refresh = refresh
+        self._read_changed = read_changed
         self._compare = compare
         self._next: int | None = None
         self._place: tuple[int, int | None] | None = None
@@ -143,7 +143,7 @@ class ChangeFollower:
             self._woken.clear()
             try:
                 await self.catch_up()
-            except ConnectionLost:
+            except ZooKeeperConnectionLost:
                 pass  # the next connection wakes us
             except Exception:  # noqa: BLE001 - whatever it is: it must not end the following
                 _LOG.exception("cannot follow the changes below %s, trying again", self._parent)
@@ -160,16 +160,16 @@ class ChangeFollower:
 
     def _due_in_s(self) -> float | None:
         """Return in how many seconds to look at the clocks again; None if no proof is needed."""
-        if self._freshness is None or not self._client.connected:
+        if self._staleness is None or not self._client.connected:
             return None
-        return min(CLOCK_CHECK_S, self._freshness.due_in_s())
+        return min(CLOCK_CHECK_S, self._staleness.proof_due_in_s())
 
-    def _due(self) -> Freshness | None:
-        """Return the freshness to prove now; None if no proof is due."""
-        if self._freshness is None or not self._client.connected:
+    def _due(self) -> Staleness | None:
+        """Return the staleness to prove now; None if no proof is due."""
+        if self._staleness is None or not self._client.connected:
             return None
         is_asked = self._proofs_asked > self._proofs_answered
-        return self._freshness if is_asked or self._freshness.is_due() else None
+        return self._staleness if is_asked or self._staleness.is_proof_due() else None
 
     async def _look(self) -> None:
         """Report new changes until there are none, and leave a watch where the next change will be.
@@ -182,17 +182,17 @@ class ChangeFollower:
             due = self._due()
             up_to_date = await (self._is_up_to_date() if due is None else self._prove(due))
 
-    async def _prove(self, freshness: Freshness) -> bool:
+    async def _prove(self, staleness: Staleness) -> bool:
         """Report the changes that were new when this began, and note that no older one is missing.
 
         Under a flood of changes something new may always be there: what was before the barrier has been reported.
         """
-        begun, asked = freshness.now(), self._proofs_asked
+        begun, asked = staleness.now(), self._proofs_asked
         barrier = self._client.barrier(self._parent)
         up_to_date = await self._is_up_to_date()
         if not await _was_agreed(barrier):
             return False
-        freshness.prove(begun)
+        staleness.proved(begun)
         self._proofs_answered = asked
         return up_to_date
 
@@ -227,7 +227,7 @@ class ChangeFollower:
         for begin in range(0, len(numbers), BATCH):
             foreign = [n for n in numbers[begin : begin + BATCH] if n % NUMBERS not in self._own]
             announced = await self._reads.read([self._path(n) for n in foreign], _announced)
-            await self._refresh({data: None for data in announced if data is not None})
+            await self._read_changed({data: None for data in announced if data is not None})
             if None in announced:
                 return False
         return True

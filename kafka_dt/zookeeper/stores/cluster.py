@@ -19,7 +19,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.errors import ConnectionLost, NodeExists, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.errors import NodeExists, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.proofs.history import HistoryGuard
 from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode
@@ -45,7 +45,7 @@ class ZooKeeperCluster:
         settings: of the connection.
         memory: the worker's memory of its own writes.
         witness: the name of the witness of a worker that remembers none; no other live worker may have it.
-        distrusted: called when what was read on the connections until now may be of a history that went back.
+        forget_proofs: called when what was read on the connections until now may be of a history that went back.
         removes_old: whether this worker removes the old witnesses of others; one worker of a node does.
         now_ms: the wall clock, in milliseconds since 1970.
     """
@@ -56,16 +56,16 @@ class ZooKeeperCluster:
         memory: WitnessMemory,
         *,
         witness: str,
-        distrusted: Callable[[], None],
+        forget_proofs: Callable[[], None],
         removes_old: bool,
         now_ms: Callable[[], int],
     ) -> None:
-        self.outdated = asyncio.Event()
+        self.must_restart = asyncio.Event()
         self._history = HistoryGuard(
             memory,
             witness,
-            outdated=self.outdated.set,
-            distrusted=distrusted,
+            must_restart=self.must_restart.set,
+            forget_proofs=forget_proofs,
             now_ms=now_ms,
             removes_old=removes_old,
         )
@@ -96,7 +96,7 @@ class ZooKeeperCluster:
         """Write the witness if that is due, and look whether another worker doubts the history."""
         try:
             await self._history.keep(self.client)
-        except ConnectionLost:
+        except ZooKeeperConnectionLost:
             return  # the next look makes up for it
         except ZooKeeperError as error:
             reason = str(error)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.connection.session import ConnectionState
-from kafka_dt.zookeeper.errors import ConnectionLost, InvalidZnode, NodeExists, NoNode, ZooKeeperError
+from kafka_dt.zookeeper.errors import InvalidZnode, NodeExists, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.znodes.own import NodeZnode
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class NodeRegistry:
             self._woken.clear()
             try:
                 await self._write()
-            except ConnectionLost:
+            except ZooKeeperConnectionLost:
                 continue  # the next connection wakes us
             except ZooKeeperError as error:
                 _LOG.warning("this worker cannot say which keys it has, trying again: %s", error)

@@ -61,7 +61,7 @@ class ZooKeeperScramUsers:
             client,
             ConfigChangeZnode.PARENT,
             ConfigChangeZnode.PREFIX,
-            refresh=self._refresh,
+            read_changed=self._read_changed,
             compare=self._compare,
         )
 
@@ -124,10 +124,10 @@ class ZooKeeperScramUsers:
         """
         await self._changes.catch_up()
 
-    async def _refresh(self, changes: Collection[bytes]) -> None:
-        await asyncio.gather(*(self._refresh_one(change) for change in changes))
+    async def _read_changed(self, changes: Collection[bytes]) -> None:
+        await asyncio.gather(*(self._read_one_changed(change) for change in changes))
 
-    async def _refresh_one(self, change: bytes) -> None:
+    async def _read_one_changed(self, change: bytes) -> None:
         try:
             user = ConfigChangeZnode.decode(change)
         except InvalidZnode as error:

@@ -36,7 +36,7 @@ from kafka_dt.zookeeper.errors import (
     ZooKeeperError,
 )
 from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
-from kafka_dt.zookeeper.proofs.freshness import Freshness
+from kafka_dt.zookeeper.proofs.staleness import Staleness
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.stores.token_reports import Opening, TokenReports
@@ -89,14 +89,14 @@ class ZooKeeperTokenStore:
         self._reports = TokenReports(codec)
         self._sync = SharedSync(client.sync, TokenZnode.PARENT)
         self._purger = ChangePurger(client, TokenChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
-        self._freshness = Freshness(max_staleness_ms)
+        self._staleness = Staleness(max_staleness_ms)
         self._changes = ChangeFollower(
             client,
             TokenChangeZnode.PARENT,
             TokenChangeZnode.PREFIX,
-            refresh=self._refresh,
+            read_changed=self._read_changed,
             compare=self._compare,
-            freshness=self._freshness,
+            staleness=self._staleness,
         )
 
     @property
@@ -110,12 +110,12 @@ class ZooKeeperTokenStore:
         return self._reports.unreadable
 
     def staleness_ms(self) -> int:
-        """Return for how long changes of other nodes may have gone unreported; see `freshness`."""
-        return self._freshness.staleness_ms()
+        """Return for how long changes of other nodes may have gone unreported; see `staleness`."""
+        return self._staleness.ms()
 
-    def distrust(self) -> None:
+    def forget_proofs(self) -> None:
         """Have the reported tokens count as too old until a catch-up has proved them again."""
-        self._freshness.forget()
+        self._staleness.forget_proofs()
 
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener."""
@@ -256,7 +256,7 @@ class ZooKeeperTokenStore:
         unavailable.__cause__ = error
         return unavailable
 
-    async def _refresh(self, changes: Collection[bytes]) -> None:
+    async def _read_changed(self, changes: Collection[bytes]) -> None:
         """Read tokens again that other processes changed."""
         token_ids = (TokenChangeZnode.decode(change) for change in changes)
         await self._read_all(filter(is_node_name, token_ids), if_changed=True)

@@ -14,7 +14,7 @@ from kafka_dt.bulk.decisions import Decision, Fail, Found, Leave, Remove, Result
 from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, process, token_ids
 from kafka_dt.bulk.writes import WHOLE, Portion
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from tests.support.waiting import on_this_machine
 from tests.support.znodes_in_memory import ZnodesInMemory
 
@@ -176,7 +176,7 @@ async def test_the_next_connection_is_waited_for() -> None:
 async def test_a_connection_that_does_not_come_back_ends_the_run() -> None:
     client = lower()
     client.connected = False
-    with pytest.raises(ConnectionLost, match="not been reached again"):
+    with pytest.raises(ZooKeeperConnectionLost, match="not been reached again"):
         await run(client)
 
 

@@ -12,7 +12,7 @@ from kafka_dt.bulk.engine import BulkLimits
 from kafka_dt.bulk.inventory import NO_KEY_GIVEN, Census, Row, census, inventory
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
 from tests.support.znodes_in_memory import ZnodesInMemory
 
@@ -78,7 +78,7 @@ async def test_what_is_gone_is_left_out() -> None:
 async def test_a_connection_that_does_not_come_back_is_an_error_and_no_row() -> None:
     client = ZnodesInMemory({NAME: plain(TOKEN)})
     client.connected = False
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(ZooKeeperConnectionLost):
         await rows_of(client, [NAME])
 
 

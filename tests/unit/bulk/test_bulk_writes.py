@@ -22,7 +22,7 @@ from kafka_dt.bulk.writes import (
 )
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Delete, Operation, SetData
-from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestRefused, RequestTooLarge, VersionMismatch
+from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestTooLarge, VersionMismatch, ZooKeeperRefusal
 from kafka_dt.zookeeper.stores.change_purge import ChangePurger
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.support.znodes_in_memory import ZnodesInMemory
@@ -94,7 +94,7 @@ async def test_a_missing_parent_of_the_news_is_not_taken_for_a_token_that_is_gon
 
     monkeypatch.setattr(client, "_carry_out", no_parent)
     results = await writes(client, news_for(Purger())).carry_out(written())
-    assert [type(each) for each in results] == [RequestRefused] * 3
+    assert [type(each) for each in results] == [ZooKeeperRefusal] * 3
 
 
 async def test_brokers_are_given_time() -> None:

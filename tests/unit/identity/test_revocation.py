@@ -126,10 +126,10 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.revocations = Revocations(
-            self.board, self._hear_all, self.tokens.get, lambda token_id, end_ms: self.ended.append((token_id, end_ms))
+            self.board, self._prove, self.tokens.get, lambda token_id, end_ms: self.ended.append((token_id, end_ms))
         )
 
-    async def _hear_all(self) -> None:
+    async def _prove(self) -> None:
         self.asked += 1
         if self.silent:
             await asyncio.Event().wait()
@@ -155,7 +155,7 @@ def workers() -> list[Worker]:
     return [Worker(Board(memory, number)) for number in range(3)]
 
 
-async def test_a_token_that_one_worker_saw_ending_is_in_doubt_for_the_others_until_they_have_heard_all(
+async def test_a_token_that_one_worker_saw_ending_is_suspected_for_the_others_until_they_have_heard_all(
     workers: list[Worker],
 ) -> None:
     workers[1].learns(TOKEN, None)
@@ -194,7 +194,7 @@ def test_the_sessions_of_the_token_end_without_asking_the_store(
     assert workers[0].asked == 0
 
 
-def test_what_a_worker_has_heard_from_the_store_itself_is_not_in_doubt(workers: list[Worker]) -> None:
+def test_what_a_worker_has_heard_from_the_store_itself_is_not_suspected(workers: list[Worker]) -> None:
     shortened = TOKEN.expiring_at(400)
     workers[0].tokens[ID] = held(shortened, FIRST + 1)
     workers[1].learns(TOKEN, shortened)
@@ -210,7 +210,7 @@ def test_a_token_that_is_known_to_be_renewed_since_keeps_its_sessions(workers: l
 
 
 @pytest.mark.parametrize("after", [None, TOKEN.expiring_at(400)], ids=["deleted", "shortened"])
-async def test_where_the_store_numbers_nothing_each_revocation_is_in_doubt_until_all_is_heard(
+async def test_where_the_store_numbers_nothing_each_revocation_is_suspected_until_all_is_heard(
     workers: list[Worker], after: Token | None
 ) -> None:
     for worker in workers:
@@ -222,7 +222,7 @@ async def test_where_the_store_numbers_nothing_each_revocation_is_in_doubt_until
     assert workers[0].believes
 
 
-def test_a_token_that_is_not_known_yet_is_in_doubt(workers: list[Worker]) -> None:
+def test_a_token_that_is_not_known_yet_is_suspected(workers: list[Worker]) -> None:
     """It may be about to be read as it was before."""
     del workers[0].tokens[ID]
     workers[1].learns(TOKEN, None)
@@ -239,13 +239,13 @@ async def test_what_is_posted_while_the_news_are_heard_has_to_be_heard_again(wor
         workers[0].revocations.look()
         hearing.cancel()
     workers[0].silent = False
-    original = workers[0]._hear_all
+    original = workers[0]._prove
 
     async def overtaken() -> None:
         workers[1].learns(TOKEN, None)
         await original()
 
-    workers[0].revocations._hear_all = overtaken
+    workers[0].revocations._prove = overtaken
     assert await workers[0].revocations.hear()
     assert not workers[0].believes
 
@@ -261,7 +261,7 @@ async def test_what_cannot_be_heard_is_not_taken_as_heard(
     assert not workers[0].believes
 
 
-async def test_after_more_revocations_than_the_board_holds_every_token_is_in_doubt(workers: list[Worker]) -> None:
+async def test_after_more_revocations_than_the_board_holds_every_token_is_suspected(workers: list[Worker]) -> None:
     for _ in range(SLOTS + 1):
         workers[1].learns(TOKEN, None)
     assert not workers[0].revocations.heard_about(OTHER.token_id)
@@ -270,7 +270,7 @@ async def test_after_more_revocations_than_the_board_holds_every_token_is_in_dou
     assert workers[0].believes
 
 
-def test_while_a_revocation_cannot_be_seen_wholly_every_token_is_in_doubt() -> None:
+def test_while_a_revocation_cannot_be_seen_wholly_every_token_is_suspected() -> None:
     memory = bytearray(board_bytes(2))
     reader, writer = Worker(Board(memory, 0)), Worker(Board(memory, 1))
     writer.learns(TOKEN, None)
@@ -282,7 +282,7 @@ def test_while_a_revocation_cannot_be_seen_wholly_every_token_is_in_doubt() -> N
     assert not reader.believes
 
 
-async def test_keeping_up_asks_only_when_a_token_is_in_doubt(workers: list[Worker]) -> None:
+async def test_keeping_up_asks_only_when_a_token_is_suspected(workers: list[Worker]) -> None:
     reader = workers[0]
     await reader.revocations.keep_up()
     assert reader.asked == 0

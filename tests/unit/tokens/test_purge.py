@@ -116,7 +116,7 @@ async def test_a_node_whose_clock_is_ahead_removes_no_live_token_and_says_so(
     assert await node.manager.remove_expired() == 0
     assert cluster.stored(live.token.token_id) is not None
     assert (
-        "the clock of this machine is 600.0 s ahead of that of ZooKeeper. "
+        "the clock of this machine is 600.0 s ahead of that of the token store. "
         "This node refuses tokens before they expire, and removes no expired tokens"
     ) in caplog.text
 
@@ -128,7 +128,9 @@ async def test_a_node_whose_clock_is_behind_says_that_it_accepts_expired_tokens(
     cluster.clock.now_ms = START + 2 * HOUR
     cluster.database.now_ms = lambda: START + 2 * HOUR + 2 * MINUTE
     assert await node.manager.remove_expired() == 0
-    assert "120.0 s behind that of ZooKeeper. This node accepts tokens after they have expired, and rem" in caplog.text
+    assert (
+        "120.0 s behind that of the token store. This node accepts tokens after they have expired, and" in caplog.text
+    )
     assert cluster.stored(expired.token.token_id) is not None
 
 

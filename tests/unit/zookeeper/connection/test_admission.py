@@ -16,7 +16,7 @@ from kafka_dt.zookeeper.connection.handler import Answer
 from kafka_dt.zookeeper.connection.operations import Create
 from kafka_dt.zookeeper.connection.session import ConnectionState
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 
 WITHIN_S = 5.0
 LARGE = 20_000
@@ -128,7 +128,7 @@ async def test_the_guards_request_does_not_wait_behind_those_that_a_large_one_he
     await connection.opens()
     assert connection.under_way == [QUESTION], "what waits is not sent before the connection is admitted"
     await connection.is_admitted()
-    assert isinstance(large.exception(), ConnectionLost)
+    assert isinstance(large.exception(), ZooKeeperConnectionLost)
     await connection.answers()
     assert await behind is None
 
@@ -159,7 +159,7 @@ async def test_the_end_of_the_patience_fails_what_waits_and_nothing_that_the_gua
     behind = connection.client.exists("/behind")
     await connection.breaks()
     await connection.opens()
-    with pytest.raises(ConnectionLost) as lost:
+    with pytest.raises(ZooKeeperConnectionLost) as lost:
         await asyncio.wait_for(behind, WITHIN_S)
     assert not lost.value.sent
     assert connection.under_way == [QUESTION]
@@ -185,7 +185,7 @@ async def test_a_second_look_at_a_connection_blames_no_large_request_under_way(
     connection.client.readmit()
     await connection.asks(QUESTION)
     for failed in (large, behind):
-        assert isinstance(failed.exception(), ConnectionLost)
+        assert isinstance(failed.exception(), ZooKeeperConnectionLost)
     await connection.is_admitted()
     again = send_large(connection.client)
     await asyncio.sleep(0)

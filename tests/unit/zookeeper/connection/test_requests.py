@@ -12,7 +12,7 @@ from kafka_dt.zookeeper.connection import requests as requests_module
 from kafka_dt.zookeeper.connection.handler import Answer, Inbox
 from kafka_dt.zookeeper.connection.request_sizes import REFUSED_FOR_S, SURE_BYTES, RequestSizes
 from kafka_dt.zookeeper.connection.requests import ZooKeeperRequests
-from kafka_dt.zookeeper.errors import ConnectionLost, RequestRefused, RequestTooLarge
+from kafka_dt.zookeeper.errors import RequestTooLarge, ZooKeeperConnectionLost, ZooKeeperRefusal
 
 LIMIT = 1_000_000
 LARGE = 200_000
@@ -38,7 +38,7 @@ async def outcome(future: asyncio.Future[object]) -> object:
 async def test_a_request_that_kazoo_refuses_at_once_fails_and_gives_its_place_back() -> None:
     requests = one_at_a_time()
     for _ in range(3):
-        with pytest.raises(RequestRefused, match="/a: ValueError") as caught:
+        with pytest.raises(ZooKeeperRefusal, match="/a: ValueError") as caught:
             await outcome(requests.send(fail_at_once, lambda value: value, "/a", None))
         assert isinstance(caught.value.__cause__, ValueError)
     answer = begin()
@@ -56,7 +56,7 @@ async def test_a_request_that_is_refused_when_its_turn_comes_fails_and_the_next_
     first.set(1)
     third.set(3)
     outcomes = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 5)
-    assert [type(each) for each in outcomes] == [int, RequestRefused, RequestRefused, int]
+    assert [type(each) for each in outcomes] == [int, ZooKeeperRefusal, ZooKeeperRefusal, int]
 
 
 class Wire:
@@ -126,7 +126,7 @@ async def test_a_request_that_breaks_the_connection_by_its_size_takes_no_other_w
     after = [wire.send(f"after {number}") for number in range(20)]
     await wire.answer()
     await wire.breaks()
-    with pytest.raises(ConnectionLost) as lost:
+    with pytest.raises(ZooKeeperConnectionLost) as lost:
         await large
     assert lost.value.sent
     assert not any(each.done() for each in after)
@@ -143,7 +143,7 @@ async def test_what_waits_is_not_kept_waiting_for_a_connection_that_does_not_com
     wire.send("large", LARGE)
     after = wire.send("after")
     await wire.breaks()
-    with pytest.raises(ConnectionLost) as lost:
+    with pytest.raises(ZooKeeperConnectionLost) as lost:
         await outcome(after)
     assert not lost.value.sent
 

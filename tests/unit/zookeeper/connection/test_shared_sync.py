@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kafka_dt.zookeeper.connection.reads import SharedSync
-from kafka_dt.zookeeper.errors import ConnectionLost
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 
 
 class Wire:
@@ -75,7 +75,7 @@ async def test_a_sync_that_fails_fails_all_that_counted_on_it() -> None:
     sync = SharedSync(wire.sync, "/")
     reads = [asyncio.create_task(wire.read(sync, name)) for name in "ab"]
     await one_turn()
-    wire.syncs[0].set_exception(ConnectionLost("lost", sent=True))
+    wire.syncs[0].set_exception(ZooKeeperConnectionLost("lost", sent=True))
     for read in reads:
-        with pytest.raises(ConnectionLost):
+        with pytest.raises(ZooKeeperConnectionLost):
             await read
