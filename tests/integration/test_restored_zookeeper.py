@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kafka_dt.processes.stores import StoreNeeds, WorkerPlace
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.config import from_properties
+from kafka_dt.stores import StoreNeeds, WorkerPlace
 from kafka_dt.tokens import Keyring, TokenCache, TokenLimits
 from kafka_dt.tokens.store import NEVER_MS
 from kafka_dt.zookeeper.node import node_stores
