@@ -33,7 +33,7 @@ from kafka_dt.identity.acls.binding import (
     ResourceType,
 )
 from kafka_dt.tokens import Principal, Token
-from kafka_dt.tokens.secret_key import SecretKey
+from kafka_dt.tokens.keyring import SecretKey
 from kafka_dt.zookeeper.embedded.server import HEAP_MB, EmbeddedZooKeeper
 from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES, seal
 from kafka_dt.zookeeper.znodes.acls import AclZnode

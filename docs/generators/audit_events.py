@@ -1,6 +1,6 @@
 """The page about audit events: its tables are made of the schema that the events are made of.
 
-Source: kafka_dt/audit/event.py, kafka_dt/audit/delivery.py, kafka_dt/audit/encoding.py, kafka_dt/tokens/long_work.py.
+Source: kafka_dt/audit/event.py, kafka_dt/audit/delivery.py, kafka_dt/audit/encoding.py, kafka_dt/tokens/sharing.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.recorder import CLOSE_SECONDS
 from kafka_dt.config.options.audit import DEFAULT_TOPIC
 from kafka_dt.server.audited.requests import SHOWN
-from kafka_dt.tokens.long_work import LONG_ITEMS
+from kafka_dt.tokens.sharing import LONG_ITEMS
 
 _HEAD: Final = """\
 # Audit events

@@ -27,7 +27,7 @@ from importlib.metadata import version
 from kafka_dt.config import ConfigError, SecretKeyFiles, Settings
 from kafka_dt.stores import ClusterState, WorkerPlace, WorkerState
 from kafka_dt.tokens import KeyedTokens, Keyring, SecretKey, StoreUnavailable
-from kafka_dt.tokens.secret_key import SHORT_CHARACTERS
+from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt.tokens.sharing import SharedRun
 
 _LOG = logging.getLogger(__name__)

@@ -5,10 +5,8 @@ and the HMACs with the keys of this node, and applies the rules.
 
 A change is decided on what the cache holds and written guarded by the version it was decided on. If another node was
 first, the token is read again and the rule is applied again, to its present state. Changes of one token within a
-process wait for each other, because all but the first would conflict; changes of different tokens do not.
-
-An expiry that has passed is confirmed first: the token is looked up once more in the store, because another node may
-have renewed it a moment ago.
+process wait for each other, because all but the first would conflict. An expiry that has passed is confirmed by a read,
+because another node may have renewed the token a moment ago.
 
 Source: docs/architecture.md#no-lost-update-no-resurrection; a broker writes without a guard (kafka.zk.KafkaZkClient
 setOrCreateDelegationToken)
@@ -22,18 +20,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafka_dt.tokens.changes import ID_BYTES
 from kafka_dt.tokens.errors import StoreUnavailable, TokenExpired, TokenNotFound
-from kafka_dt.tokens.new_token import ID_BYTES
 from kafka_dt.tokens.sharing import KeyedLocks
 from kafka_dt.tokens.store import KeyedTokens, StoredToken, TokenSource
 from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.changes import Change
+    from kafka_dt.tokens.changes import Change, NewToken
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.manager import TokenLimits
-    from kafka_dt.tokens.new_token import NewToken
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,42 +58,27 @@ class VersionConflict(Exception):
 
 
 class VersionedStore(TokenSource, KeyedTokens, Protocol):
-    """A store that can compare and set. For it the contract of `store.py` has two more points.
+    """A store that can compare and set: the contract of `store.py` holds for it, and this.
 
-    *Guard.* A write happens only if the stored version is the given one, and it happens wholly (the token and the news
-    of it for other nodes) or not at all.
-
-    *Conflict.* If the version differs, nothing is written and VersionConflict is raised; the store need not read the
-    new state, the caller does with `read`. If the token is gone, the listener is told None and TokenNotFound is raised.
+    A write happens only if the stored version is the given one. If it differs, nothing is written and VersionConflict
+    is raised; the caller reads the new state. If the token is gone, the listener is told None and TokenNotFound is
+    raised. A write that is cut off before the answer raises StoreUnavailable: its outcome is unknown.
     """
 
     async def create(self, token: Token) -> StoredToken:
         """Write a new token; returns it with its version.
 
         Raises:
-            VersionConflict: the id is taken; nothing is written, nothing is reported.
-            TokenTooLarge: it cannot be stored; nothing is written, nothing is reported.
-            TokenLimitExceeded: it has more bytes than the settings allow; nothing is written, nothing is reported.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
+            VersionConflict: the id is taken.
+            TokenTooLarge: it cannot be stored.
+            TokenLimitExceeded: it has more bytes than the settings allow.
         """
 
     async def update(self, token: Token, version: int) -> StoredToken:
-        """Write a token that is stored at `version`; returns it with its new version.
-
-        Raises:
-            VersionConflict: another node has changed it; nothing is written.
-            TokenNotFound: it is gone; the listener has been told.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
-        """
+        """Write a token that is stored at `version`; returns it with its new version."""
 
     async def delete(self, token_id: str, version: int) -> None:
-        """Delete a token that is stored at `version`; the listener has been told None when this returns.
-
-        Raises:
-            VersionConflict: another node has changed it; nothing is deleted.
-            TokenNotFound: it is gone already; the listener has been told.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
-        """
+        """Delete a token that is stored at `version`; the listener has been told None when this returns."""
 
 
 class GuardedChanges:

@@ -59,24 +59,8 @@ def has_token_id_form(text: str) -> bool:
 class ReadThrough:
     """Looks up ids in the cache, and behind it in the store.
 
-    Args:
-        store: asked for ids that the cache does not hold; it reports what it reads to the cache.
-        cache: what this process knows.
-        catch_up: a shared run of the store's catch_up.
-        now_ms: the clock, in milliseconds.
+    The store reports what it reads to the cache. `catch_up` is a shared run of the store's, `now_ms` the clock.
     """
-
-    __slots__ = (
-        "_cache",
-        "_catch_up",
-        "_gathered_catch_up",
-        "_misses",
-        "_now_ms",
-        "_reads",
-        "_second",
-        "_store",
-        "_under_way",
-    )
 
     def __init__(self, store: TokenSource, cache: TokenCache, catch_up: SharedRun, now_ms: Callable[[], int]) -> None:
         self._store = store

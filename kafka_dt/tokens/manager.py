@@ -1,17 +1,13 @@
 """The rules of delegation tokens: who may create, renew, expire and see them, in which order that is checked.
 
-One manager serves a process. `changes.py` has the rules of renewals and expiries, which the store applies
-(`store.py`); `lookup.py` finds tokens for a login that other nodes have just made.
-
 The order of checks is a broker's. Whether this connection may ask at all (64), and whether the requester may have
-tokens for another owner (65), is known elsewhere and comes first; then, here: the owner's type is valid and renewers
-are users (67), tokens are enabled (61), a new token is not too large (42) and within the limits that an operator has
-set (44, 89), the token exists (62), the requester is its
-owner or a renewer (63), it has not expired (66). The numbers are Kafka's error codes, which `kafka_dt.server` assigns.
-Where a broker overflows (a period of 2**63-1 milliseconds), timestamps are capped instead.
+tokens for another owner (65), is checked by the caller; then, here: the owner's type is valid and renewers are users
+(67), tokens are enabled (61), a new token is not too large (42) and within the limits that an operator has set (44,
+89), the token exists (62), the requester is its owner or a renewer (63), it has not expired (66). The numbers are
+Kafka's error codes, which `kafka_dt.server` assigns. Where a broker overflows, timestamps are capped instead.
 
-While the store is cut off, changes are refused at once; logins and describe go on with what is known until it is
-`TokenLimits.max_staleness_ms` old.
+While the store is cut off, changes are refused at once; logins and describe go on with what is known until its
+staleness is above `TokenLimits.max_staleness_ms`.
 
 Source: KIP-48, KIP-373; kafka.server.DelegationTokenManagerZk, kafka.server.KafkaApis
 """
@@ -25,17 +21,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.tokens.changes import Change, Expiry, Renewal, forget
-from kafka_dt.tokens.creation_counts import CreationCounts
-from kafka_dt.tokens.creation_limits import CreationLimits, Creations
+from kafka_dt.tokens.changes import Change, Expiry, NewToken, Renewal, forget
+from kafka_dt.tokens.creation_limits import CreationCounts, CreationLimits, Creations
 from kafka_dt.tokens.errors import (
     StoreUnavailable,
     TokenNotFound,
     TokensDisabled,
 )
-from kafka_dt.tokens.listing import select
 from kafka_dt.tokens.lookup import ReadThrough
-from kafka_dt.tokens.new_token import NewToken
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.purge import remove_expired
 from kafka_dt.tokens.sharing import SharedRun
@@ -44,7 +37,7 @@ from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.long_work import Turns
+    from kafka_dt.tokens.sharing import Turns
     from kafka_dt.tokens.store import TokenChanges, TokenSource
 
 _LOG = logging.getLogger(__name__)
@@ -77,7 +70,7 @@ class TokenManager:
         cache: what this process knows of them.
         limits: the lifetimes.
         now_ms: the clock, in milliseconds since 1970 in UTC.
-        creation_counts: counts what requesters ask for, with the other processes of a node; None where there are none.
+        creation_counts: shared with the other processes of a node; None where there are none.
     """
 
     def __init__(
@@ -121,13 +114,7 @@ class TokenManager:
     async def create(
         self, owner: Principal, requester: Principal, renewers: Iterable[Principal], max_lifetime_ms: int
     ) -> DelegationToken:
-        """Create a token.
-
-        Args:
-            owner: the principal as which a login with the token acts.
-            requester: who asks; whether it may, for another owner, has been checked by the caller.
-            renewers: who may renew it besides the owner; order and duplicates are kept.
-            max_lifetime_ms: milliseconds; 0 or less = the server's maximum, which also is the limit.
+        """Create a token; the arguments are those of NewToken.
 
         Raises:
             InvalidPrincipalType, TokensDisabled, TokenTooLarge, TokenLimitExceeded, StoreUnavailable, TooManyCreates:
@@ -146,16 +133,7 @@ class TokenManager:
     async def renew(
         self, requester: Principal, hmac: bytes, period_ms: int, *, on_token: Callable[[Token], None] = forget
     ) -> int:
-        """Move a token's expiry timestamp to `period_ms` from now, at most to its max timestamp; also backwards.
-
-        Args:
-            requester: who asks; the owner and the renewers may.
-            hmac: the token's raw HMAC.
-            period_ms: milliseconds; negative = the server's `expiry_time_ms`.
-            on_token: called with the token as it was found, also if the requester may not renew it.
-
-        Returns:
-            The expiry timestamp in milliseconds.
+        """Apply a Renewal to the token with that raw HMAC, and return the expiry timestamp in milliseconds.
 
         Raises:
             TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
@@ -172,21 +150,7 @@ class TokenManager:
         by_super_user: bool = False,
         on_token: Callable[[Token], None] = forget,
     ) -> int:
-        """Let a token expire at `period_ms` from now, at most at its max timestamp, or delete it at once.
-
-        Args:
-            requester: who asks; the owner and the renewers may.
-            hmac: the token's raw HMAC.
-            period_ms: milliseconds; negative = delete, which works on expired tokens as well.
-            by_super_user: the requester may expire any token.
-            on_token: called with the token as it was found, also if the requester may not expire it.
-
-        Returns:
-            The expiry timestamp in milliseconds; now, for a deleted token.
-
-        Raises:
-            TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
-        """
+        """Apply an Expiry to the token with that raw HMAC; returns its expiry timestamp, and raises as `renew`."""
         return await self._change(hmac, Expiry(requester, period_ms, by_super_user, on_token))
 
     async def describe(
@@ -198,14 +162,12 @@ class TokenManager:
     ) -> AsyncIterator[list[DelegationToken]]:
         """Give the tokens that concern `owners` and that `requester` may see, expired ones included, in batches.
 
-        What was changed on any node before `catch_up_if_possible` is seen. `listing.py` says what is seen of changes
-        that are made meanwhile. The store is not waited for.
+        What was changed on any node before `catch_up_if_possible` is seen. The store is not waited for.
 
         Args:
             requester: who asks; it sees the tokens that it owns, renews or has asked for.
             owners: whose tokens are asked for, as owner, renewer or requester, compared exactly; None = everybody's.
-            visible: asked for the other tokens, once each; it should remember its answer for an owner, who
-                may have thousands of tokens.
+            visible: asked for the other tokens, once each; it should remember its answer for an owner.
             turns: the work pauses between these.
 
         Raises:
@@ -216,7 +178,7 @@ class TokenManager:
         if owners is not None and not owners:
             return
         self._refuse_if_stale()
-        async for batch in select(self._cache, requester, owners, visible, turns):
+        async for batch in self._cache.select(requester, owners, visible, turns):
             yield batch
 
     async def catch_up_if_possible(self) -> None:
@@ -227,7 +189,10 @@ class TokenManager:
             StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
         """
         self._require_enabled()
-        await self._catch_up_if_possible()
+        try:
+            await self._catch_up.join()
+        except StoreUnavailable:
+            self._refuse_if_stale()
 
     def work_of_describe(self, owners: Collection[Principal] | None) -> int:
         """Return about how many tokens and owners a describe of `owners` looks at; None = everybody's.
@@ -236,7 +201,7 @@ class TokenManager:
         """
         if owners is None:
             return len(self._cache)
-        return len(owners) + sum(len(self._cache.ids_concerning(owner)) for owner in owners)
+        return len(owners) + sum(map(self._cache.count_concerning, owners))
 
     def find(self, token_id: str) -> DelegationToken | None:
         """Return a token that this process knows; expired ones too, so a login has to ask `is_expired`.
@@ -261,7 +226,7 @@ class TokenManager:
         if self.enabled and self._too_stale_ms():
             with suppress(TimeoutError):
                 async with asyncio.timeout(NEWS_WITHIN_S):
-                    await self._catch_up_if_possible()
+                    await self.catch_up_if_possible()
         found = self.find(token_id)
         if found is None and self.enabled:
             found = await self._read_through.lookup(token_id)
@@ -289,18 +254,9 @@ class TokenManager:
             await self._source.prove()
 
     async def remove_expired(self, on_removed: Callable[[Token], None] | None = None) -> int:
-        """Delete every token that has expired by our clock and by the store's; other nodes may do the same meanwhile.
+        """Delete every token that has expired by our clock and by the store's; returns how many were deleted here.
 
-        If the clocks differ by more than a minute, one of them is wrong, and nothing is deleted.
-
-        Args:
-            on_removed: called with each token that was deleted here.
-
-        Returns:
-            How many were deleted here.
-
-        Raises:
-            StoreUnavailable: the store was cut off; what is left is for the next time.
+        `purge.py` says how. Raises StoreUnavailable if the store is cut off; what is left is for the next time.
         """
         changes = self._changes
         if changes is None or changes.removes_expired:
@@ -329,12 +285,6 @@ class TokenManager:
         if found is None:
             raise TokenNotFound
         return found.token
-
-    async def _catch_up_if_possible(self) -> None:
-        try:
-            await self._catch_up.join()
-        except StoreUnavailable:
-            self._refuse_if_stale()
 
     def _require_enabled(self) -> TokenChanges:
         if self._changes is None:

@@ -1,16 +1,9 @@
 """Remove expired tokens from the store, in the background; two clocks must agree that a token has expired.
 
 Every process may do this at the same time as any other: one of them gets a token, and a token that was renewed
-meanwhile stays (`TokenChanges.remove`).
-
-A deletion holds on every node. So a token has to be expired by the clock of this machine and by that of the store:
-
-    clocks = await compare_clocks(store.time_ms, now_ms)
-    clocks.past_ms            # has passed by both clocks
-    clocks.differ_too_much    # neither clock can be trusted then
-
-The time of the store is that of a write which it makes for this. The write falls somewhere between asking and the
-answer, so a slow store looks like no difference, never like a large one.
+meanwhile stays (`TokenChanges.remove`). A deletion holds on every node. So a token has to be expired by the clock of
+this machine and by that of the store, which `compare_clocks` asks for the time of a write. The write falls somewhere
+between asking and the answer, so a slow store looks like no difference, never like a large one.
 
 Source: kafka.server.DelegationTokenManagerZk.expireTokens
 """
@@ -49,15 +42,7 @@ async def remove_expired(
 ) -> int:
     """Delete every token in the cache that has expired by both clocks, and return how many were deleted here.
 
-    Args:
-        source: tells the time of the store.
-        changes: deletes them.
-        cache: what this process knows of them.
-        now_ms: the clock of this machine, in milliseconds since 1970 in UTC.
-        on_removed: called with each token that was deleted here.
-
-    Raises:
-        StoreUnavailable: the store was cut off; what is left is for the next time.
+    `on_removed` is called with each of them. Raises StoreUnavailable if the store is cut off.
     """
     clocks = await compare_clocks(source.time_ms, now_ms)
     if clocks.differ:
@@ -120,12 +105,7 @@ class Clocks:
 
 
 async def compare_clocks(store_time_ms: Callable[[], Awaitable[int]], now_ms: Callable[[], int]) -> Clocks:
-    """Ask the store for its time.
-
-    Args:
-        store_time_ms: has the store make a write, and returns the time of it.
-        now_ms: the clock of this machine, in milliseconds since 1970 in UTC.
-    """
+    """Ask the store for the time of a write that it makes now; `now_ms` is the clock of this machine."""
     asked_ms = now_ms()
     store_ms = await store_time_ms()
     return Clocks(asked_ms, store_ms, now_ms())

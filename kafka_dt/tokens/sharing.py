@@ -2,22 +2,40 @@
 
 `SharedRun` lets any number of callers wait for one run of the same work; `KeyedLocks` lets changes of one token follow
 each other while those of other tokens go on; `in_turns` walks over many tokens without holding up other tasks.
-They keep nothing when no task waits. For one event loop, without a clock.
+`LongWork` shares the loop between requests about many tokens:
 
-Source: docs/architecture.md#a-token-works-on-every-node-at-once, docs/design.md#a-change
+    long_work = LongWork(time.monotonic)
+    async with long_work.share(len(tokens)) as turns:
+        async for batch in turns.take(tokens):
+            ...
+
+Work on more than `SHORT_ITEMS` items waits for the one place for such work, and work on more than `LONG_ITEMS` for
+another, first come, first served; so between two pauses other tasks wait for two slices at most, and no task waits for
+much longer work than its own. A task that is cancelled leaves the queue, or its place, at its next pause. Who has a
+place must not wait for anything else, such as the store. The time that one batch takes is not bounded here.
+
+Source: docs/architecture.md#no-request-stops-a-node, docs/design.md#a-change
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Final, TypeVar
 
 Item = TypeVar("Item")
-
 ITEMS_A_TURN: Final = 1_000
 """After how many items a walk lets other tasks have their turn; about a millisecond."""
+SLICE_S: Final = 0.004
+"""For how long work goes on before other tasks have their turn, in seconds."""
+BATCH: Final = 16
+"""After how many items the clock is read."""
+SHORT_ITEMS: Final = 100
+"""On how many items work never waits; a tenth of a millisecond, or one where nothing has been encoded before."""
+LONG_ITEMS: Final = 1_000
+"""On how many items work does not wait for long work."""
 
 
 class SharedRun:
@@ -93,3 +111,53 @@ def _seen(task: asyncio.Task[None]) -> None:
     """Take note of a failure, so that one whose callers have all been cancelled is not reported as forgotten."""
     if not task.cancelled():
         task.exception()
+
+
+class Turns:
+    """The turns of one piece of work.
+
+    `clock` is the monotonic clock, in seconds.
+    """
+
+    __slots__ = ("_clock", "_until")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until = clock() + SLICE_S
+
+    async def take(self, items: Iterable[Item]) -> AsyncIterator[tuple[Item, ...]]:
+        """Give out `items`, which must not change, in batches; let others have their turn when a slice is over."""
+        left = iter(items)
+        while batch := tuple(islice(left, BATCH)):
+            if self._clock() >= self._until:
+                await asyncio.sleep(0)
+                self._until = self._clock() + SLICE_S
+            yield batch
+
+
+class LongWork:
+    """The places of a worker for long work.
+
+    `clock` is the monotonic clock, in seconds.
+    """
+
+    __slots__ = ("_clock", "_for_long", "_for_others")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._for_long = asyncio.Lock()
+        self._for_others = asyncio.Lock()
+
+    @asynccontextmanager
+    async def share(self, items: int) -> AsyncIterator[Turns]:
+        """Wait for a place if the body works on many items, and hold it for the body."""
+        if items <= SHORT_ITEMS:
+            yield Turns(self._clock)
+            return
+        async with self._for_long if is_long(items) else self._for_others:
+            yield Turns(self._clock)
+
+
+def is_long(items: int) -> bool:
+    """Say whether work on so many items is long work."""
+    return items > LONG_ITEMS

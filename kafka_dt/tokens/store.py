@@ -53,8 +53,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens.changes import Change
-    from kafka_dt.tokens.new_token import NewToken
+    from kafka_dt.tokens.changes import Change, NewToken
     from kafka_dt.tokens.token import DelegationToken, Token
 
 
@@ -99,49 +98,33 @@ class TokenSource(Protocol):
         """Set the one listener; before load, and once."""
 
     async def load(self) -> None:
-        """Report every stored token, and keep reporting changes from then on.
+        """Report every stored token, and keep reporting changes from then on; after StoreUnavailable, call it again.
 
         Other coroutines get their turn while a large load runs. All other requests may be made during it; catch_up
         waits for it.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off during the load; it may be called again.
         """
 
     async def read(self, token_id: str) -> StoredToken | None:
-        """Return the token as it is now, None if there is none.
+        """Return the token as it is now, None if there is none; costs the store one read.
 
         Every change acknowledged anywhere before this call is seen. A store that cannot promise that says how late it
-        may be by `staleness_ms`. Costs the store one read.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off before the answer.
+        may be by `staleness_ms`.
         """
 
     async def catch_up(self) -> None:
         """Return when every change acknowledged anywhere before this call has been reported to the listener.
 
         Costs more than a read (the list of recent changes), so callers share it; see `kafka_dt.tokens.sharing`.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off before it was done.
         """
 
     async def prove(self) -> None:
         """Do as `catch_up`, also where a server that is cut off from the others would say that nothing is new.
 
         That costs the store a write. `staleness_ms` counts from this call when it returns, or from a later moment.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off before it was done.
         """
 
     async def time_ms(self) -> int:
-        """Return the time by the clock of the store, of a write that it makes now: milliseconds since 1970 in UTC.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off before the answer.
-        """
+        """Return the time by the clock of the store, of a write that it makes now: milliseconds since 1970 in UTC."""
 
 
 class TokenChanges(Protocol):
@@ -159,9 +142,7 @@ class TokenChanges(Protocol):
         """Make a token, and return it with its HMAC.
 
         Raises:
-            TokenTooLarge: it cannot be stored; nothing is written, nothing is reported.
-            TokenLimitExceeded: it has more bytes than the settings allow; nothing is written, nothing is reported.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
+            TokenTooLarge, TokenLimitExceeded: its bytes; nothing is written, nothing is reported.
         """
 
     async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
@@ -172,20 +153,14 @@ class TokenChanges(Protocol):
 
         Raises:
             TokenNotFound: there is no such token, or it is gone now; the listener has been told.
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown), or others change this token
-                all the time.
+            StoreUnavailable: also if others change this token all the time.
             TokenError: what the change raises; TokenExpired only if the store says so, too.
         """
 
     async def remove(self, token_id: str, past_ms: int) -> Token | None:
         """Delete a token if it expired before an instant, and return it; None if it is not deleted here.
 
-        Args:
-            token_id: its id.
-            past_ms: the instant, in milliseconds since 1970 in UTC; it has passed by any clock.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off before the answer (outcome unknown).
+        `past_ms` is milliseconds since 1970 in UTC, and has passed by any clock.
         """
 
 
@@ -208,8 +183,5 @@ class KeyedTokens(Protocol):
         """Read again every token that could not be read, and report those that now can; after the keys have changed.
 
         Other tokens need not be read, nor those that have been tried with these keys. What is written while this runs
-        is reported as ever.
-
-        Raises:
-            StoreUnavailable: not connected, or cut off before it was done; what is left waits for the next call.
+        is reported as ever. If the store is cut off, what is left waits for the next call.
         """

@@ -28,7 +28,7 @@ from kafka_dt.cli.node_options import connected, settings_options, waiting_optio
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.config.secret_keys import split_keys
 from kafka_dt.tokens import SecretKey
-from kafka_dt.tokens.secret_key import SHORT_CHARACTERS
+from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt.zookeeper.stores.nodes import live_brokers
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, SALT_BYTES, derive
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafka_dt.tokens.secret_key import SecretKey
+    from kafka_dt.tokens.keyring import SecretKey
 
 SLOTS: Final = 131_072
 _KEY_ID_BYTES: Final = 8

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens.secret_key import SecretKey
+    from kafka_dt.tokens.keyring import SecretKey
 
 QUIET_S: Final = 0.1
 """How long nothing must have been taken before more is derived."""

@@ -35,7 +35,7 @@ from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafka_dt.tokens.secret_key import SecretKey
+    from kafka_dt.tokens.keyring import SecretKey
 
 TAG: Final = b"DTE"
 VERSION: Final = 1

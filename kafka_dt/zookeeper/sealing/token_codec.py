@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from kafka_dt.tokens.keyring import Keyring
-    from kafka_dt.tokens.secret_key import SecretKey
+    from kafka_dt.tokens.keyring import Keyring, SecretKey
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.sealing.derivations import Derivations
 

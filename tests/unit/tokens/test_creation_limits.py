@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import cycle
 
 import pytest
 
 from kafka_dt.tokens import (
+    CreationCounts,
     CreationLimits,
     DelegationToken,
     Principal,
@@ -14,12 +16,16 @@ from kafka_dt.tokens import (
     TokenLimits,
     TokensDisabled,
     TooManyCreates,
+    counts_bytes,
 )
 from kafka_dt.tokens.creation_limits import RECOUNT_MS
 from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, START, Cluster, Node
 
 MINUTE = 60_000
 LIMIT = 5
+MINUTE_MS = 60_000
+BEGIN = START - START % MINUTE_MS
+COUNT_LIMIT = 10
 
 
 def node_with(**limits: int) -> tuple[Cluster, Node]:
@@ -188,3 +194,52 @@ async def test_whether_there_are_tokens_at_all_is_looked_at_before_the_limits() 
     cluster, _ = node_with(renewers=0, creates_per_minute=0)
     with pytest.raises(TokensDisabled):
         await cluster.node(secret_key=None).manager.create(ALICE, ALICE, (BOB,), -1)
+
+
+@pytest.fixture
+def workers() -> list[CreationCounts]:
+    memory = bytearray(counts_bytes(3))
+    return [CreationCounts(memory, number, b"key") for number in range(3)]
+
+
+def test_all_workers_together_count_to_the_limit(workers: list[CreationCounts]) -> None:
+    counted = [
+        worker.count_below(COUNT_LIMIT, ALICE, BEGIN) for worker, _ in zip(cycle(workers), range(30), strict=False)
+    ]
+    assert counted == [True] * COUNT_LIMIT + [False] * 20
+
+
+def test_each_requester_counts_for_itself(workers: list[CreationCounts]) -> None:
+    while workers[0].count_below(COUNT_LIMIT, ALICE, BEGIN):
+        pass
+    assert workers[1].count_below(COUNT_LIMIT, BOB, BEGIN)
+    assert workers[1].count_below(COUNT_LIMIT, Principal("Group", "alice"), BEGIN)
+
+
+@pytest.mark.parametrize("later_ms", [MINUTE_MS, MINUTE_MS + 1, 60 * MINUTE_MS, -1])
+def test_every_minute_begins_with_nothing(workers: list[CreationCounts], later_ms: int) -> None:
+    for worker in workers:
+        while worker.count_below(COUNT_LIMIT, ALICE, BEGIN):
+            pass
+    assert not workers[0].count_below(COUNT_LIMIT, ALICE, BEGIN + MINUTE_MS - 1)
+    counted = [
+        worker.count_below(COUNT_LIMIT, ALICE, BEGIN + later_ms) for worker in workers for _ in range(COUNT_LIMIT)
+    ]
+    assert counted == [True] * COUNT_LIMIT + [False] * 2 * COUNT_LIMIT
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_a_limit_may_be_nothing_or_one(workers: list[CreationCounts], limit: int) -> None:
+    assert [workers[0].count_below(limit, ALICE, BEGIN) for _ in range(3)] == [True] * limit + [False] * (3 - limit)
+
+
+def test_which_requesters_share_a_counter_depends_on_the_key() -> None:
+    """Otherwise a client could choose a name that uses up another requester's limit."""
+    names = [Principal.user(f"user-{number}") for number in range(200)]
+
+    def counters(key: bytes) -> list[int]:
+        counts = CreationCounts(bytearray(counts_bytes(1)), 0, key)
+        return [counts._counter(name) for name in names]
+
+    assert counters(b"one") == counters(b"one")
+    assert sum(one == other for one, other in zip(counters(b"one"), counters(b"two"), strict=True)) < 5

@@ -20,7 +20,7 @@ from kafka_dt.tokens import (
     TokensDisabled,
     TokenTooLarge,
 )
-from kafka_dt.tokens.new_token import MAX_TOKEN_BYTES
+from kafka_dt.tokens.changes import MAX_TOKEN_BYTES
 from tests.support.token_nodes import (
     ALICE,
     BOB,

@@ -12,7 +12,7 @@ import pytest
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.tokens import Principal, StoredToken, Token
-from kafka_dt.tokens.long_work import BATCH, LONG_ITEMS, SHORT_ITEMS, SLICE_S
+from kafka_dt.tokens.sharing import BATCH, LONG_ITEMS, SHORT_ITEMS, SLICE_S
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type
 from tests.support.authorization import authorizer
 from tests.support.fake_transport import turns

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, StoredToken, Token, TokenCache, Turns
-from kafka_dt.tokens.listing import select
 from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, MALLORY, SECRET_KEY, START
 
 OWNERS = [Principal.user(f"owner-{number}") for number in range(20)]
@@ -41,7 +40,7 @@ def unhurried() -> Turns:
 async def ids(
     cache: TokenCache, owners: tuple[Principal, ...] | None, looks: Looks, requester: Principal = MALLORY
 ) -> list[str]:
-    batches = select(cache, requester, owners, looks, unhurried())
+    batches = cache.select(requester, owners, looks, unhurried())
     return [each.token.token_id async for batch in batches for each in batch]
 
 
@@ -92,5 +91,5 @@ async def test_tokens_are_shown_as_they_are_when_their_turn_comes_and_none_that_
             cache.put(StoredToken(token("new", ALICE), version=0, revision=1_001))
         return True
 
-    found = [each.token async for batch in select(cache, MALLORY, None, changing, unhurried()) for each in batch]
+    found = [each.token async for batch in cache.select(MALLORY, None, changing, unhurried()) for each in batch]
     assert found == [*tokens[:50], *tokens[60:70], renewed, *tokens[71:]]
