@@ -24,7 +24,7 @@ from kafka_dt.config import SecretKeyFiles, Settings, load
 from kafka_dt.log import set_up_logging
 from kafka_dt.tokens import HmacAlgorithm, Keyring
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
+from kafka_dt.zookeeper.connection.settings import zookeeper_settings
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
 if TYPE_CHECKING:

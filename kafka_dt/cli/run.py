@@ -33,8 +33,7 @@ from kafka_dt.files import replace_file
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt.log import set_up_logging
 from kafka_dt.processes.supervisor import WorkerFailed
-from kafka_dt.zookeeper.connection.configuration import DIGEST_LOGIN_MODULE
-from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
+from kafka_dt.zookeeper.connection.settings import DIGEST_LOGIN_MODULE, LoginScheme, ZooKeeperLogin
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper, require_private
 
 USER: Final = "alice"

@@ -28,12 +28,14 @@ Source: org.apache.zookeeper.KeeperException.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kafka_dt.extras import installed_by
 from kafka_dt.stores import ClusterUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -75,12 +77,7 @@ class ZooKeeperRefusal(ZooKeeperError):
 
 
 class RequestTooLarge(ZooKeeperError):
-    """A request was not sent, because it is larger than a server takes.
-
-    Attributes:
-        size: about how many bytes it has.
-        limit: the most bytes that are sent.
-    """
+    """A request of `size` bytes was not sent, because a server takes `limit`."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"its {size} bytes are more than the {limit} that ZooKeeper takes")
@@ -89,12 +86,7 @@ class RequestTooLarge(ZooKeeperError):
 
 
 class MultiFailed(ZooKeeperError):
-    """None of the operations of a multi was carried out, because one of them was refused.
-
-    Attributes:
-        index: which operation was refused, counted from 0.
-        cause: why.
-    """
+    """None of the operations of a multi was carried out: the one at `index`, from 0, was refused for `cause`."""
 
     def __init__(self, index: int, cause: ZooKeeperError) -> None:
         super().__init__(f"operation {index} was refused: {cause}")
@@ -103,12 +95,7 @@ class MultiFailed(ZooKeeperError):
 
 
 class CannotConnect(ZooKeeperError):
-    """There was no connection within the time allowed at the start.
-
-    Attributes:
-        connect: `zookeeper.connect`.
-        timeout_ms: the time allowed.
-    """
+    """There was no connection within the time allowed at the start."""
 
     def __init__(self, connect: str, timeout_ms: int, reason: str) -> None:
         super().__init__(f"cannot connect to ZooKeeper at {connect} within {timeout_ms} ms: {reason}")
@@ -117,13 +104,7 @@ class CannotConnect(ZooKeeperError):
 
 
 class AnotherCluster(ZooKeeperError):
-    """The file in which a worker remembers its writes is of another cluster.
-
-    Attributes:
-        file: its path, in `kafka.dt.state.dir`.
-        remembered: the id of the cluster in the file.
-        found: the id of this cluster; None if it has none.
-    """
+    """The file in which a worker remembers its writes is of another cluster than the one that is `found`."""
 
     def __init__(self, file: Path, remembered: str, found: str | None) -> None:
         this = f"is the cluster {found}" if found is not None else "has no cluster id"
@@ -137,11 +118,7 @@ class AnotherCluster(ZooKeeperError):
 
 
 class MembersDiffer(ZooKeeperError):
-    """The member that we read from does not have what the leader has, also after a sync.
-
-    Attributes:
-        path: of a znode that differs.
-    """
+    """The member that we read from does not have what the leader has, also after a sync."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -152,11 +129,7 @@ class MembersDiffer(ZooKeeperError):
 
 
 class NoChroot(ZooKeeperError):
-    """The chroot of `zookeeper.connect` does not exist.
-
-    Attributes:
-        chroot: its path.
-    """
+    """The chroot of `zookeeper.connect` does not exist."""
 
     def __init__(self, chroot: str) -> None:
         super().__init__(f"ZooKeeper has no {chroot}: see zookeeper.connect")
@@ -168,12 +141,7 @@ class LoginUnusable(ZooKeeperError):
 
 
 class InvalidZnode(ZooKeeperError):
-    """The content of a znode cannot be read.
-
-    Attributes:
-        path: the znode, relative to the chroot; may be empty where only bytes were given.
-        reason: what is wrong, without the content itself (it may be a credential).
-    """
+    """The content of a znode cannot be read; `reason` never repeats it, for it may be a credential."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -182,11 +150,7 @@ class InvalidZnode(ZooKeeperError):
 
 
 class UnknownKey(InvalidZnode):
-    """The content of a token's znode cannot be used, because no key of the ring fits; a later key may fit.
-
-    Attributes:
-        key_id: of the key that is needed; None if the znode does not say.
-    """
+    """A token's znode needs a key that is not in the ring; `key_id` is None if the znode does not say it."""
 
     def __init__(self, reason: str, *, key_id: str | None = None) -> None:
         super().__init__(reason)
@@ -205,11 +169,7 @@ class JavaNotFound(EmbeddedZooKeeperError):
 
 
 class JarsNotFound(EmbeddedZooKeeperError):
-    """ZooKeeper's own jars were not found.
-
-    Attributes:
-        missing: the name of the jar that is not there.
-    """
+    """ZooKeeper's own jars were not found."""
 
     def __init__(self, missing: str) -> None:
         super().__init__(f"the embedded ZooKeeper needs {missing}; {installed_by('embedded')}")
@@ -217,11 +177,7 @@ class JarsNotFound(EmbeddedZooKeeperError):
 
 
 class PortTaken(EmbeddedZooKeeperError):
-    """Something else listens on the port.
-
-    Attributes:
-        port: the TCP port that was asked for.
-    """
+    """Something else listens on the port."""
 
     def __init__(self, port: int) -> None:
         super().__init__(f"port {port} is taken: stop what listens there, or choose another with --port")
@@ -258,12 +214,17 @@ class LoginNeeded(EmbeddedZooKeeperError):
 
 
 class StartFailed(EmbeddedZooKeeperError):
-    """The server process ended, or did not answer in time.
-
-    Attributes:
-        log: the file that tells more.
-    """
+    """The server process ended, or did not answer in time."""
 
     def __init__(self, reason: str, log: Path) -> None:
         super().__init__(f"the embedded ZooKeeper did not start: {reason} (see {log})")
         self.log = log
+
+
+@contextmanager
+def raised_as(error_type: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise an error of the domain in place of each ZooKeeperError of the body."""
+    try:
+        yield
+    except ZooKeeperError as error:
+        raise error_type(str(error)) from error

@@ -17,12 +17,12 @@ from typing import Final
 from kafka_dt.config import ConfigError, Settings
 from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import GuardedChanges
-from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
+from kafka_dt.zookeeper.connection.settings import zookeeper_settings
 from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.sealing.derivations import Derivations
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.stores.acls import ZooKeeperAclStore
-from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+from kafka_dt.zookeeper.stores.changes import PurgeLimits
 from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
 from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers, ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore

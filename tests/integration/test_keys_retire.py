@@ -21,7 +21,7 @@ from kafka_dt.config import from_properties
 from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import Keyring, SecretKey
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
-from kafka_dt.zookeeper.stores.nodes import NodeRegistry
+from kafka_dt.zookeeper.stores.cluster import NodeRegistry
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
 from tests.support.token_store_contract import new_token

@@ -11,8 +11,7 @@ import pytest
 
 from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.errors import InvalidZnode
-from kafka_dt.zookeeper.stores.cluster import read_or_create_salt_secret
-from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers, live_nodes
+from kafka_dt.zookeeper.stores.cluster import NodeRegistry, live_brokers, live_nodes, read_or_create_salt_secret
 from kafka_dt.zookeeper.znodes.own import NodeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
 from tests.support.tcp_gate import TcpGate

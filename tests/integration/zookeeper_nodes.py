@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.store import StoredToken
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
-    from kafka_dt.zookeeper.stores.change_purge import PurgeLimits
+    from kafka_dt.zookeeper.stores.changes import PurgeLimits
 
 SESSION_TIMEOUT_MS = 4000
 """With the ticks of the test servers it is as short as the server allows, or near."""

@@ -26,7 +26,7 @@ from kafka_dt.cli.keys.nodes import named
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.config import SecretKeyFiles
-from kafka_dt.zookeeper.stores.nodes import live_nodes
+from kafka_dt.zookeeper.stores.cluster import live_nodes
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Census

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.keys.files import KeysError
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
-from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost, InvalidZnode
-from kafka_dt.zookeeper.stores.nodes import live_brokers, live_nodes
+from kafka_dt.zookeeper.errors import InvalidZnode, ZooKeeperConnectionLost
+from kafka_dt.zookeeper.stores.cluster import live_brokers, live_nodes
 
 if TYPE_CHECKING:
     from pathlib import Path

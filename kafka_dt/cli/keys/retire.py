@@ -42,7 +42,7 @@ from kafka_dt.cli.node_options import connected, now_ms, settings_options, waiti
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.tokens import Keyring
 from kafka_dt.tokens.purge import compare_clocks
-from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
+from kafka_dt.zookeeper.connection.reads import zookeeper_time_ms
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Task

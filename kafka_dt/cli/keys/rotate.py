@@ -29,7 +29,7 @@ from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.config.secret_keys import split_keys
 from kafka_dt.tokens import SecretKey
 from kafka_dt.tokens.keyring import SHORT_CHARACTERS
-from kafka_dt.zookeeper.stores.nodes import live_brokers
+from kafka_dt.zookeeper.stores.cluster import live_brokers
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -23,7 +23,7 @@ from kafka_dt.config import ConfigError, SecretKeyFiles, Section, from_propertie
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.tokens import Keyring
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
+from kafka_dt.zookeeper.connection.settings import zookeeper_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping

@@ -41,7 +41,7 @@ from kafka_dt.pipeline.bulk.executors import cancel_jobs, executors_ring, slots,
 from kafka_dt.pipeline.bulk.job import CHANGES_A_SECOND, BulkJob, JobKind, PartitionResult, listed_names, packs
 from kafka_dt.pipeline.bulk.partition import work_on
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
-from kafka_dt.zookeeper.stores.nodes import live_brokers
+from kafka_dt.zookeeper.stores.cluster import live_brokers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

@@ -31,11 +31,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_dt.zookeeper.connection.handler import Inbox
 from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Check, Create, SetData, Stat, Znode
-from kafka_dt.zookeeper.connection.read_many import read_many, znodes_of
-from kafka_dt.zookeeper.connection.request_sizes import RequestSizes
-from kafka_dt.zookeeper.connection.requests import ZooKeeperRequests, fail
+from kafka_dt.zookeeper.connection.requests import RequestSizes, ZooKeeperRequests, fail
 from kafka_dt.zookeeper.connection.session import ConnectionState, ZooKeeperSession
-from kafka_dt.zookeeper.connection.translation import acl_of, add_to, multi_error, multi_results, stat_of, znode_of
+from kafka_dt.zookeeper.connection.translation import (
+    acl_of,
+    add_to,
+    multi_error,
+    multi_results,
+    read_many,
+    stat_of,
+    znode_of,
+    znodes_of,
+)
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     CannotConnect,
@@ -64,7 +71,7 @@ RETRY_DELAY_S = 0.1
 ADMISSION_RETRY_S = 1.0
 MAX_REQUEST_BYTES = 1_000_000
 """A server closes the connection over a request of more than its `jute.maxbuffer` (1,048,575 bytes unless configured);
-so a larger one is not sent. `request_sizes` deals with servers that take less."""
+so a larger one is not sent. `requests` deals with servers that take less."""
 OPERATION_BYTES = 128
 """What an operation needs besides its path and data: headers and ACLs."""
 
@@ -88,11 +95,7 @@ class ConnectionGuard(Protocol):
 
 
 class ZooKeeperClient:
-    """A connection to a ZooKeeper ensemble, for one event loop.
-
-    Args:
-        settings: the servers, the login, and how many requests may be under way at once.
-        guard: admits each connection; None = all are used at once.
+    """A connection to a ZooKeeper ensemble, for one event loop; without a guard each connection is used at once.
 
     Raises:
         LoginUnusable: the settings ask for something that cannot be done.
@@ -157,11 +160,8 @@ class ZooKeeperClient:
     def get(self, path: str, *, watch: Watch | None = None, arrived: Arrived | None = None) -> asyncio.Future[Znode]:
         """Read a znode; NoNode if it does not exist.
 
-        Args:
-            path: relative to the chroot.
-            watch: called once when it is changed or removed, or the connection is lost. The same function set
-                again before that counts once.
-            arrived: see the module.
+        `watch` is called once when it is changed or removed, or the connection is lost. The same function set again
+        before that counts once.
         """
         kazoo, full = self._session.kazoo, self._full(path)
         return self._send(lambda: kazoo.get_async(full, watch=watch), znode_of, path, arrived)
@@ -215,13 +215,7 @@ class ZooKeeperClient:
         return self.multi([Check(path)])
 
     def create(self, path: str, data: bytes | None, *, ephemeral: bool = False) -> asyncio.Future[None]:
-        """Make a znode; NodeExists if it exists, NoNode if its parent does not. ZooKeeper tells None from b"".
-
-        Args:
-            path: relative to the chroot.
-            data: its content.
-            ephemeral: whether it goes when our session ends.
-        """
+        """Make a znode; NodeExists if it exists, NoNode if its parent does not. ZooKeeper tells None from b""."""
         kazoo, full = self._session.kazoo, self._full(path)
         acl = acl_of(path, secure=self._settings.set_acl)
         return self._send(
@@ -236,14 +230,7 @@ class ZooKeeperClient:
     def multi(
         self, operations: Sequence[Operation], *, arrived: Arrived | None = None
     ) -> asyncio.Future[list[str | Stat | None]]:
-        """Carry out all operations or none; MultiFailed tells which one was refused.
-
-        Args:
-            operations: what to do.
-            arrived: see the module.
-
-        Raises:
-            RequestTooLarge: from the future; nothing was sent.
+        """Carry out all operations or none; fails with MultiFailed, or RequestTooLarge if it was not sent.
 
         Returns:
             For each operation: the path it created (with the chroot), the new Stat of what it set, or None.

@@ -2,12 +2,10 @@
 
 kazoo calls a handler for everything that depends on how a program waits. This one keeps kazoo's own thread for the
 connection and brings all that comes out of it (answers, watches, changes of state) to the event loop: in the order in
-which it came, many per wake-up of the loop. So a caller that reports answers from these callbacks reports them in the
-order in which ZooKeeper gave them. A cache needs that order.
+which it came, which a cache needs, and many per wake-up of the loop.
 
 It also ends a connection on which an answer is overdue. kazoo sends a ping only when it has had nothing else to send
-for a while, so a server that takes requests and answers none would stay connected as long as there are requests; and a
-server that has lost its leader answers a ping, too.
+for a while, and a server that has lost its leader answers a ping, too.
 
 Source: kazoo.interfaces.IHandler, kazoo.interfaces.IAsyncResult.
 """
@@ -35,11 +33,7 @@ _UNUSABLE_ADDRESS: Final = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.ENETU
 
 
 class Inbox:
-    """Calls on their way from any thread to the event loop's.
-
-    Args:
-        loop: where the calls are made, in the order in which they were posted.
-    """
+    """Calls on their way from any thread to the event loop's, in the order in which they were posted."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,10 +1,6 @@
-"""Read many znodes by few requests, or one by one where ZooKeeper is older than 3.6.
+"""Ways to read from ZooKeeper that cost few requests, or one that cannot be read at all: its time.
 
-    reads = Reads(client)
-    znodes = await reads.read(paths, lambda path, found: found)
-
-The first read finds out what a server can do: an older server refuses the request and closes the connection.
-
+`Reads` reads many znodes by few requests, or one by one where ZooKeeper is older than 3.6: the first read finds out.
 `SharedSync` sends one sync for all reads that are asked for at about the same time:
 
     synced = await sync.sent()
@@ -13,9 +9,11 @@ The first read finds out what a server can do: an older server refuses the reque
     znode = await answer
 
 A sync counts for a read if the read was asked for before the sync was sent. So the sync goes out at the next turn of
-the event loop, for whatever has been asked for until then; under a flood of reads a turn has many of them.
+the event loop, for whatever has been asked for until then. `zookeeper_time_ms` makes a write: the leader puts the time
+on every one.
 
-Source: org.apache.zookeeper.ZooDefs.OpCode (multiRead), ZooKeeper (sync); Kafka 2.x came with ZooKeeper 3.4 and 3.5.
+Source: org.apache.zookeeper.ZooDefs.OpCode (multiRead), ZooKeeper (sync); org.apache.zookeeper.data.StatPersisted
+(`mtime`); Kafka 2.x came with ZooKeeper 3.4 and 3.5.
 """
 
 from __future__ import annotations
@@ -25,7 +23,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from kafka_dt.zookeeper.errors import ZooKeeperError, ZooKeeperRefusal
+from kafka_dt.zookeeper.connection.operations import SetData, Stat
+from kafka_dt.zookeeper.errors import MultiFailed, NoNode, ZooKeeperError, ZooKeeperRefusal
+from kafka_dt.zookeeper.znodes.own import ClockZnode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -34,19 +34,13 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.operations import Znode
 
 _LOG = logging.getLogger(__name__)
-
 BATCH: Final = 64
 """How many znodes are read by one request."""
-
 _T = TypeVar("_T")
 
 
 class Reads:
-    """Reads znodes, and remembers what the server can do.
-
-    Args:
-        client: the connection.
-    """
+    """Reads znodes, and remembers what the server can do."""
 
     def __init__(self, client: ZooKeeperClient) -> None:
         self._client = client
@@ -110,12 +104,7 @@ def _all_arrived(
 
 
 class SharedSync:
-    """Sends syncs of one path.
-
-    Args:
-        send: sends a sync and returns its answer.
-        path: which path is synced; all of ZooKeeper's paths are in one order.
-    """
+    """Sends syncs of one path by `send`; all of ZooKeeper's paths are in one order."""
 
     __slots__ = ("_path", "_send", "_turn")
 
@@ -136,3 +125,17 @@ class SharedSync:
     def _send_now(self, turn: asyncio.Future[asyncio.Future[None]]) -> None:
         self._turn = None
         turn.set_result(self._send(self._path))
+
+
+async def zookeeper_time_ms(client: ZooKeeperClient) -> int:
+    """Return the leader's time of a write that is made now, in milliseconds since 1970 in UTC."""
+    write = SetData(ClockZnode.PATH, b"")
+    try:
+        (stat,) = await client.multi([write])
+    except MultiFailed as error:
+        if not isinstance(error.cause, NoNode):
+            raise
+        await client.ensure_path(ClockZnode.PATH)
+        (stat,) = await client.multi([write])
+    assert isinstance(stat, Stat)  # noqa: S101 - the answer to SetData
+    return stat.modified_ms

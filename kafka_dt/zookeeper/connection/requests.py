@@ -1,30 +1,40 @@
 """The requests of one client: under way, waiting for a place, and what becomes of them when the connection breaks.
 
-Source: kafka.zookeeper.ZooKeeperClient (inFlightRequests).
+A server closes the connection over a request of more bytes than its `jute.maxbuffer`, without saying so, and all
+requests under way fail with it. So a request that is larger than any that has passed is sent when no other is under
+way, and others wait for its answer. If the connection breaks meanwhile, its size is the likely reason: for
+`REFUSED_FOR_S` requests larger than those that have passed are refused here. So a client that asks for too large a
+token again and again breaks the connection once in that time at the most.
+
+Source: kafka.zookeeper.ZooKeeperClient (inFlightRequests); org.apache.zookeeper.server.NIOServerCnxn.readLength.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.zookeeper.connection.translation import CONNECTION_ERRORS, error_of
-from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.errors import RequestTooLarge, ZooKeeperConnectionLost, ZooKeeperError
 
 if TYPE_CHECKING:
     import asyncio
 
     from kafka_dt.zookeeper.connection.handler import Answer, Inbox
-    from kafka_dt.zookeeper.connection.request_sizes import RequestSizes
 
 Arrived = Callable[[Any, ZooKeeperError | None], Any]
 """Called in the loop as an answer arrives, with the value and the error, one of them None; what it returns or raises is
 the outcome of the request."""
-
 PATIENCE_S: Final = 2.0
 """How long requests wait for the next connection when one among them broke the last one."""
+_LOG = logging.getLogger(__name__)
+SURE_BYTES: Final = 16_384
+"""A server that does not take this much would not serve Kafka either."""
+REFUSED_FOR_S: Final = 60.0
 
 
 class ZooKeeperRequest:
@@ -215,3 +225,41 @@ def fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # else asyncio logs an error that no caller waits for any more
+
+
+class RequestSizes:
+    """The sizes that the server is known to take; `limit` is the most bytes that are ever sent."""
+
+    __slots__ = ("_limit", "_now_s", "_passed", "_refused_until_s")
+
+    def __init__(self, limit: int, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._now_s = now_s
+        self._passed = SURE_BYTES
+        self._refused_until_s = float("-inf")
+
+    def require(self, size: int) -> None:
+        """Refuse a request of `size` bytes that cannot be sent, by RequestTooLarge."""
+        limit = self._passed if self._now_s() < self._refused_until_s else self._limit
+        if size > limit:
+            raise RequestTooLarge(size, limit)
+
+    def goes_alone(self, size: int) -> bool:
+        """Whether it is not known that the server takes so much."""
+        return size > self._passed
+
+    def passed(self, size: int) -> None:
+        """Take note that a request of `size` bytes was answered."""
+        self._passed = max(self._passed, size)
+
+    def broke(self, size: int, *, alone: bool) -> None:
+        """Take note that the connection was lost while a request of `size` bytes was under way."""
+        if alone:
+            self._refused_until_s = self._now_s() + REFUSED_FOR_S
+            _LOG.warning(
+                "The connection to ZooKeeper was lost over a request of %d bytes: for %.0f s those of more than %d are "
+                "refused. If that happens again, raise jute.maxbuffer of the ZooKeeper servers",
+                *(size, REFUSED_FOR_S, self._passed),
+            )
+        elif size > SURE_BYTES:
+            self._passed = SURE_BYTES  # this server may be another one, with a lower limit

@@ -66,12 +66,7 @@ _STATES = {
 
 
 class ZooKeeperSession:
-    """One kazoo client and its states.
-
-    Args:
-        settings: the servers and the login; `connect` is used without its chroot.
-        inbox: brings states and watches to the loop.
-        on_state: called in the loop with each new state.
+    """One kazoo client and its states, each of which `on_state` hears in the loop; the chroot is not used.
 
     Raises:
         LoginUnusable: the settings ask for something that cannot be done.

@@ -1,14 +1,10 @@
 """Sockets for kazoo's thread that cost few system calls, and take TLS from an SSLContext.
 
-kazoo writes every request by itself, reads an answer in two parts with a wait before each, makes a new selector for
-every wait, and is woken for every request by a byte on a socket pair. With hundreds of requests in flight that is most
-of its time, because each system call also hands Python's lock to the other thread and back. `BufferedSocket` reads
-whatever has arrived at once and keeps what is written; `WakeUp` counts in memory. `wait_ready` asks them first, and
-only when none has anything to do it sends what was written and makes a system call to wait.
-
-This also mends TLS (several answers may come in one record, and a wait on the bare socket would not see those that
-are decrypted already), and it never blocks the writer of a wake-up (the event loop), as kazoo's socket pair does
-when some 280 requests are queued. Linux only: a WakeUp is an eventfd.
+kazoo makes a system call for each part of a request and of an answer, and each hands Python's lock to the other thread
+and back. `BufferedSocket` reads whatever has arrived at once and keeps what is written; `WakeUp` counts in memory.
+`wait_ready` asks them first, and only when none has anything to do it sends what was written and makes a system call
+to wait. This also mends TLS (several answers may come in one record), and never blocks the writer of a wake-up (the
+event loop), as kazoo's socket pair does when some 280 requests are queued. Linux only: a WakeUp is an eventfd.
 
 Source: kazoo.handlers.utils (create_tcp_connection, create_socket_pair, selector_select), eventfd(2).
 """
@@ -49,11 +45,7 @@ class Waitable(Protocol):
 
 
 class BufferedSocket:
-    """The part of a socket's interface that kazoo uses, with a buffer for reading.
-
-    Args:
-        sock: a connected socket, plain or TLS.
-    """
+    """The part of a socket's interface that kazoo uses, with a buffer for reading, over a connected socket."""
 
     __slots__ = ("_buffer", "_position", "_socket", "_unsent")
 
@@ -86,11 +78,7 @@ class BufferedSocket:
         return len(data)
 
     def before_wait(self) -> None:
-        """Write the bytes that were taken.
-
-        Raises:
-            OSError: the connection is broken, or the other side takes nothing for some seconds.
-        """
+        """Write the bytes that were taken; OSError if the other side takes nothing for some seconds."""
         while self._unsent:
             try:
                 sent = self._socket.send(self._unsent)
@@ -153,11 +141,7 @@ class WakeUp:
         return len(data)
 
     def recv(self, size: int) -> bytes:
-        """Take up to one wake-up back.
-
-        Raises:
-            BlockingIOError: there is none.
-        """
+        """Take up to one wake-up back; BlockingIOError if there is none."""
         try:
             self._wake_ups.popleft()
         except IndexError:
@@ -179,11 +163,7 @@ class WakeUp:
             os.eventfd_read(self.fileno())
 
     def fileno(self) -> int:
-        """Return the file descriptor.
-
-        Raises:
-            OSError: it is closed.
-        """
+        """Return the file descriptor; OSError if it is closed."""
         if self._descriptor is None:
             raise OSError("the connection to ZooKeeper is closed")
         return self._descriptor
@@ -196,16 +176,9 @@ class WakeUp:
 
 
 def connect(address: tuple[str, int], hostname: str, timeout_s: float, tls: ssl.SSLContext | None) -> BufferedSocket:
-    """Connect to a server.
+    """Connect to an IP address and port, or raise OSError; `timeout_s` is for connection and TLS handshake, each.
 
-    Args:
-        address: IP address and port.
-        hostname: as the configuration names the server: what its certificate is checked against.
-        timeout_s: for the connection and the TLS handshake, each.
-        tls: None = plain.
-
-    Raises:
-        OSError: it does not work; TLS errors are OSErrors too.
+    The certificate is checked against `hostname`, as the configuration names the server.
     """
     sock = socket.create_connection(address, timeout_s)
     try:
@@ -219,18 +192,9 @@ def connect(address: tuple[str, int], hostname: str, timeout_s: float, tls: ssl.
 def wait_ready(
     readers: Sequence[Waitable], writers: Sequence[Waitable], timeout_s: float | None
 ) -> tuple[list[Waitable], list[Waitable], list[Waitable]]:
-    """Wait like `select.select`, without its limit on descriptors, and aware of buffers.
+    """Wait like `select.select`, without its limit on descriptors, and aware of buffers; OSError if sending fails.
 
-    Args:
-        readers: what may become readable; one with something pending is readable already.
-        writers: what may become writable: always at once, because it is only buffered.
-        timeout_s: None = for ever.
-
-    Returns:
-        The readable, the writable, and an empty list in place of the exceptional ones.
-
-    Raises:
-        OSError: what was written cannot be sent.
+    A reader with something pending is readable already, and writers are always writable: what they get is buffered.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     while True:

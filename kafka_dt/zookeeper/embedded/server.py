@@ -11,8 +11,6 @@ the znodes of older data directories, `/` and `/zookeeper` among them, are close
 machine can read and write everything, which suits tests. The command `srvr` is answered in either case (ZooKeeper
 cannot switch it off) and tells its version and some counters.
 
-It is one server without a quorum: what it offers is the real thing on one machine, not high availability.
-
 Source: org.apache.zookeeper.server.ZooKeeperServerMain, org.apache.zookeeper.server.AuthenticationHelper
 (`enforce.auth.*`), "ZooKeeper Administrator's Guide".
 """
@@ -35,7 +33,7 @@ from typing import TYPE_CHECKING, Self
 
 from kafka_dt.files import replace_file
 from kafka_dt.jaas import LoginModule
-from kafka_dt.zookeeper.connection.configuration import DIGEST_LOGIN_MODULE
+from kafka_dt.zookeeper.connection.settings import DIGEST_LOGIN_MODULE
 from kafka_dt.zookeeper.embedded.java import find_java, server_class_path
 from kafka_dt.zookeeper.errors import (
     DataDirInUse,
@@ -290,11 +288,7 @@ class EmbeddedZooKeeper:
 
 
 def require_private(directory: Path) -> None:
-    """See that a directory is this user's alone.
-
-    Raises:
-        DataDirOpen: other users of the machine can look into it, or own it.
-    """
+    """See that a directory is this user's alone; DataDirOpen if other users can look into it, or own it."""
     state = directory.stat()
     if state.st_uid != os.geteuid():
         raise DataDirOpen(directory, "another user owns", "choose another directory with --data-dir")

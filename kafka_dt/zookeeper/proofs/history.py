@@ -1,19 +1,15 @@
 """Notice that ZooKeeper's history went back: a backup was restored, and revoked tokens are stored again.
 
-    guard = HistoryGuard(
-        WitnessMemory(file), name, must_restart=event.set, forget_proofs=store.forget_proofs, now_ms=now_ms
-    )
-    client = ZooKeeperClient(settings, guard)
+    client = ZooKeeperClient(settings, guard := HistoryGuard(WitnessMemory(file), name, ...))
     await guard.keep(client)      # every second
     await guard.close(client)     # at the end, while connected
 
 Each worker has a znode of its own, its witness, which it writes whenever tokens have changed since, and once a minute.
 It remembers the version that it has written, in memory and, where there is a folder for it, in a file. A restored
-ZooKeeper lacks the last of these writes. So the worker looks for its witness on every new connection before it reads
-anything else. If a write is missing, it marks the history as doubted (`HistoryZnode`), for workers that remember
-nothing. For all of them ZooKeeper is away then: changes are refused, and logins by token after
-`kafka.dt.zookeeper.max.staleness.ms`; at once by a worker that lacks none of its writes, for it may have read revoked
-tokens from the restored ZooKeeper before another worker noticed.
+ZooKeeper lacks the last of these writes. So on every new connection, before anything else, a quorum agrees on a write
+and the worker looks for its witness. (A leader that is cut off lacks writes as well.) If one is missing, it marks the
+history as doubted (`HistoryZnode`), for workers that remember nothing. For all of them ZooKeeper is away then. A worker
+that lacks none of its writes also forgets its proofs: it may have read revoked tokens before another worker noticed.
 
 An operator accepts the history as it is (`accept`). A worker that was already running ends then, and its successor
 reads everything anew: nothing that a worker remembers of the lost history may count. Each acceptance has a random id.
@@ -22,13 +18,8 @@ it has seen in doubt. So it tells an acceptance of this loss from an earlier one
 leaders differ. A second restore that takes away the mark of the first brings no acceptance, so the doubt remains.
 
 ZooKeeper's own transaction numbers do not tell this: an ensemble that elects a leader after a restore begins a new
-epoch of them, which is above all numbers that were seen before.
-
-Limits: a worker without a file knows nothing of the time before its start. Changes are lost unnoticed if no worker has
-written its witness since: a second for tokens, a minute for users and ACLs.
-
-Before anything else a quorum agrees on a write, on each connection. A leader that is cut off from the others lacks
-writes as well, and would have this worker forget what it knows, until the witness is looked for.
+epoch of them. Limits: a worker without a file knows nothing of the time before its start. Changes are lost unnoticed if
+no worker has written its witness since: a second for tokens, a minute for users and ACLs.
 
 Source: org.apache.zookeeper.server.ZooKeeperServer (lastZxidSeen); "ZooKeeper Administrator's Guide", restore.
 """
@@ -257,12 +248,7 @@ async def _hear_a_quorum(client: ZooKeeperClient) -> None:
 
 
 async def accept(client: ZooKeeperClient) -> None:
-    """Accept ZooKeeper's history as it is, for all nodes.
-
-    Raises:
-        MembersDiffer: the member that we talk to does not have what the leader has.
-        ZooKeeperError: it cannot be written.
-    """
+    """Accept ZooKeeper's history as it is, for all nodes; MembersDiffer if our member lacks what the leader has."""
     await client.ensure_path(PARENT)
     for _ in range(ACCEPT_TRIES):
         client.sync(PARENT)
@@ -315,11 +301,7 @@ async def _replace(client: ZooKeeperClient, history: History, version: int | Non
 
 
 async def _remove_old_witnesses(client: ZooKeeperClient, oldest_ms: int) -> None:
-    """Remove the witnesses that were last written before `oldest_ms`, by ZooKeeper's clock.
-
-    Raises:
-        ZooKeeperError: it does not work now.
-    """
+    """Remove the witnesses that were last written before `oldest_ms`, by ZooKeeper's clock."""
     paths = [WitnessZnode.path(name) for name in await client.children(WitnessZnode.PARENT)]
     for begin in range(0, len(paths), BATCH):
         await _remove_old_of(client, paths[begin : begin + BATCH], oldest_ms)

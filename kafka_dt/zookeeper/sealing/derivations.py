@@ -1,23 +1,29 @@
-"""Share bytes derived from secret keys among the workers of a node: one derivation a znode, not one a worker.
+"""Bytes derived from secret keys, which open and seal znodes: shared by the workers of a node, and made ahead.
 
     with node_memory(derivations=MEMORY_BYTES) as memory:     # in the supervisor; the workers inherit it
     derivations = Derivations.shared(memory["derivations"])   # in a worker
     derived = derivations.derive(key, salt)
 
 Every worker opens every sealed znode, and PBKDF2 takes four fifths of that time. So a worker that has sealed or opened
-a znode leaves the derived bytes in shared memory, where the other workers find them. The memory needs no lock: a slot
-ends with a digest of its content, and a worker that finds a slot half written derives by itself.
+a znode leaves the derived bytes in shared memory, where the other workers find them. It needs no lock: a slot ends with
+a digest of its content, and a worker that finds a slot half written derives by itself. The memory has no name and is on
+no disk. Its content opens single znodes, and tells nothing about the secret keys. It holds as much as 100,000 tokens
+need; then the newest entries take the places of others.
 
-The memory has no name and is on no disk. Its content opens single znodes, and tells nothing about the secret keys. It
-holds as much as 100,000 tokens need; then the newest entries take the places of others.
+`DerivedAhead` makes salts, and the bytes derived from them, while the node is idle. They do not depend on the token, so
+a create seals without waiting for half a millisecond of PBKDF2. A longer run of creates empties the stock, and goes on
+as fast as PBKDF2 does.
 
-Source: RFC 8018 section 5.2 (the salt is new for each znode, and so is what is derived).
+Source: RFC 8018 section 5.2 (the salt is new for each znode) and section 4.1 (it need not be secret).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import mmap
+from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, SALT_BYTES, derive
@@ -38,6 +44,10 @@ MEMORY_BYTES: Final = SLOTS * _SLOT_BYTES
 _EMPTY: Final = bytes(_SLOT_BYTES)
 _PLACES: Final = 8
 """In how many slots next to each other the same may stand."""
+QUIET_S: Final = 0.1
+"""How long nothing must have been taken before more is derived."""
+AT_ONCE: Final = 8
+"""How many are derived before the next look whether that disturbs other work."""
 
 
 class Derivations:
@@ -58,11 +68,7 @@ class Derivations:
         return cls(mmap.mmap(descriptor, 0))
 
     def find(self, key: SecretKey, salt: bytes) -> bytes:
-        """Return the stored bytes derived from a key with a salt.
-
-        Raises:
-            LookupError: no worker has derived it, or it had to make room.
-        """
+        """Return the stored bytes derived from a key with a salt; LookupError if they are not there."""
         name = _name(key, salt)
         for place in _places(salt):
             slot = bytes(self._memory[place])
@@ -98,3 +104,57 @@ def _places(salt: bytes) -> Sequence[slice]:
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+
+
+class DerivedAhead:
+    """A stock of salts, each of which is given out once.
+
+    Args:
+        size: how many are kept ready; 0 = none are.
+        derive: from a key and a salt to the keys of one znode, off the event loop.
+        random_bytes: cryptographically strong.
+    """
+
+    __slots__ = ("_derive", "_filling", "_key", "_random_bytes", "_ready", "_size", "_taken_s")
+
+    def __init__(
+        self, size: int, derive: Callable[[SecretKey, bytes], Awaitable[bytes]], random_bytes: Callable[[int], bytes]
+    ) -> None:
+        self._size = size
+        self._derive = derive
+        self._random_bytes = random_bytes
+        self._key: SecretKey | None = None
+        self._ready: deque[tuple[bytes, bytes]] = deque()
+        self._taken_s = 0.0
+        self._filling: asyncio.Task[None] | None = None
+
+    def take(self, key: SecretKey) -> tuple[bytes, bytes] | None:
+        """Return a salt and the bytes derived from it, if there is one for this key, and begin to make more."""
+        self._taken_s = asyncio.get_running_loop().time()
+        self.fill(key)
+        return self._ready.popleft() if self._ready else None
+
+    def fill(self, key: SecretKey) -> None:
+        """Begin to fill the stock, as soon as that disturbs no other work."""
+        if key is not self._key:
+            self.close()
+            self._key, self._filling = key, None
+            self._ready.clear()
+        if self._size and (self._filling is None or self._filling.done()):
+            self._filling = asyncio.get_running_loop().create_task(self._fill(key))
+
+    def close(self) -> None:
+        """Make no more."""
+        if self._filling is not None:
+            self._filling.cancel()
+
+    async def _fill(self, key: SecretKey) -> None:
+        loop = asyncio.get_running_loop()
+        while len(self._ready) < self._size:
+            busy_s = self._taken_s + QUIET_S - loop.time()
+            if busy_s > 0:
+                await asyncio.sleep(busy_s)
+                continue
+            salts = [self._random_bytes(SALT_BYTES) for _ in range(AT_ONCE)]
+            derived = await asyncio.gather(*(self._derive(key, salt) for salt in salts))
+            self._ready.extend(zip(salts, derived, strict=True))

@@ -4,9 +4,9 @@
     data = await codec.encode(token)
     decoded = await codec.decode(token_id, data)
 
-The codec writes a token sealed with the current key, or plain where sealing is off. The first bytes of a znode say
-which form it has. PBKDF2 runs in threads, so a sealed token needs an await. `decode_plain` needs none; it is for
-callers that have told the two apart with `is_sealed`.
+The codec writes a token sealed with the current key, or plain where sealing is off. PBKDF2 runs in threads, so a sealed
+token needs an await; `decode_plain` needs none. Work for the threads is handed over many at a time (`Batches`): one
+hand-over costs the event loop a tenth of a millisecond, which is much beside half a millisecond of work.
 
 The keyring may change while a thread is at work. A token that was opened is checked against the keys of the moment in
 which the thread returns. One that could not be opened is tried again if the keys have changed by then.
@@ -20,14 +20,18 @@ Source: KIP-395; kafka_dt.zookeeper.sealing.sealed (the format), kafka_dt.zookee
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
-from kafka_dt.zookeeper.sealing.batches import Batches
-from kafka_dt.zookeeper.sealing.derived_ahead import DerivedAhead
+from kafka_dt.zookeeper.sealing.derivations import DerivedAhead
 from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES, Derive, derive, is_sealed, likely_first, open_sealed, seal
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 
@@ -38,6 +42,13 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.keyring import Keyring, SecretKey
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.sealing.derivations import Derivations
+
+Result = TypeVar("Result")
+LARGEST: Final = 16
+"""How many pieces a thread gets at once: of half a millisecond each, so that what comes later soon has its turn."""
+BATCHES_A_THREAD: Final = 2
+"""One at work, and the next one, so that a thread need not wait for the event loop."""
+_Outcome = tuple[Any, Exception | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,22 +172,14 @@ class TokenCodec:
 
 
 def named(token_id: str, token: Token) -> Token:
-    """Return a token that was read from the znode of that name.
-
-    Raises:
-        InvalidZnode: the znode holds another one.
-    """
+    """Return a token that was read from the znode of that name; InvalidZnode if it is another one."""
     if token.token_id != token_id:
         raise InvalidZnode("it names another token")
     return token
 
 
 def require_key(token: Token, is_in_ring: Callable[[str], bool]) -> None:
-    """See that the key is there which made a token, if the token names it.
-
-    Raises:
-        UnknownKey: it is not.
-    """
+    """See that the key is there which made a token, if the token names it; UnknownKey if it is not."""
     if token.key_id is not None and not is_in_ring(token.key_id):
         raise UnknownKey(f"the key {token.key_id} that made it is none of the secret keys", key_id=token.key_id)
 
@@ -185,3 +188,78 @@ def _open(keys: Sequence[SecretKey], token_id: str, data: bytes, derive: Derive)
     """Open and read a token, in a thread."""
     opened = open_sealed(keys, data, derive)
     return Decoded(named(token_id, TokenZnode.decode(opened.plaintext)), opened.key)
+
+
+class Batches:
+    """Runs work on the threads of an executor, handed over in equal shares, in the order in which it was submitted.
+
+    Nothing waits for a batch to be full: a single piece goes to a thread in the next turn of the loop. The work must
+    not touch what belongs to the event loop, and only pays if it releases the interpreter's lock.
+    """
+
+    __slots__ = ("_executor", "_most", "_scheduled", "_under_way", "_waiting")
+
+    def __init__(self, executor: Executor, threads: int) -> None:
+        self._executor = executor
+        self._most = threads * BATCHES_A_THREAD
+        self._under_way = 0
+        self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
+        self._scheduled = False
+
+    def submit(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
+        """Have `work` called in a thread; what it returns or raises is the outcome of the future."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        self._waiting.append((work, future))
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._hand_over_soon)
+        return future
+
+    def _hand_over_soon(self) -> None:
+        self._scheduled = False
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give the waiting work to the free threads, in equal shares."""
+        while self._waiting and self._under_way < self._most:
+            share = min(LARGEST, ceil(len(self._waiting) / (self._most - self._under_way)))
+            # Work whose caller has gone is not begun.
+            batch = [each for each in (self._waiting.popleft() for _ in range(share)) if not each[1].done()]
+            futures = [future for _, future in batch]
+            try:
+                done = asyncio.get_running_loop().run_in_executor(self._executor, _run, [work for work, _ in batch])
+            except RuntimeError as closed:  # the executor has been shut down
+                _tell(futures, [(None, closed)] * len(futures))
+                continue
+            self._under_way += 1
+            done.add_done_callback(partial(self._finished, futures))
+
+    def _finished(self, futures: Sequence[asyncio.Future[Any]], done: asyncio.Future[list[_Outcome]]) -> None:
+        self._under_way -= 1
+        self._hand_over()  # first of all, so that no thread waits
+        if done.cancelled():  # the executor was shut down before it began
+            _tell(futures, [(None, RuntimeError("the threads have been stopped"))] * len(futures))
+        else:
+            _tell(futures, done.result())
+
+
+def _run(batch: Sequence[Callable[[], Any]]) -> list[_Outcome]:
+    return [_outcome(work) for work in batch]
+
+
+def _outcome(work: Callable[[], Any]) -> _Outcome:
+    try:
+        return work(), None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the caller that submitted the work
+        return None, error
+
+
+def _tell(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[_Outcome]) -> None:
+    for future, (value, error) in zip(futures, outcomes, strict=True):
+        if future.done():  # the task that waited has been cancelled
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)

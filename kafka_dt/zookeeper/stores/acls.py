@@ -40,8 +40,8 @@ from kafka_dt.zookeeper.errors import (
     RequestTooLarge,
     VersionMismatch,
     ZooKeeperError,
+    raised_as,
 )
-from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode, can_be_resource
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.acls.store import AclListener, Entries
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Stat, Znode
+    from kafka_dt.zookeeper.stores.changes import PurgeLimits
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,8 +78,7 @@ class ZooKeeperAclStore:
         self._listener: AclListener = _nobody
         self._trees: dict[PatternType, _Tree] = {}
         for change in (LiteralAclChangeZnode, ExtendedAclChangeZnode):
-            purger = ChangePurger(client, change.PARENT, limits or PurgeLimits(), now_ms)
-            self._trees[change.PATTERN_TYPE] = _Tree(client, change, self._report, purger)
+            self._trees[change.PATTERN_TYPE] = _Tree(client, change, self._report, now_ms, limits)
 
     def on_change(self, listener: AclListener) -> None:
         """Set the one listener."""
@@ -90,30 +90,24 @@ class ZooKeeperAclStore:
 
     async def load(self) -> None:
         """Make the paths that a broker makes, report every stored ACL, and keep reporting."""
-        try:
+        with raised_as(AclStoreUnavailable):
             for tree in self._trees.values():
-                await tree.start()
-        except ZooKeeperError as error:
-            raise AclStoreUnavailable(str(error)) from error
+                await tree.changes.start()
 
     async def close(self) -> None:
         """Stop reporting and purging; the client stays open."""
         for tree in self._trees.values():
-            await tree.close()
+            await tree.changes.close()
 
     async def catch_up(self) -> None:
         """Return when every change acknowledged anywhere before this call has been reported."""
-        try:
-            await asyncio.gather(*(tree.catch_up() for tree in self._trees.values()))
-        except ZooKeeperError as error:
-            raise AclStoreUnavailable(str(error)) from error
+        with raised_as(AclStoreUnavailable):
+            await asyncio.gather(*(tree.changes.catch_up() for tree in self._trees.values()))
 
     async def read(self, pattern: ResourcePattern) -> StoredAcls:
         """Read the entries of a pattern as they are now."""
-        try:
+        with raised_as(AclStoreUnavailable):
             return await self._trees[pattern.pattern_type].read(pattern)
-        except ZooKeeperError as error:
-            raise AclStoreUnavailable(str(error)) from error
 
     async def write(self, pattern: ResourcePattern, entries: Entries, version: int | None) -> None:
         """Replace the entries of a pattern."""
@@ -140,7 +134,8 @@ class _Tree:
         client: ZooKeeperClient,
         change: type[LiteralAclChangeZnode | ExtendedAclChangeZnode],
         report: AclListener,
-        purger: ChangePurger,
+        now_ms: Callable[[], int],
+        limits: PurgeLimits | None,
     ) -> None:
         self._client = client
         self._pattern_type = change.PATTERN_TYPE
@@ -148,21 +143,15 @@ class _Tree:
         self._listener = report
         self._known: set[ResourcePattern] = set()
         self._unreadable: dict[ResourcePattern, int] = {}
-        self._purger = purger
-        self._changes = ChangeFollower(
-            client, change.PARENT, change.PREFIX, read_changed=self._read_changed, compare=self._compare
+        self.changes: Final = ChangeFollower(
+            client,
+            change.PARENT,
+            change.PREFIX,
+            read_changed=self._read_changed,
+            compare=self._compare,
+            now_ms=now_ms,
+            limits=limits,
         )
-
-    async def start(self) -> None:
-        await self._changes.start()
-        self._purger.start()
-
-    async def close(self) -> None:
-        await self._changes.close()
-        await self._purger.close()
-
-    async def catch_up(self) -> None:
-        await self._changes.catch_up()
 
     async def read(self, pattern: ResourcePattern) -> StoredAcls:
         self._client.sync(AclZnode.path(pattern))
@@ -176,8 +165,7 @@ class _Tree:
                 raise error
             _, change_path = results or (None, None)
             if isinstance(change_path, str):
-                self._changes.own(change_path)
-                self._purger.add(change_path)
+                self.changes.reported(change_path)
             self._report(pattern, entries)
 
         await self._client.multi([_operation(pattern, entries, version), announcement], arrived=arrived)

@@ -1,24 +1,23 @@
-"""Follow a parent of sequential change znodes, such as `/delegation_token/token_changes`.
+"""Follow and remove sequential change znodes, such as those below `/delegation_token/token_changes`.
 
-A broker lists all children whenever one is added. This follower never lists them: ZooKeeper numbers the children of a
-parent without gaps (also when a multi fails or children are removed), and the parent's state tells how many have been
-made. So it reads exactly the new ones by name, and waits with a watch on the name of the next. Its cost follows
-the changes, not how long change znodes are kept.
-
-A number that should be there and is not was purged before we came: then everything is compared (`compare`), as also
-when the session is a new one or the parent was made anew. A change of this process's own is announced with `own`, and
-not read. Several changes of the same thing count once.
+A broker lists all children whenever one is added. `ChangeFollower` never lists them: ZooKeeper numbers the children of
+a parent without gaps (also when a multi fails or children are removed), and the parent's state tells how many have been
+made. So it reads exactly the new ones by name, and waits with a watch on the name of the next. A number that should be
+there and is not was purged before we came: then everything is compared, as also when the session is a new one or the
+parent was made anew.
 
 With a `Staleness` it also proves, as often as that asks for it, that it has missed nothing: it looks behind a write
-that needs a quorum, which neither a follower nor a leader that is cut off from the others can answer
-(`client.barrier`).
+that needs a quorum, which no server that is cut off from the others can answer (`client.barrier`).
+
+`ChangePurger` removes what no node needs any more. A node removes its own change znodes after a minute, or earlier when
+there are very many: a broker reads all of them again at each change. It removes those of other processes after 15
+minutes, as a broker does, because their maker may have crashed.
 
 Limit: after 2^31 changes ZooKeeper's numbers turn negative. A follower that has seen it coming goes on, one started
 afterwards compares everything at each change; a broker stops following there.
 
 Source: kafka.common.ZkNodeChangeNotificationListener, org.apache.zookeeper.server.PrepRequestProcessor (the numbers),
-org.apache.zookeeper.data.StatPersisted and org.apache.zookeeper.server.DataNode.copyStat (`cversion` counts children
-made and removed).
+org.apache.zookeeper.server.DataNode.copyStat (`cversion` counts children made and removed).
 """
 
 from __future__ import annotations
@@ -26,15 +25,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_dt.tokens.sharing import SharedRun
-from kafka_dt.zookeeper.connection.reads import Reads
+from kafka_dt.zookeeper.connection.operations import Delete
+from kafka_dt.zookeeper.connection.reads import Reads, zookeeper_time_ms
 from kafka_dt.zookeeper.connection.session import ConnectionState
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Znode
@@ -48,6 +51,7 @@ CLOCK_CHECK_S = 1.0
 """How often the clocks are looked at: the event loop's own may stand still while time passes."""
 BATCH = 1000
 NUMBERS = 2**31
+PURGED_AT_ONCE = 100
 
 
 class ChangeFollower:
@@ -59,6 +63,8 @@ class ChangeFollower:
         prefix: path of a change without its number.
         read_changed: reads again what the data of change znodes name, and reports it.
         compare: reads and reports everything.
+        now_ms: the wall clock, in milliseconds since 1970, for the purge.
+        limits: when change znodes are purged.
         staleness: learns when it was proved that nothing was missed; None = it is not proved.
     """
 
@@ -70,9 +76,12 @@ class ChangeFollower:
         *,
         read_changed: Callable[[Collection[bytes]], Awaitable[object]],
         compare: Callable[[], Awaitable[None]],
+        now_ms: Callable[[], int],
+        limits: PurgeLimits | None = None,
         staleness: Staleness | None = None,
     ) -> None:
         self._client = client
+        self._purger = ChangePurger(client, parent, limits or PurgeLimits(), now_ms)
         self._staleness = staleness
         self._reads = Reads(client)
         self._parent = parent
@@ -89,46 +98,38 @@ class ChangeFollower:
         client.add_listener(self._connection_changed)
 
     async def start(self) -> None:
-        """Compare everything once, and follow from then on.
-
-        Raises:
-            ZooKeeperError: it did not work; it may be called again.
-        """
+        """Compare everything once, and follow and purge from then on; after a ZooKeeperError, call it again."""
         await self.catch_up()
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
+        self._purger.start()
 
     async def close(self) -> None:
-        """Stop following."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        """Stop following and purging."""
+        await _ended(self._task)
+        await self._purger.close()
 
     async def catch_up(self) -> None:
-        """Return when everything acknowledged anywhere before the call has been reported; callers share the work.
-
-        Raises:
-            ZooKeeperError: it could not be found out.
-        """
+        """Return when everything acknowledged anywhere before the call has been reported, or raise ZooKeeperError."""
         await self._looks.join()
 
     async def prove(self) -> None:
-        """Do as `catch_up`, and have a quorum confirm it: a leader that is cut off from the others cannot.
-
-        Raises:
-            ZooKeeperError: it could not be found out.
-        """
+        """Do as `catch_up`, and have a quorum confirm it: a leader that is cut off from the others cannot."""
         self._proofs_asked += 1
         await self._looks.join()
 
-    def own(self, path: str) -> None:
-        """Take note that a change znode is of this process, which has reported the change.
+    def reported(self, path: str) -> None:
+        """Do not read a change znode of this process, which has reported the change; purge it later.
 
         Args:
             path: as ZooKeeper named it, told as the answer that made it arrives.
         """
         self._own.add(int(path[path.rindex("_") + 1 :]) % NUMBERS)
+        self._purger.add(path)
+
+    def purge_later(self, path: str) -> None:
+        """Take charge of a change znode of this process, which has not reported the change."""
+        self._purger.add(path)
 
     def _connection_changed(self, state: ConnectionState) -> None:
         if state is ConnectionState.CONNECTED:
@@ -152,7 +153,6 @@ class ChangeFollower:
             await asyncio.sleep(PAUSE_S)  # under load many changes are one look
 
     async def _until_due(self) -> None:
-        """Wait until there is something new, or the next proof is due."""
         while not (self._woken.is_set() or self._due()):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._due_in_s()):
@@ -256,3 +256,113 @@ def _announced(_: str, found: Znode | ZooKeeperError) -> bytes | None:
     if isinstance(found, ZooKeeperError):
         raise found
     return found.data
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeLimits:
+    """When change znodes are removed, in milliseconds; the intervals are those of the checks."""
+
+    retention_ms: int = 60_000
+    """Age at which our own are."""
+    max_own: int = 2_000
+    """How many of our own are kept at most; the oldest go first. A broker reads every one of them at each change, one
+    after the other: with 10,000 it would fall behind by seconds."""
+    leftover_age_ms: int = 15 * 60_000
+    """Age at which those of other processes are, by the clocks of ZooKeeper and of this machine."""
+    interval_ms: int = 1_000
+    leftover_interval_ms: int = 5 * 60_000
+
+
+class ChangePurger:
+    """Removes the change znodes below one parent; arguments as for ChangeFollower."""
+
+    def __init__(self, client: ZooKeeperClient, parent: str, limits: PurgeLimits, now_ms: Callable[[], int]) -> None:
+        self._client = client
+        self._parent = parent
+        self._limits = limits
+        self._now_ms = now_ms
+        self._own: deque[tuple[float, str]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, path: str) -> None:
+        """Take charge of a change znode of this process, named as ZooKeeper did; only the last part counts."""
+        self._own.append((time.monotonic(), f"{self._parent}/{path.rpartition('/')[2]}"))
+
+    def start(self) -> None:
+        """Begin to purge, in a task of its own."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop; other processes purge the remaining change znodes later."""
+        await _ended(self._task)
+
+    def left(self) -> list[str]:
+        """Return the paths of our own that are not purged, for another process that takes charge of them."""
+        return [path for _, path in self._own]
+
+    async def purge_own(self) -> None:
+        """Remove those of our own that are old or too many; after a ZooKeeperError nothing is forgotten."""
+        while paths := self._due():
+            await self._delete(paths)
+            for _ in paths:
+                self._own.popleft()
+
+    async def purge_leftovers(self) -> None:
+        """Remove whatever is older than a broker would leave, by ZooKeeper's clock and by ours."""
+        names = sorted(await self._client.children(self._parent))
+        if not names:
+            return
+        oldest_ms = min(self._now_ms(), await zookeeper_time_ms(self._client)) - self._limits.leftover_age_ms
+        for begin in range(0, len(names), PURGED_AT_ONCE):
+            paths = [f"{self._parent}/{name}" for name in names[begin : begin + PURGED_AT_ONCE]]
+            stats = await asyncio.gather(*(self._client.exists(path) for path in paths))
+            old = [
+                path
+                for path, stat in zip(paths, stats, strict=True)
+                if stat is not None and stat.created_ms < oldest_ms
+            ]
+            await self._delete(old)
+            if len(old) < len(paths):  # numbers grow with time, so all further ones are younger
+                return
+
+    def _due(self) -> list[str]:
+        oldest_s = time.monotonic() - self._limits.retention_ms / 1000
+        excess = len(self._own) - self._limits.max_own
+        due: list[str] = []
+        for position, (made_s, path) in enumerate(self._own):
+            if len(due) == PURGED_AT_ONCE or not (made_s < oldest_s or position < excess):
+                break
+            due.append(path)
+        return due
+
+    async def _delete(self, paths: Sequence[str]) -> None:
+        if not paths:
+            return
+        try:
+            await self._client.multi([Delete(path) for path in paths])
+        except MultiFailed:  # another process purges, too: then one by one
+            results = await asyncio.gather(*(self._client.delete(path) for path in paths), return_exceptions=True)
+            for result in results:
+                if isinstance(result, BaseException) and not isinstance(result, NoNode):
+                    raise result from None
+
+    async def _run(self) -> None:
+        leftovers_s = time.monotonic()
+        while True:
+            try:
+                if time.monotonic() >= leftovers_s:
+                    await self.purge_leftovers()
+                    leftovers_s = time.monotonic() + self._limits.leftover_interval_ms / 1000
+                await self.purge_own()
+            except ZooKeeperError as error:
+                _LOG.debug("cannot purge below %s now: %s", self._parent, error)
+            await asyncio.sleep(self._limits.interval_ms / 1000)
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task and wait for its end."""
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -4,8 +4,13 @@ It owns the worker's connection, and the guard that notices when ZooKeeper's his
 where brokers keep it. The secret of the salts is the cluster's own and no secret key, so salts stay as they are when
 keys change; a client that can read it here can read the credentials of users as well.
 
-Source: kafka.zk.KafkaZkClient.createOrGetClusterId, kafka.utils.CoreUtils.generateUuidAsBase64;
-docs/architecture.md#unknown-names-get-equal-answers.
+Each live worker has an ephemeral znode below `/kafka_dt/nodes` that says which keys it has. It goes with its session:
+at once when a worker stops, after the session's timeout when it dies. A worker whose session has expired makes its
+znode again in the next one. Its name is new at each start: under it a znode is found again whose creation had an
+unknown outcome, or that an earlier session of the worker has left behind.
+
+Source: kafka.zk.KafkaZkClient (createOrGetClusterId, registerBroker), kafka.utils.CoreUtils.generateUuidAsBase64;
+docs/architecture.md#unknown-names-get-equal-answers; org.apache.zookeeper.CreateMode.EPHEMERAL.
 """
 
 from __future__ import annotations
@@ -16,26 +21,33 @@ import contextlib
 import logging
 import secrets
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-from kafka_dt.zookeeper.errors import NodeExists, NoNode, ZooKeeperConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
+from kafka_dt.zookeeper.connection.session import ConnectionState
+from kafka_dt.zookeeper.errors import InvalidZnode, NodeExists, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.proofs.history import HistoryGuard
-from kafka_dt.zookeeper.stores.nodes import NodeRegistry, live_brokers
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode
-from kafka_dt.zookeeper.znodes.own import PARENT, SaltSecretZnode
+from kafka_dt.zookeeper.znodes.own import PARENT, NodeZnode, SaltSecretZnode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafka_dt.stores import WorkerState
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+    from kafka_dt.zookeeper.connection.operations import Operation
     from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 
 _LOG = logging.getLogger(__name__)
-
 NAME_BYTES: Final = 8
 UUID_BYTES: Final = 16
+RETRY_S: Final = 1.0
+BROKERS: Final = "/brokers/ids"
+"""Where live brokers register themselves."""
 
 
 class ZooKeeperCluster:
@@ -112,15 +124,7 @@ class ZooKeeperCluster:
 
 
 async def read_or_create_cluster_id(client: ZooKeeperClient, random_bytes: Callable[[int], bytes]) -> str:
-    """Return the id of the cluster; one that is made here is a random UUID as 22 characters of base64url.
-
-    Args:
-        client: a started client.
-        random_bytes: makes that many random bytes.
-
-    Raises:
-        ZooKeeperError: it can be neither read nor made.
-    """
+    """Return the id of the cluster; one that is made here is a random UUID as 22 characters of base64url."""
     path, parent = ClusterIdZnode.PATH, ClusterIdZnode.PARENT
     return ClusterIdZnode.decode(
         await _read_or_create(client, path, parent, lambda: ClusterIdZnode.encode(_new_id(random_bytes)))
@@ -128,7 +132,7 @@ async def read_or_create_cluster_id(client: ZooKeeperClient, random_bytes: Calla
 
 
 async def read_or_create_salt_secret(client: ZooKeeperClient, random_bytes: Callable[[int], bytes]) -> bytes:
-    """Return the secret that SCRAM salts are made with; arguments and errors as for the id of the cluster."""
+    """Return the secret that SCRAM salts are made with; made here if it is missing."""
     size = SaltSecretZnode.SECRET_BYTES
     return SaltSecretZnode.decode(
         await _read_or_create(client, SaltSecretZnode.PATH, PARENT, lambda: SaltSecretZnode.encode(random_bytes(size)))
@@ -149,3 +153,94 @@ async def _read_or_create(client: ZooKeeperClient, path: str, parent: str, new: 
 def _new_id(random_bytes: Callable[[int], bytes]) -> str:
     identifier = uuid.UUID(bytes=random_bytes(UUID_BYTES), version=4)
     return base64.urlsafe_b64encode(identifier.bytes).decode("ascii").rstrip("=")
+
+
+class NodeRegistry:
+    """Announces one worker, under a name that no other has."""
+
+    def __init__(self, client: ZooKeeperClient, name: str) -> None:
+        self._client = client
+        self._path = NodeZnode.path(name)
+        self._data = b""
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        client.add_listener(self._connection_changed)
+
+    async def announce(self, state: WorkerState) -> None:
+        """Say what this worker is, from now on and in every session; only the first call waits for that."""
+        self._data = NodeZnode.encode(state)
+        if self._task is None:
+            await self._client.ensure_path(NodeZnode.PARENT)
+            await self._write()
+            self._task = asyncio.create_task(self._keep())
+        else:
+            self._woken.set()
+
+    async def close(self) -> None:
+        """Stop announcing; the znode goes with the client's session."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def _connection_changed(self, state: ConnectionState) -> None:
+        if state is ConnectionState.CONNECTED:
+            self._woken.set()
+
+    async def _keep(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self._write()
+            except ZooKeeperConnectionLost:
+                continue  # the next connection wakes us
+            except ZooKeeperError as error:
+                _LOG.warning("this worker cannot say which keys it has, trying again: %s", error)
+                await asyncio.sleep(RETRY_S)
+                self._woken.set()
+
+    async def _write(self) -> None:
+        """Write the state into a znode of this session."""
+        with suppress(NodeExists):
+            await self._client.create(self._path, self._data, ephemeral=True)
+            return
+        stat = await self._client.exists(self._path)
+        again = Create(self._path, self._data, ephemeral=True)
+        operations: list[Operation] = [Delete(self._path), again]
+        if stat is None:
+            operations = [again]
+        elif stat.ephemeral_owner == self._client.session_id:
+            operations = [SetData(self._path, self._data)]
+        await self._client.multi(operations)
+
+
+async def live_nodes(client: ZooKeeperClient) -> list[WorkerState]:
+    """Return every live worker, ordered by machine and number.
+
+    Raises:
+        InvalidZnode: one of them is not readable: whether it has a key cannot be told then.
+    """
+    with suppress(NoNode):
+        client.sync(NodeZnode.PARENT)
+        names = await client.children(NodeZnode.PARENT)
+        found = await asyncio.gather(*(_state(client, f"{NodeZnode.PARENT}/{name}") for name in names))
+        return sorted(filter(None, found), key=lambda state: (state.host, state.broker_id, state.worker, state.pid))
+    return []
+
+
+async def live_brokers(client: ZooKeeperClient) -> list[str]:
+    """Return the ids of the brokers that are registered now, in order."""
+    try:
+        return sorted(await client.children(BROKERS))
+    except NoNode:
+        return []
+
+
+async def _state(client: ZooKeeperClient, path: str) -> WorkerState | None:
+    try:
+        return NodeZnode.decode((await client.get(path)).data)
+    except NoNode:
+        return None  # it has just gone
+    except InvalidZnode as error:
+        raise InvalidZnode(error.reason, path) from None

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_dt.identity.credentials.scram_changes import NoSuchCredential
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.errors import InvalidZnode, MultiFailed, NoNode, ZooKeeperError
-from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.errors import InvalidZnode, MultiFailed, NoNode, ZooKeeperError, raised_as
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
+from kafka_dt.zookeeper.znodes.documents import desanitize, sanitize
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode, is_node_name
-from kafka_dt.zookeeper.znodes.sanitizer import desanitize, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.credentials.scram_changes import Credentials
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Znode
+    from kafka_dt.zookeeper.stores.changes import PurgeLimits
     from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 _LOG = logging.getLogger(__name__)
@@ -56,41 +56,28 @@ class ZooKeeperScramUsers:
         self._client = client
         self._credentials: dict[str, Credentials] = {}
         self._iterations: dict[ScramMechanism, Sequence[int]] = {}
-        self._purger = ChangePurger(client, ConfigChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
         self._changes = ChangeFollower(
             client,
             ConfigChangeZnode.PARENT,
             ConfigChangeZnode.PREFIX,
             read_changed=self._read_changed,
             compare=self._compare,
+            now_ms=now_ms,
+            limits=limits,
         )
 
     async def start(self) -> None:
-        """Read all users, and follow changes from then on.
-
-        Raises:
-            ZooKeeperError: it did not work; it may be called again.
-        """
+        """Read all users, and follow changes from then on; after a ZooKeeperError, call it again."""
         await self._client.ensure_path(UserZnode.PARENT)
         await self._client.ensure_path(ConfigChangeZnode.PARENT)
         await self._changes.start()
-        self._purger.start()
 
     async def close(self) -> None:
         """Stop following; the client stays open."""
         await self._changes.close()
-        await self._purger.close()
 
     def credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """Return a user's credential.
-
-        Args:
-            user: the name as users write it.
-            mechanism: the one they log in with.
-
-        Returns:
-            None if there is no such user, or none with this mechanism.
-        """
+        """Return the credential of a user, named as users write it; None if there is none with this mechanism."""
         return self._credentials.get(user, {}).get(mechanism)
 
     def iterations(self, mechanism: ScramMechanism) -> Sequence[int]:
@@ -105,23 +92,15 @@ class ZooKeeperScramUsers:
         return {user: dict(credentials) for user, credentials in self._credentials.items()}
 
     def announced(self, change_path: str) -> None:
-        """Take charge of a change znode that this process has made.
-
-        Args:
-            change_path: as ZooKeeper named it.
-        """
-        self._purger.add(change_path)
+        """Take charge of a change znode that this process has made, named as ZooKeeper did."""
+        self._changes.purge_later(change_path)
 
     def __len__(self) -> int:
         """Return how many users have credentials."""
         return len(self._credentials)
 
     async def catch_up(self) -> None:
-        """Return when every change acknowledged anywhere before this call is known.
-
-        Raises:
-            ZooKeeperError: it could not be found out.
-        """
+        """Return when every change acknowledged anywhere before this call is known."""
         await self._changes.catch_up()
 
     async def _read_changed(self, changes: Collection[bytes]) -> None:
@@ -188,20 +167,16 @@ class ZooKeeperScramUserStore:
     async def change(self, user: str, deleted: Sequence[ScramMechanism], added: Credentials) -> None:
         """Change the credentials of a user, all of it or nothing."""
         name = sanitize(user)
-        try:
+        with raised_as(StoreUnavailable):
             await self._client.ensure_path(UserZnode.PARENT)
             await self._client.ensure_path(ConfigChangeZnode.PARENT)
             await self._try_until_alone(name, deleted, added)
             await self._users.catch_up()
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
 
     async def all(self) -> Mapping[str, Credentials]:
         """Give the credentials of all users that have any, by name, as of now."""
-        try:
+        with raised_as(StoreUnavailable):
             await self._users.catch_up()
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
         return self._users.all()
 
     async def _try_until_alone(self, name: str, deleted: Sequence[ScramMechanism], added: Credentials) -> None:
@@ -244,11 +219,7 @@ def _readable(sanitized_user: str, znode: Znode) -> Credentials:
 
 
 def _operation(name: str, znode: Znode | None, deleted: Sequence[ScramMechanism], added: Credentials) -> Operation:
-    """Say what makes the change of a user's znode.
-
-    Raises:
-        NoSuchCredential: one that is to be deleted is not there.
-    """
+    """Say what makes the change of a user's znode; NoSuchCredential if one to be deleted is not there."""
     path = UserZnode.path(name)
     config: dict[str, Any] = {} if znode is None else UserZnode.decode_config(znode.data)
     if any(mechanism.value not in config for mechanism in deleted):

@@ -82,11 +82,7 @@ class _Pending:
 
 
 class TokenReports:
-    """Tells a listener.
-
-    Args:
-        codec: opens and decodes.
-    """
+    """Tells a listener what a codec opens and decodes."""
 
     def __init__(self, codec: TokenCodec) -> None:
         self._codec = codec

@@ -26,7 +26,7 @@ from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarg
 from kafka_dt.tokens.guarded import VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData, Stat, Znode
-from kafka_dt.zookeeper.connection.reads import BATCH, Reads, SharedSync
+from kafka_dt.zookeeper.connection.reads import BATCH, Reads, SharedSync, zookeeper_time_ms
 from kafka_dt.zookeeper.errors import (
     MultiFailed,
     NodeExists,
@@ -34,10 +34,9 @@ from kafka_dt.zookeeper.errors import (
     RequestTooLarge,
     VersionMismatch,
     ZooKeeperError,
+    raised_as,
 )
-from kafka_dt.zookeeper.proofs.clock import zookeeper_time_ms
 from kafka_dt.zookeeper.proofs.staleness import Staleness
-from kafka_dt.zookeeper.stores.change_purge import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.stores.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode, is_node_name
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
+    from kafka_dt.zookeeper.stores.changes import PurgeLimits
 
 _LOG = logging.getLogger(__name__)
 
@@ -88,7 +88,6 @@ class ZooKeeperTokenStore:
         self._begin_at = begin_at
         self._reports = TokenReports(codec)
         self._sync = SharedSync(client.sync, TokenZnode.PARENT)
-        self._purger = ChangePurger(client, TokenChangeZnode.PARENT, limits or PurgeLimits(), now_ms)
         self._staleness = Staleness(max_staleness_ms)
         self._changes = ChangeFollower(
             client,
@@ -96,6 +95,8 @@ class ZooKeeperTokenStore:
             TokenChangeZnode.PREFIX,
             read_changed=self._read_changed,
             compare=self._compare,
+            now_ms=now_ms,
+            limits=limits,
             staleness=self._staleness,
         )
 
@@ -127,19 +128,15 @@ class ZooKeeperTokenStore:
 
     async def load(self) -> None:
         """Report every stored token, and keep reporting."""
-        try:
+        with raised_as(StoreUnavailable):
             await self._client.ensure_path(TokenChangeZnode.PARENT)
             await self._client.ensure_path(TokenZnode.PARENT)
             await self._changes.start()
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
-        self._purger.start()
         self._codec.get_ready()
 
     async def close(self) -> None:
         """Stop reporting and purging; the client stays open."""
         await self._changes.close()
-        await self._purger.close()
         self._reports.close()
         self._codec.close()
 
@@ -147,15 +144,13 @@ class ZooKeeperTokenStore:
         """Return the token as it is now; a text that cannot be an id costs nothing."""
         if not is_node_name(token_id):
             return None
-        try:
+        with raised_as(StoreUnavailable):
             synced = await self._sync.sent()
             read: asyncio.Future[Any] = self._client.get(
                 TokenZnode.path(token_id), arrived=lambda found, error: self._token_found(token_id, error or found)
             )
             await synced
             return await _reported(await read)
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
 
     async def create(self, token: Token) -> StoredToken:
         """Write a new token."""
@@ -179,24 +174,18 @@ class ZooKeeperTokenStore:
 
     async def catch_up(self) -> None:
         """Return when every change acknowledged anywhere before this call has been reported."""
-        try:
+        with raised_as(StoreUnavailable):
             await self._changes.catch_up()
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
 
     async def prove(self) -> None:
         """Do as `catch_up`, with a write that a quorum agrees on."""
-        try:
+        with raised_as(StoreUnavailable):
             await self._changes.prove()
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
 
     async def time_ms(self) -> int:
         """Return the time of ZooKeeper."""
-        try:
+        with raised_as(StoreUnavailable):
             return await zookeeper_time_ms(self._client)
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
 
     @property
     def untried(self) -> Collection[str]:
@@ -205,10 +194,8 @@ class ZooKeeperTokenStore:
 
     async def reread_unreadable(self) -> None:
         """Try the unreadable tokens again."""
-        try:
+        with raised_as(StoreUnavailable):
             await self._read_all(list(self.untried))
-        except ZooKeeperError as error:
-            raise StoreUnavailable(str(error)) from error
 
     async def _change(
         self,
@@ -217,14 +204,7 @@ class ZooKeeperTokenStore:
         operation: Operation,
         state: Callable[[Any], StoredToken | None],
     ) -> Any:
-        """Carry out a change and its announcement.
-
-        Args:
-            token_id: what is changed.
-            version: the guard, for the error.
-            operation: the change.
-            state: makes the new state of the result of the operation.
-        """
+        """Carry out a change and its announcement; `state` makes the new state of the result of the operation."""
         announcement = Create(TokenChangeZnode.PREFIX, TokenChangeZnode.encode(token_id), sequence=True)
 
         def arrived(results: Sequence[str | Stat | None] | None, error: ZooKeeperError | None) -> StoredToken | None:
@@ -232,8 +212,7 @@ class ZooKeeperTokenStore:
                 raise self._refusal(token_id, version, error)
             result, change_path = results or (None, None)
             if isinstance(change_path, str):
-                self._changes.own(change_path)
-                self._purger.add(change_path)
+                self._changes.reported(change_path)
             stored = state(result)
             self._reports.tell(token_id, stored, operation.data if isinstance(operation, Create) else b"")
             return stored

@@ -58,11 +58,7 @@ class AclZnode:
 
     @classmethod
     def decode(cls, data: bytes) -> Entries:
-        """Read the entries of a pattern, equal ones once; a znode without data has none.
-
-        Raises:
-            InvalidZnode: it is not readable.
-        """
+        """Read the entries of a pattern, equal ones once; a znode without data has none."""
         if not data:
             return ()
         document = documents.read(data)
@@ -88,11 +84,7 @@ class LiteralAclChangeZnode:
 
     @staticmethod
     def decode(data: bytes) -> ResourcePattern:
-        """Read which pattern was changed.
-
-        Raises:
-            InvalidZnode: it names none.
-        """
+        """Read which pattern was changed."""
         kind, _, name = data.decode("utf-8", "replace").partition(":")
         return _pattern(kind, name, PatternType.LITERAL)
 
@@ -119,11 +111,7 @@ class ExtendedAclChangeZnode:
 
     @classmethod
     def decode(cls, data: bytes) -> ResourcePattern:
-        """Read which pattern was changed.
-
-        Raises:
-            InvalidZnode: it names none, or is of a version that is not known.
-        """
+        """Read which pattern was changed."""
         document = documents.read(data)
         if documents.integer(document, "version") > cls.VERSION:
             raise InvalidZnode("this version of an ACL change is not known")

@@ -19,7 +19,7 @@ from kafka_dt.tokens.principal import InvalidPrincipal, Principal
 from kafka_dt.tokens.token import Token
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes import documents
-from kafka_dt.zookeeper.znodes.sanitizer import desanitize, sanitize
+from kafka_dt.zookeeper.znodes.documents import desanitize, sanitize
 from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
@@ -82,11 +82,7 @@ class TokenZnode:
 
     @classmethod
     def decode(cls, data: bytes) -> Token:
-        """Read a token of version 1 or 2 (whose requester is the owner) or 3.
-
-        Raises:
-            InvalidZnode: it is none of these.
-        """
+        """Read a token of version 1 or 2 (whose requester is the owner) or 3."""
         document = documents.read(data)
         version = documents.integer(document, "version")
         if not 1 <= version <= cls.VERSION:
@@ -171,11 +167,7 @@ class UserZnode:
 
     @classmethod
     def decode(cls, data: bytes) -> dict[ScramMechanism, ScramCredential]:
-        """Read a user's credentials; a znode without data, or without any of them, has none.
-
-        Raises:
-            InvalidZnode: it is not readable, or one of the credentials is not.
-        """
+        """Read a user's credentials; a znode without data, or without any of them, has none."""
         if not data:
             return {}
         config = documents.read(data).get("config")
@@ -202,11 +194,7 @@ class ConfigChangeZnode:
 
     @classmethod
     def decode(cls, data: bytes) -> str | None:
-        """Read which user was changed: the name as it stands in the path; None if it is about something else.
-
-        Raises:
-            InvalidZnode: it is not readable.
-        """
+        """Read which user was changed: the name as it stands in the path; None if it is about something else."""
         document = documents.read(data)
         version = documents.integer(document, "version")
         if version == 1:  # about topics and clients only
@@ -267,11 +255,7 @@ def _credential_to_text(credential: ScramCredential) -> str:
 
 
 def _credential_from_text(text: str) -> ScramCredential:
-    """Read a credential; its parts may come in any order.
-
-    Raises:
-        InvalidZnode: parts are missing, unknown or not readable.
-    """
+    """Read a credential; its parts may come in any order."""
     parts = dict(_credential_part(part) for part in text.rstrip(",").split(","))
     if parts.keys() != {"salt", "stored_key", "server_key", "iterations"}:
         raise InvalidZnode("a SCRAM credential has other parts than salt, stored_key, server_key and iterations")

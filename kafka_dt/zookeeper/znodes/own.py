@@ -53,11 +53,7 @@ class NodeZnode:
 
     @classmethod
     def decode(cls, data: bytes) -> WorkerState:
-        """Read a worker's state.
-
-        Raises:
-            InvalidZnode: it is none, or of a version that is not known.
-        """
+        """Read a worker's state."""
         document = documents.read(data)
         version = documents.integer(document, "version")
         if version != cls.VERSION:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final
 
-from kafka_dt.zookeeper.znodes.sanitizer import sanitize
+from kafka_dt.zookeeper.znodes.documents import sanitize
 from kafka_dt_protocol.sasl import ScramMechanism, derive_credential
 from tests.interop.cases.sasl import chosen
 from tests.interop.cases.scram import (

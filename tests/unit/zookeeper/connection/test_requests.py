@@ -10,8 +10,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from kafka_dt.zookeeper.connection import requests as requests_module
 from kafka_dt.zookeeper.connection.handler import Answer, Inbox
-from kafka_dt.zookeeper.connection.request_sizes import REFUSED_FOR_S, SURE_BYTES, RequestSizes
-from kafka_dt.zookeeper.connection.requests import ZooKeeperRequests
+from kafka_dt.zookeeper.connection.requests import REFUSED_FOR_S, SURE_BYTES, RequestSizes, ZooKeeperRequests
 from kafka_dt.zookeeper.errors import RequestTooLarge, ZooKeeperConnectionLost, ZooKeeperRefusal
 
 LIMIT = 1_000_000

@@ -15,6 +15,7 @@ from kafka_dt.identity.acls.binding import AccessControlEntry, AclOperation, Acl
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.tokens.token import Token
 from kafka_dt.zookeeper.errors import InvalidZnode
+from kafka_dt.zookeeper.znodes.documents import sanitize
 from kafka_dt.zookeeper.znodes.kafka import (
     ClusterIdZnode,
     ConfigChangeZnode,
@@ -24,7 +25,6 @@ from kafka_dt.zookeeper.znodes.kafka import (
     is_node_name,
     is_sensitive,
 )
-from kafka_dt.zookeeper.znodes.sanitizer import sanitize
 from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 ALICE = Principal("User", "alice")

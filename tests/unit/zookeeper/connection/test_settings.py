@@ -3,8 +3,7 @@
 import pytest
 
 from kafka_dt.config import ConfigError, from_properties
-from kafka_dt.zookeeper.connection.configuration import zookeeper_settings
-from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSettings
+from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSettings, zookeeper_settings
 
 DIGEST_LINE = 'org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="secret word";'
 

@@ -8,7 +8,7 @@ import pytest
 from kazoo.exceptions import NoNodeError
 
 from kafka_dt.zookeeper.connection.operations import Stat, Znode
-from kafka_dt.zookeeper.connection.read_many import ReadMany, znodes_of
+from kafka_dt.zookeeper.connection.translation import ReadMany, znodes_of
 from kafka_dt.zookeeper.errors import NoNode
 
 GET_DATA, ERROR = struct.pack("!i?i", 4, False, 0), struct.pack("!i?i", -1, False, -101)
