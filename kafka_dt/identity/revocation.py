@@ -3,11 +3,11 @@
 Workers hear of each other's changes from ZooKeeper, which takes a moment, or for ever when it hangs. So a worker that
 learns of a revocation posts it on a `Board`, memory that all of them map, before the client has its answer. The others
 look there before they complete a login by token, and several times a second (`Revocations.look`): they end the sessions
-of the token without asking ZooKeeper. The token itself is *suspected* for them until they have read all changes from the
-store, which may know more by now, such as a renewal. If the store cannot be asked then, a suspected token is refused.
+of the token without asking ZooKeeper. They *suspect* the token until they have read all changes from the store, which
+may know more by now, such as a renewal. If the store cannot be asked then, a suspected token is refused.
 
 Each worker has a ring of its own on the board, which it alone writes, so there are no locks. A reader that falls behind
-by more than a ring learns that (`Overtaken`); then all tokens are suspected. Only ids in the form of Kafka's are posted.
+by more than a ring learns that (`Overtaken`), and suspects all tokens. Only ids in the form of Kafka's are posted.
 
 Limit: a slot that another core does not see completely yet looks unwritten (its checksum does not fit), and is read the
 next time.
