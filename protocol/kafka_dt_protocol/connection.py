@@ -158,9 +158,9 @@ class ServerConnection:
                 return self._close("the client closed the connection", error=False) if self._eof else None
             try:
                 event = self._take(content, now_ms)
-            except RemoteProtocolError as error:
+            except RemoteProtocolError as violation:
                 delayed = self.state is State.INITIAL and not has_header(content, self._apis)
-                return self._close(str(error), delayed=delayed)
+                return self._close(str(violation), delayed=delayed)
             if event is not None:
                 return event
             answered += 1
