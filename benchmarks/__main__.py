@@ -23,9 +23,9 @@ from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers import Kit
 from benchmarks.tables import terminal_table
 from benchmarks.tls import write_key_store
-from tests.support.java import Java, find_java
-from tests.support.maven import KAFKA_39, resolve
-from tests.support.process import ProcessFailed
+from tests.support.java.jvm import Java, find_java
+from tests.support.java.maven import KAFKA_39, resolve
+from tests.support.processes.process import ProcessFailed
 
 ROOT: Final = Path(__file__).parents[1]
 WORK: Final = ROOT / "build" / "benchmarks"

@@ -31,16 +31,16 @@ from benchmarks.processes import Memory, ProcessTree
 from benchmarks.servers import BROKER, HEAP_MB, JVM, KAFKA_DEFAULTS, KAFKA_DT, Subject
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt_protocol.api.responses import element_type
-from tests.support.broker import SECRET_KEY, sasl_properties
-from tests.support.gateway import IDENTITY, PORT_BASE, UPSTREAM, service_login
-from tests.support.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
-from tests.support.kraft_operator import CREATE_TOPICS, describe_topic
-from tests.support.maven import KAFKA_4X, resolve
-from tests.support.ports import free_ports
-from tests.support.process import ChildProcess
-from tests.support.raw import RawConnection, ms, request_type
-from tests.support.server import KafkaDt
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import SECRET_KEY, sasl_properties
+from tests.support.brokers.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
+from tests.support.brokers.kraft_operator import CREATE_TOPICS, describe_topic
+from tests.support.java.maven import KAFKA_4X, resolve
+from tests.support.nodes.gateway import IDENTITY, PORT_BASE, UPSTREAM, service_login
+from tests.support.nodes.server import KafkaDt
+from tests.support.processes.ports import free_ports
+from tests.support.processes.process import ChildProcess
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import RawConnection, ms, request_type
 
 KAFKA_DT_OWNER_TOKEN: Final = Subject("kafka-dt, owner-token", workers=KAFKA_DT.workers)
 KAFKA_PROXY: Final = Subject("kafka-proxy")

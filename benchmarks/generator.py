@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.support.broker import USERS
-from tests.support.java import Java
-from tests.support.properties import write_properties
+from tests.support.brokers.broker import USERS
+from tests.support.java.jvm import Java
+from tests.support.java.properties import write_properties
 
 SOURCES: Final = Path(__file__).parent / "load"
 FLAGS: Final = ("-XX:+UseSerialGC", "-Xms128m", "-Xshare:auto", "-Djdk.tls.namedGroups=x25519")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.processes import ProcessTree
-from tests.support.process import ProcessFailed
+from tests.support.processes.process import ProcessFailed
 
 _LOOK_S: Final = 0.5
 _LOG_END: Final = 2_000

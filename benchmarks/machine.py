@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.support.java import Java
+from tests.support.java.jvm import Java
 
 _SYNCS = 100
 

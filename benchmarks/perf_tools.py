@@ -25,10 +25,9 @@ from typing import Final
 
 from benchmarks.generator import LoadFailed, password_of
 from benchmarks.servers import JVM
-from tests.support.client_config import plain
-from tests.support.java import Java
-from tests.support.maven import Classpath
-from tests.support.properties import write_properties
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Classpath
+from tests.support.java.properties import plain, write_properties
 
 USER: Final = "alice"
 HEAP_MB: Final = 512

@@ -25,10 +25,10 @@ from typing import Final, Self
 from benchmarks.processes import ProcessTree
 from benchmarks.request_shapes import Caller, Shape
 from benchmarks.tokens import password_of
-from tests.support.audit import AuditFolder
-from tests.support.broker import USERS
-from tests.support.nodes import ADMIN, SHA_256, Node, node_properties
-from tests.support.raw import ConnectionClosed, RawConnection
+from tests.support.brokers.broker import USERS
+from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.node import ADMIN, SHA_256, Node, node_properties
+from tests.support.protocol.raw import ConnectionClosed, RawConnection
 
 LEAST_CPU_S: Final = 0.2
 """How much CPU time is measured at least, in seconds."""

@@ -21,11 +21,11 @@ from benchmarks.generator import password_of
 from benchmarks.processes import Memory, ProcessTree
 from benchmarks.tokens import AUDITOR, EVERYBODY_ELSE, OWNERS, PreparedTokens
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from tests.support.broker import Broker, sasl_properties
-from tests.support.java import Java
-from tests.support.maven import Classpath
-from tests.support.process import ChildProcess
-from tests.support.server import KafkaDt, server_properties
+from tests.support.brokers.broker import Broker, sasl_properties
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Classpath
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.process import ChildProcess
 
 HEAP_MB: Final = 1024
 JVM: Final = (

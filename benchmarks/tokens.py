@@ -38,7 +38,7 @@ from kafka_dt.zookeeper.embedded.server import HEAP_MB, EmbeddedZooKeeper
 from kafka_dt.zookeeper.sealing.sealed import SALT_BYTES, seal
 from kafka_dt.zookeeper.znodes.acls import AclZnode
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
-from tests.support.broker import SECRET_KEY
+from tests.support.brokers.broker import SECRET_KEY
 
 OWNERS: Final = {"ten": 10, "thousand": 1_000, "tenthousand": 10_000}
 """Who has how many tokens, as far as there are enough; `EVERYBODY_ELSE` has the rest."""

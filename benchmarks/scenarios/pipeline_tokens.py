@@ -20,8 +20,8 @@ from benchmarks.results import Case
 from benchmarks.scenarios.pipeline import COMMAND, Step
 from benchmarks.tokens import PreparedTokens, heap_mb
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from tests.support.broker import SECRET_KEY
-from tests.support.process import ProcessFailed
+from tests.support.brokers.broker import SECRET_KEY
+from tests.support.processes.process import ProcessFailed
 
 TITLE: Final = "Every token, with Spark"
 COMPARED: Final = RATE

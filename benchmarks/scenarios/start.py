@@ -15,8 +15,8 @@ from benchmarks.results import Case
 from benchmarks.servers import BROKER, KAFKA_DT, START_TIMEOUT_S, UNSEALED, Server, Subject
 from benchmarks.statistics import slope
 from benchmarks.tokens import password_of
-from tests.support.process import ProcessFailed
-from tests.support.raw import ConnectionClosed, LoginRefused, RawConnection
+from tests.support.processes.process import ProcessFailed
+from tests.support.protocol.raw import ConnectionClosed, LoginRefused, RawConnection
 
 TITLE: Final = "Start to the first login"
 COMPARED: Final = "start_s"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import Node, node_properties
-from tests.support.zookeeper import make_chroot, running_zookeeper
+from tests.support.nodes.node import Node, node_properties
+from tests.support.zookeeper.server import make_chroot, running_zookeeper
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,8 +16,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
-from tests.support.nodes import SHA_256, Node, connected, local_port, node_properties
-from tests.support.raw import (
+from tests.support.nodes.node import SHA_256, Node, connected, local_port, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import (
     API_VERSIONS,
     CREATE,
     DESCRIBE,
@@ -28,7 +29,6 @@ from tests.support.raw import (
     RawConnection,
     ms,
 )
-from tests.support.waiting import eventually
 
 SETTLED_WITHIN_S = 20.0
 MANY = 1_000

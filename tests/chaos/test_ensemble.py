@@ -9,7 +9,7 @@ import pytest
 
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from tests.integration.zookeeper_nodes import client_of, settings
-from tests.support.ensemble import Ensemble
+from tests.support.zookeeper.ensemble import Ensemble
 
 LONG_SYNC_LIMIT = 16
 """In ticks: eight seconds, in which a member that is cut off does not know it."""

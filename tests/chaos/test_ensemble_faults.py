@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ensemble import Ensemble
-from tests.support.fault_run import clients, clock_jumps, faults_of, in_turn, now_ms
-from tests.support.history import Bounds, History, Kind, Operation, Outcome, violations
-from tests.support.nodes import Node, node_properties
-from tests.support.wall_clock import NoCompiler, WallClock
+from tests.chaos.fault_run import clients, clock_jumps, faults_of, in_turn, now_ms
+from tests.chaos.history import Bounds, History, Kind, Operation, Outcome, violations
+from tests.support.nodes.node import Node, node_properties
+from tests.support.processes.wall_clock import NoCompiler, WallClock
+from tests.support.zookeeper.ensemble import Ensemble
 
 _LOG = logging.getLogger(__name__)
 """The faults and the counts, shown with `--log-cli-level=INFO`."""

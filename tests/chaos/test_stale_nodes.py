@@ -24,13 +24,13 @@ from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.proofs.history import HistoryGuard
 from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
+from tests.chaos.token_load import logs_in
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
-from tests.support.ensemble import Ensemble, Member
-from tests.support.nodes import SHA_256, Node, children, connected, local_port, node_properties
-from tests.support.process import hanging
-from tests.support.raw import EXPIRE, ConnectionClosed, LoginRefused, RawConnection, ms
-from tests.support.token_load import logs_in
-from tests.support.waiting import eventually
+from tests.support.nodes.node import SHA_256, Node, children, connected, local_port, node_properties
+from tests.support.processes.process import hanging
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import EXPIRE, ConnectionClosed, LoginRefused, RawConnection, ms
+from tests.support.zookeeper.ensemble import Ensemble, Member
 
 SYNC_LIMIT = 16
 """In ticks: for eight seconds a member that is cut off does not know it, and answers its clients."""

@@ -17,12 +17,12 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import DelegationToken
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from tests.support.nodes import WORKERS, Node, local_port, node_properties
-from tests.support.process import hanging
-from tests.support.raw import DESCRIBE
-from tests.support.token_load import TokenLoad, logs_in
-from tests.support.waiting import eventually
-from tests.support.zookeeper import child_zookeeper
+from tests.chaos.token_load import TokenLoad, logs_in
+from tests.support.nodes.node import WORKERS, Node, local_port, node_properties
+from tests.support.processes.process import hanging
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import DESCRIBE
+from tests.support.zookeeper.server import child_zookeeper
 
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""

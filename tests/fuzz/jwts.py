@@ -13,7 +13,7 @@ from kafka_dt.identity.mechanisms.oauthbearer import MAX_TIMESTAMP_MS, BearerTok
 from kafka_dt.identity.oauth.jwks import JwksUnreadable, parse
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
-from tests.support.issuer import Issuer
+from tests.support.identity.issuer import Issuer
 
 NOW_S: Final = 1_700_000_000
 TOKENS: Final = BearerTokens(OAuthBearerSettings(jwks_url="", allow_unsigned=True), None, lambda: NOW_S * 1000)

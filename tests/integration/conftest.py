@@ -4,7 +4,7 @@ Both are child processes of the run, or those whose addresses are in the environ
 
     KAFKA_DT_TEST_ZOOKEEPER    host:port of a ZooKeeper; the tests work in chroots of their own
     KAFKA_DT_TEST_BOOTSTRAP    host:port of a SASL_PLAINTEXT listener of a kafka-dt that uses the root of this
-                               ZooKeeper, with the users and the secret key of tests/support/broker.py, and
+                               ZooKeeper, with the users and the secret key of tests/support/brokers/broker.py, and
                                delegation.token.metadata.encryption.enable=false
 """
 
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.nodes import Node, node_properties
-from tests.support.server import KafkaDt, server_properties
-from tests.support.zookeeper import make_chroot, running_zookeeper
+from tests.support.nodes.node import Node, node_properties
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.zookeeper.server import make_chroot, running_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,8 +28,8 @@ from kafka_dt.client import (
     settings,
 )
 from kafka_dt.tokens import SecretKey
-from tests.support.broker import SECRET_KEY, USERS
-from tests.support.client_config import SCRAM_MECHANISMS, plain
+from tests.support.brokers.broker import SECRET_KEY, USERS
+from tests.support.java.properties import SCRAM_MECHANISMS, plain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 
 from kafka_dt.cli import main
 from kafka_dt.tokens import SecretKey
-from tests.support.documents import blocks
-from tests.support.nodes import Node, node_properties
-from tests.support.properties import write_properties
-from tests.support.raw import LoginRefused
-from tests.support.sealable import FOREIGN_KEY, OLD_KEY
-from tests.support.sealed_cluster import SealedCluster, recent, sealed_cluster
-from tests.support.token_znodes import token_znodes
+from tests.support.docs.documents import blocks
+from tests.support.java.properties import write_properties
+from tests.support.nodes.node import Node, node_properties
+from tests.support.protocol.raw import LoginRefused
+from tests.support.zookeeper.sealable import FOREIGN_KEY, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import SealedCluster, recent, sealed_cluster
+from tests.support.zookeeper.token_znodes import token_znodes
 
 NEW_KEY, LIST, EXPIRE, VERIFY = (block.text for block in blocks("docs/how-to/after-a-compromise.md", "sh"))
 FOLDER = "/etc/kafka-dt"

@@ -16,12 +16,17 @@ from kafka_dt.client import DelegationToken, TokenOwnerMismatch
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from kafka_dt.tokens import SecretKey
 from kafka_dt_protocol.wire.encoding import encode_varint
-from tests.support.acl_client import Acl, create_acls, delete_acls, filter_of
-from tests.support.audit import AuditFolder, Event
-from tests.support.broker import SECRET_KEY, USERS
-from tests.support.issuer import unsigned
-from tests.support.nodes import ADMIN, SHA_256, SHA_512, WORKERS, Node, node_properties, secrets_of
-from tests.support.raw import (
+from tests.support.brokers.broker import SECRET_KEY, USERS
+from tests.support.identity.acl_client import Acl, create_acls, delete_acls, filter_of
+from tests.support.identity.issuer import unsigned
+from tests.support.identity.scram_changes import deletion, upsertion
+from tests.support.identity.tls_listeners import STRANGER, TlsListeners
+from tests.support.identity.tls_material import authority, leaf, subject_of
+from tests.support.nodes.audit import AuditFolder, Event
+from tests.support.nodes.node import ADMIN, SHA_256, SHA_512, WORKERS, Node, node_properties, secrets_of
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import (
     CREATE,
     CREATE_ACLS,
     EXPIRE,
@@ -30,12 +35,7 @@ from tests.support.raw import (
     RawConnection,
     ms,
 )
-from tests.support.scram_changes import deletion, upsertion
-from tests.support.server import KafkaDt, server_properties
-from tests.support.tls_listeners import STRANGER, TlsListeners
-from tests.support.tls_material import authority, leaf, subject_of
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.zookeeper.server import make_chroot
 
 HOUR = 3_600_000
 ALTER_USERS = 51

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit import AuditFolder
-from tests.support.broker import USERS
-from tests.support.nodes import WORKERS, Node, node_properties
-from tests.support.process import freeze
-from tests.support.properties import write_properties
-from tests.support.waiting import eventually, on_this_machine
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import write_properties
+from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.node import WORKERS, Node, node_properties
+from tests.support.processes.process import freeze
+from tests.support.processes.waiting import eventually, on_this_machine
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 LOGINS = 60

@@ -27,15 +27,15 @@ from kafka_dt.tokens import Keyring, SecretKey, Token
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
-from tests.support.broker import SECRET_KEY, USERS
-from tests.support.nodes import ADMIN, Node, node_properties
-from tests.support.properties import write_properties
-from tests.support.raw import LoginRefused
-from tests.support.sealable import DAY_MS, FOREIGN_KEY, token
-from tests.support.tcp_gate import TcpGate
-from tests.support.token_znodes import TokenZnodes, token_znodes
-from tests.support.waiting import eventually, on_this_machine
-from tests.support.zookeeper import make_chroot
+from tests.support.brokers.broker import SECRET_KEY, USERS
+from tests.support.java.properties import write_properties
+from tests.support.nodes.node import ADMIN, Node, node_properties
+from tests.support.processes.tcp_gate import TcpGate
+from tests.support.processes.waiting import eventually, on_this_machine
+from tests.support.protocol.raw import LoginRefused
+from tests.support.zookeeper.sealable import DAY_MS, FOREIGN_KEY, token
+from tests.support.zookeeper.server import make_chroot
+from tests.support.zookeeper.token_znodes import TokenZnodes, token_znodes
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 KEY = SecretKey(SECRET_KEY)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tests.support.broker import USERS
-from tests.support.raw import DESCRIBE_CLUSTER, RawConnection
-from tests.support.server import KafkaDt, server_properties
-from tests.support.tls_listeners import TlsListeners
-from tests.support.tls_material import Identity, leaf
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS
+from tests.support.identity.tls_listeners import TlsListeners
+from tests.support.identity.tls_material import Identity, leaf
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import DESCRIBE_CLUSTER, RawConnection
 
 WITHIN_S = 10.0
 WORKERS = 2

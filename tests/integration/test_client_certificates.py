@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker import USERS
-from tests.support.raw import DESCRIBE_CLUSTER, ConnectionClosed, RawConnection
-from tests.support.server import KafkaDt, server_properties
-from tests.support.tls_listeners import TlsListeners
+from tests.support.brokers.broker import USERS
+from tests.support.identity.tls_listeners import TlsListeners
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.protocol.raw import DESCRIBE_CLUSTER, ConnectionClosed, RawConnection
 
 
 def test_who_logged_in_by_sasl_needs_no_rule_for_the_name_in_its_certificate(

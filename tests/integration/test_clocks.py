@@ -15,10 +15,10 @@ from kafka_dt.zookeeper.connection.operations import Create
 from kafka_dt.zookeeper.stores.changes import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
-from tests.support.sealable import DAY_MS, OLD_KEY
-from tests.support.sealed_cluster import recent, sealed_cluster
-from tests.support.token_codecs import codec_of
-from tests.support.token_nodes import HOUR, Clock
+from tests.support.tokens.nodes import HOUR, Clock
+from tests.support.zookeeper.sealable import DAY_MS, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import recent, sealed_cluster
+from tests.support.zookeeper.token_codecs import codec_of
 
 
 async def test_a_node_whose_clock_is_ahead_purges_no_changes_of_others(zookeeper_connect: str) -> None:

@@ -16,8 +16,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionClosedRequireSaslError
 
-from tests.support.process import ChildProcess
-from tests.support.waiting import eventually
+from tests.support.processes.process import ChildProcess
+from tests.support.processes.waiting import eventually
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 NOT_ZOOKEEPER = "127.0.0.1:1"

@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 from kafka_dt.zookeeper.embedded import java
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import DataDirInUse, JavaNotFound, PortTaken, StartFailed
-from tests.support.zookeeper import child_zookeeper
+from tests.support.zookeeper.server import child_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from kazoo.retry import KazooRetry
 from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import DataDirOpen, LoginNeeded
-from tests.support.zookeeper import child_zookeeper
+from tests.support.zookeeper.server import child_zookeeper
 
 PASSWORD = "a-password-of-the-embedded-zookeeper"
 LOGIN = ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, "kafka-dt", PASSWORD)

@@ -17,8 +17,8 @@ from kafka_dt.zookeeper.proofs.history import accept
 from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, WitnessZnode
 from tests.integration.restored_zookeeper import TEN_MINUTES_MS, WITHIN_S, Worker, two_in_doubt, worker_of
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
-from tests.support.process import hanging
-from tests.support.zookeeper import child_zookeeper
+from tests.support.processes.process import hanging
+from tests.support.zookeeper.server import child_zookeeper
 
 
 async def test_a_worker_whose_writes_are_there_is_admitted_again(zookeeper_connect: str) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.client import LoginFailed, LoginMissing, TokenClient
-from tests.support import image_secrets
-from tests.support.documents import ROOT
-from tests.support.process import ChildProcess
-from tests.support.server import READY
+from tests.support.docs.documents import ROOT
+from tests.support.nodes import image_secrets
+from tests.support.nodes.server import READY
+from tests.support.processes.process import ChildProcess
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 IN_THE_IMAGE = "/etc/kafka-dt/secrets"

@@ -25,10 +25,10 @@ from kazoo.client import KazooClient
 
 from kafka_dt.client import DelegationToken, LoginFailed
 from kafka_dt.tokens import SecretKey
-from tests.support.nodes import SHA_256, SHA_512, Node, node_properties
-from tests.support.process import ChildProcess
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.nodes.node import SHA_256, SHA_512, Node, node_properties
+from tests.support.processes.process import ChildProcess
+from tests.support.processes.waiting import eventually
+from tests.support.zookeeper.server import make_chroot
 
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""

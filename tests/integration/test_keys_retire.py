@@ -24,7 +24,7 @@ from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.stores.cluster import NodeRegistry
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
-from tests.support.token_store_contract import new_token
+from tests.support.tokens.store_contract import new_token
 
 if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient

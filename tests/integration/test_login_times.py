@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.client import DelegationToken
-from tests.support.nodes import SHA_256, Node, node_properties
-from tests.support.raw import SASL_AUTHENTICATE
-from tests.support.timing import in_turns, told_apart
+from tests.support.identity.timing import in_turns, told_apart
+from tests.support.nodes.node import SHA_256, Node, node_properties
+from tests.support.protocol.raw import SASL_AUTHENTICATE
 
 ATTEMPTS = 300
 PAUSE_S = 0.003

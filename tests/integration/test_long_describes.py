@@ -12,13 +12,13 @@ from contextlib import ExitStack
 import pytest
 
 from kafka_dt.tokens import Principal, Token
-from tests.support import bodies
-from tests.support.broker import USERS
-from tests.support.nodes import Node, node_properties
-from tests.support.raw import DESCRIBE
-from tests.support.token_znodes import token_znodes
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.brokers.broker import USERS
+from tests.support.nodes.node import Node, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol import bodies
+from tests.support.protocol.raw import DESCRIBE
+from tests.support.zookeeper.server import make_chroot
+from tests.support.zookeeper.token_znodes import token_znodes
 
 DESCRIBES = 20
 LOGINS = 20

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import Node, local_port, node_properties
-from tests.support.raw import API_VERSIONS, DESCRIBE, ConnectionClosed, RawConnection
-from tests.support.tls_listeners import TlsListeners
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.identity.tls_listeners import TlsListeners
+from tests.support.nodes.node import Node, local_port, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import API_VERSIONS, DESCRIBE, ConnectionClosed, RawConnection
+from tests.support.zookeeper.server import make_chroot
 
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""

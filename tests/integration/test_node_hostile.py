@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.nodes import Node, local_port
-from tests.support.raw import API_VERSIONS, CREATE, DESCRIBE, METADATA, RENEW, SASL_HANDSHAKE, RawConnection
-from tests.support.waiting import eventually
+from tests.support.nodes.node import Node, local_port
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import API_VERSIONS, CREATE, DESCRIBE, METADATA, RENEW, SASL_HANDSHAKE, RawConnection
 
 CLOSED_WITHIN_S = 10.0
 LOGGED_WITHIN_S = 10.0

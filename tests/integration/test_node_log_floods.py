@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.wire.encoding import encode_varint
-from tests.support.nodes import Node, node_properties
-from tests.support.raw import LoginRefused, RawConnection
+from tests.support.nodes.node import Node, node_properties
+from tests.support.protocol.raw import LoginRefused, RawConnection
 
 LINES, OF_A_CLIENT = 50, 5
 FRAMES, LOGINS, REQUESTS = 300, 30, 40

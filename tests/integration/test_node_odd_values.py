@@ -15,9 +15,9 @@ from kafka_dt_protocol import APIS, ApiKey, decode_response
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from kafka_dt_protocol.wire.times import to_duration
-from tests.support.kio_entities import rich, sparse
-from tests.support.nodes import Node
-from tests.support.raw import CREATE, DESCRIBE, EXPIRE, RawConnection, ms
+from tests.support.nodes.node import Node
+from tests.support.protocol.kio_entities import rich, sparse
+from tests.support.protocol.raw import CREATE, DESCRIBE, EXPIRE, RawConnection, ms
 
 ROUNDS = 12
 UNKNOWN_SERVER_ERROR = -1

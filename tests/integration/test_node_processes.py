@@ -14,10 +14,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt.client import ConnectionFailed, TokenClient
-from tests.support.nodes import Node, node_properties, refuses_connections
-from tests.support.process import ProcessFailed, freeze
-from tests.support.raw import DESCRIBE
-from tests.support.waiting import eventually
+from tests.support.nodes.node import Node, node_properties, refuses_connections
+from tests.support.processes.process import ProcessFailed, freeze
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import DESCRIBE
 
 CLIENTS = 8
 TIMEOUT_S = 30.0

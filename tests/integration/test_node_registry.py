@@ -14,7 +14,7 @@ from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.stores.cluster import NodeRegistry, live_brokers, live_nodes, read_or_create_salt_secret
 from kafka_dt.zookeeper.znodes.own import NodeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
-from tests.support.tcp_gate import TcpGate
+from tests.support.processes.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient

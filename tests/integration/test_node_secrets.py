@@ -10,9 +10,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt.client import TokenOwnerMismatch
-from tests.support.broker import SECRET_KEY, USERS
-from tests.support.nodes import ADMIN, SHA_256, SHA_512, Node, command_lines, node_properties, secrets_of
-from tests.support.raw import LoginRefused
+from tests.support.brokers.broker import SECRET_KEY, USERS
+from tests.support.nodes.node import ADMIN, SHA_256, SHA_512, Node, command_lines, node_properties, secrets_of
+from tests.support.protocol.raw import LoginRefused
 
 MISTYPED = "a password that was mistyped"
 

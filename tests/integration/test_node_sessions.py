@@ -13,10 +13,10 @@ import pytest
 
 from kafka_dt.client import DelegationToken
 from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
-from tests.support.nodes import ADMIN, REAUTH_MS, SHA_256, SHA_512, Node, local_port, node_properties
-from tests.support.raw import DESCRIBE, DESCRIBE_CLUSTER, ConnectionClosed, RawConnection
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.nodes.node import ADMIN, REAUTH_MS, SHA_256, SHA_512, Node, local_port, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import DESCRIBE, DESCRIBE_CLUSTER, ConnectionClosed, RawConnection
+from tests.support.zookeeper.server import make_chroot
 
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""

@@ -9,10 +9,10 @@ import pytest
 
 from kafka_dt.client import DelegationToken
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
-from tests.support.acl_client import Acl, Filter, create_acls, delete_acls
-from tests.support.nodes import Node
-from tests.support.raw import CREATE, DESCRIBE, EXPIRE, RENEW, LoginRefused, RawConnection, ms
-from tests.support.scram_changes import upsertion
+from tests.support.identity.acl_client import Acl, Filter, create_acls, delete_acls
+from tests.support.identity.scram_changes import upsertion
+from tests.support.nodes.node import Node
+from tests.support.protocol.raw import CREATE, DESCRIBE, EXPIRE, RENEW, LoginRefused, RawConnection, ms
 
 DESCRIBE_USERS = 50
 ALTER_USERS = 51

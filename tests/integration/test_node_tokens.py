@@ -25,9 +25,9 @@ from kafka_dt.client import (
     TokenRequestNotAllowed,
     TokensDisabled,
 )
-from tests.support.nodes import ADMIN, SHA_256, SHA_512, Node, local_port, node_properties
-from tests.support.raw import LoginRefused
-from tests.support.zookeeper import make_chroot
+from tests.support.nodes.node import ADMIN, SHA_256, SHA_512, Node, local_port, node_properties
+from tests.support.protocol.raw import LoginRefused
+from tests.support.zookeeper.server import make_chroot
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -7,9 +7,17 @@ import pytest
 from kafka_dt.identity.acls.binding import RESOURCE_TYPES, AclOperation, PatternType, ResourceType
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.api.responses import element_type
-from tests.support.acl_client import Acl, Filter, ask_to_create, create_acls, delete_acls, describe_acls, filter_of
-from tests.support.nodes import ADMIN, Node
-from tests.support.raw import request_type
+from tests.support.identity.acl_client import (
+    Acl,
+    Filter,
+    ask_to_create,
+    create_acls,
+    delete_acls,
+    describe_acls,
+    filter_of,
+)
+from tests.support.nodes.node import ADMIN, Node
+from tests.support.protocol.raw import request_type
 
 INVALID_REQUEST = 42
 NONE = 0

@@ -15,9 +15,9 @@ from kafka_dt.client.errors import (
 )
 from kafka_dt.config import SecurityProtocol
 from tests.integration.zookeeper_nodes import eventually
-from tests.support.broker import USERS
-from tests.support.memory_node import MemoryCluster, MemoryNode, node_on
-from tests.support.waiting import on_this_machine
+from tests.support.brokers.broker import USERS
+from tests.support.nodes.memory_node import MemoryCluster, MemoryNode, node_on
+from tests.support.processes.waiting import on_this_machine
 
 
 def client(node: MemoryNode, user: str = "alice") -> TokenClient:

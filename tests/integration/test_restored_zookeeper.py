@@ -29,10 +29,10 @@ from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from kafka_dt.zookeeper.znodes.own import PARENT, History, HistoryZnode, WitnessZnode
 from tests.integration.restored_zookeeper import WITHIN_S, worker_of
 from tests.integration.zookeeper_nodes import SESSION_TIMEOUT_MS, client_of, eventually, now_ms, settings
-from tests.support.ensemble import Ensemble
-from tests.support.nodes import WORKERS, Node, node_properties
-from tests.support.raw import ConnectionClosed, LoginRefused
-from tests.support.zookeeper import child_zookeeper
+from tests.support.nodes.node import WORKERS, Node, node_properties
+from tests.support.protocol.raw import ConnectionClosed, LoginRefused
+from tests.support.zookeeper.ensemble import Ensemble
+from tests.support.zookeeper.server import child_zookeeper
 
 
 def logs_in(node: Node, token: DelegationToken) -> bool:

@@ -27,10 +27,10 @@ from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
-from tests.support import kip395
-from tests.support.tcp_gate import TcpGate
-from tests.support.token_codecs import FOREIGN, HeldExecutor, codec_of
-from tests.support.token_store_contract import new_token
+from tests.support.processes.tcp_gate import TcpGate
+from tests.support.tokens.store_contract import new_token
+from tests.support.zookeeper import kip395
+from tests.support.zookeeper.token_codecs import FOREIGN, HeldExecutor, codec_of
 
 SECRET = "the secret key of the sealed tokens"
 OLD_SECRET = "the one before"

@@ -15,10 +15,9 @@ import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.config import SecretKeyFiles, from_properties
-from tests.support.broker import USERS
-from tests.support.client_config import plain
-from tests.support.documents import Block, blocks, documents
-from tests.support.properties import write_properties
+from tests.support.brokers.broker import USERS
+from tests.support.docs.documents import Block, blocks, documents
+from tests.support.java.properties import plain, write_properties
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Addresses

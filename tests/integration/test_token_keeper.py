@@ -10,13 +10,12 @@ from typing import Final
 
 from kafka_dt.client import TokenClient
 from kafka_dt.pipeline.token_file import read_token
-from tests.support.broker import USERS
-from tests.support.client_config import plain
-from tests.support.nodes import Node, node_properties
-from tests.support.process import ChildProcess
-from tests.support.properties import write_properties
-from tests.support.spark_submit import program_of
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import plain, write_properties
+from tests.support.nodes.node import Node, node_properties
+from tests.support.processes.process import ChildProcess
+from tests.support.processes.waiting import eventually
+from tests.support.spark.submit import program_of
 
 EXPIRY_MS: Final = 3_000
 MAX_LIFETIME_MS: Final = 4_500

@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient, TokenLimitExceeded, TooManyCreates
-from tests.support.audit import AuditFolder
-from tests.support.nodes import Node, local_port, node_properties
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.node import Node, local_port, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.zookeeper.server import make_chroot
 
 PER_OWNER, PER_MINUTE, RENEWERS, BYTES = 12, 100, 2, 2_000
 CLIENTS = 8

@@ -15,9 +15,9 @@ from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import NoNode
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, settings
-from tests.support.broker import SECRET_KEY
-from tests.support.nodes import SHA_256, SHA_512, Node
-from tests.support.token_codecs import codec_of
+from tests.support.brokers.broker import SECRET_KEY
+from tests.support.nodes.node import SHA_256, SHA_512, Node
+from tests.support.zookeeper.token_codecs import codec_of
 
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""

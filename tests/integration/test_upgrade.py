@@ -16,12 +16,12 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt.client import DelegationToken
-from tests.support import kip395
-from tests.support.broker import SECRET_KEY
-from tests.support.nodes import Node, node_properties
-from tests.support.properties import write_properties
-from tests.support.raw import ConnectionClosed, LoginRefused
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import SECRET_KEY
+from tests.support.java.properties import write_properties
+from tests.support.nodes.node import Node, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import ConnectionClosed, LoginRefused
+from tests.support.zookeeper import kip395
 
 TOKENS = "/delegation_token/tokens"
 SWITCH = "delegation.token.metadata.encryption.enable"

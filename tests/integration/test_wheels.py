@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import client_config
-from tests.support.broker import USERS
-from tests.support.properties import write_properties
-from tests.support.server import KafkaDt, server_properties
+from tests.support.brokers.broker import USERS
+from tests.support.java import properties as client_config
+from tests.support.java.properties import write_properties
+from tests.support.nodes.server import KafkaDt, server_properties
 
 ROOT = Path(__file__).parents[2]
 NAMESAKE = "protocol==0.37"

@@ -29,7 +29,7 @@ from kafka_dt.zookeeper.stores.acls import UNREADABLE, ZooKeeperAclStore
 from kafka_dt.zookeeper.stores.changes import PurgeLimits
 from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
-from tests.support.authorization import acl
+from tests.support.identity.authorization import acl
 
 USER, READ = ResourceType.USER, AclOperation.READ
 PATTERNS = pytest.mark.parametrize(

@@ -28,8 +28,8 @@ from kafka_dt.zookeeper.errors import (
 )
 from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
-from tests.support.tls_material import authority, leaf
-from tests.support.zookeeper import child_zookeeper
+from tests.support.identity.tls_material import authority, leaf
+from tests.support.zookeeper.server import child_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -13,7 +13,7 @@ from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode
 from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
-from tests.support.waiting import on_this_machine
+from tests.support.processes.waiting import on_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,11 +14,11 @@ from kafka_dt.zookeeper.connection.handler import Answer
 from kafka_dt.zookeeper.connection.operations import Stat
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, settings
-from tests.support.process import hanging
-from tests.support.tcp_gate import TcpGate
-from tests.support.token_store_contract import new_token
-from tests.support.waiting import on_this_machine
-from tests.support.zookeeper import child_zookeeper
+from tests.support.processes.process import hanging
+from tests.support.processes.tcp_gate import TcpGate
+from tests.support.processes.waiting import on_this_machine
+from tests.support.tokens.store_contract import new_token
+from tests.support.zookeeper.server import child_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -22,11 +22,11 @@ from kafka_dt.zookeeper.stores.changes import PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
-from tests.support.token_codecs import codec_of
-from tests.support.token_nodes import SECRET_KEY, Clock
-from tests.support.token_store_contract import Place, TokenStoreContract, VersionedStoreContract, new_token
-from tests.support.waiting import on_this_machine
-from tests.support.zookeeper import child_zookeeper
+from tests.support.processes.waiting import on_this_machine
+from tests.support.tokens.nodes import SECRET_KEY, Clock
+from tests.support.tokens.store_contract import Place, TokenStoreContract, VersionedStoreContract, new_token
+from tests.support.zookeeper.server import child_zookeeper
+from tests.support.zookeeper.token_codecs import codec_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
-from tests.support.token_codecs import codec_of
+from tests.support.zookeeper.token_codecs import codec_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -16,10 +16,10 @@ from typing import NoReturn, Protocol
 
 import pytest
 
-from tests.support.broker import Broker
-from tests.support.java import Java, JavaMissing, find_java
-from tests.support.java_tools import KafkaTools
-from tests.support.maven import (
+from tests.support.brokers.broker import Broker
+from tests.support.identity.tls_listeners import TlsListeners
+from tests.support.java.jvm import Java, JavaMissing, find_java
+from tests.support.java.maven import (
     KAFKA_4X,
     KAFKA_39,
     LOGGING,
@@ -30,10 +30,10 @@ from tests.support.maven import (
     ResolutionFailed,
     resolve,
 )
-from tests.support.reference_client import ReferenceClient
-from tests.support.server import KafkaDt, server_properties
-from tests.support.tls_listeners import TlsListeners
-from tests.support.zookeeper import make_chroot, running_zookeeper
+from tests.support.java.reference_client import ReferenceClient
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.zookeeper.server import make_chroot, running_zookeeper
 
 BUNDLES = (KAFKA_39, KAFKA_4X, LOGGING, YARN, SPARK_KAFKA)
 IMPATIENT = {"connection.failed.authentication.delay.ms": 0}

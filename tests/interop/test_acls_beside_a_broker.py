@@ -11,12 +11,12 @@ from kazoo.client import KazooClient
 from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.interop.conftest import Authority
 from tests.interop.test_broker_oracle_acls import create, granted, logged_in, removed_afterwards
-from tests.support.acl_client import Acl, Filter, create_acls, delete_acls, describe_acls, filter_of
-from tests.support.broker import USERS, Broker
-from tests.support.client_config import plain
-from tests.support.java_tools import KafkaTools
-from tests.support.server import KafkaDt, server_properties
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.identity.acl_client import Acl, Filter, create_acls, delete_acls, describe_acls, filter_of
+from tests.support.java.properties import plain
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import eventually
 
 WITHIN_S = 2.0
 ADMIN = plain("admin", USERS["admin"])

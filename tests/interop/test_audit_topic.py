@@ -16,19 +16,19 @@ import pytest
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.config import audit_settings, from_properties
 from kafka_dt.node.audit_trail import event_topic
-from tests.support.audit import AuditFolder, Event
-from tests.support.broker import USERS, Broker
-from tests.support.java import Java
-from tests.support.kraft import RELEASES, KraftCluster
-from tests.support.kraft_operator import Operator
-from tests.support.maven import Bundle, Classpath
-from tests.support.nodes import WORKERS, Node, connected, node_properties, secrets_of
-from tests.support.process import hanging
-from tests.support.raw import RawConnection
-from tests.support.scram_changes import upsertion
-from tests.support.tls_listeners import TlsListeners
-from tests.support.waiting import eventually
-from tests.support.zookeeper import make_chroot
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.brokers.kraft import RELEASES, KraftCluster
+from tests.support.brokers.kraft_operator import Operator
+from tests.support.identity.scram_changes import upsertion
+from tests.support.identity.tls_listeners import TlsListeners
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Bundle, Classpath
+from tests.support.nodes.audit import AuditFolder, Event
+from tests.support.nodes.node import WORKERS, Node, connected, node_properties, secrets_of
+from tests.support.processes.process import hanging
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import RawConnection
+from tests.support.zookeeper.server import make_chroot
 
 KAFKA = "kafka.dt.audit.kafka"
 ALTER_USERS = 51

@@ -14,12 +14,21 @@ from kio.schema.create_delegation_token.v3.request import CreatableRenewers
 
 from kafka_dt.tokens import SecretKey
 from tests.interop.conftest import Authority
-from tests.support.broker import SECRET_KEY, USERS, Broker
-from tests.support.client_config import SCRAM_MECHANISMS, plain, token
-from tests.support.java_tools import KafkaTools, parse_tokens
-from tests.support.raw import CREATE, DESCRIBE, DESCRIBE_CLUSTER, EXPIRE, RENEW, LoginRefused, RawConnection, ms
-from tests.support.server import KafkaDt
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import SECRET_KEY, USERS, Broker
+from tests.support.java.properties import SCRAM_MECHANISMS, plain, token
+from tests.support.java.tools import KafkaTools, parse_tokens
+from tests.support.nodes.server import KafkaDt
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import (
+    CREATE,
+    DESCRIBE,
+    DESCRIBE_CLUSTER,
+    EXPIRE,
+    RENEW,
+    LoginRefused,
+    RawConnection,
+    ms,
+)
 
 WITHIN_S = 1.0
 ALICE = plain("alice", USERS["alice"])

@@ -21,7 +21,8 @@ from kio.schema.types import TopicName
 
 from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.interop.conftest import Authority
-from tests.support.acl_client import (
+from tests.support.brokers.broker import USERS
+from tests.support.identity.acl_client import (
     Acl,
     BareAcl,
     Filter,
@@ -31,8 +32,8 @@ from tests.support.acl_client import (
     describe_acls,
     filter_of,
 )
-from tests.support.broker import USERS
-from tests.support.raw import (
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import (
     CREATE,
     CREATE_ACLS,
     DESCRIBE,
@@ -45,7 +46,6 @@ from tests.support.raw import (
     ms,
     request_type,
 )
-from tests.support.waiting import eventually
 
 USER, CLUSTER, TOPIC = ResourceType.USER, ResourceType.CLUSTER, ResourceType.TOPIC
 GROUP, TRANSACTIONAL_ID, TOKEN = ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID, ResourceType.DELEGATION_TOKEN

@@ -12,9 +12,9 @@ from cryptography.x509.name import _ASN1Type as Asn1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
 from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules, name_text
-from tests.support.java_tools import KafkaTools
+from tests.support.java.tools import KafkaTools
 
-SOURCE = Path(__file__).parents[1] / "support" / "PrincipalOracle.java"
+SOURCE = Path(__file__).with_name("PrincipalOracle.java")
 FAILED = "!"
 
 VALUES = (

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from puresasl.client import SASLClient
 
-from tests.support.broker import USERS
-from tests.support.client_config import TokenLogin, digest_md5, plain
-from tests.support.raw import API_VERSIONS, RawConnection
-from tests.support.reference_client import JavaClientError, JavaSession, JavaToken, ReferenceClient
-from tests.support.server import KafkaDt, server_properties
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import TokenLogin, digest_md5, plain
+from tests.support.java.reference_client import JavaClientError, JavaSession, JavaToken, ReferenceClient
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import API_VERSIONS, RawConnection
 
 ALICE = plain("alice", USERS["alice"])
 SESSION_MS = 2000

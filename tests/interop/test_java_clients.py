@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker import USERS
-from tests.support.client_config import SCRAM_MECHANISMS, TokenLogin, plain, token
-from tests.support.java_tools import KafkaTools, ToolResult, parse_tokens
-from tests.support.reference_client import JavaClientError, JavaSession, ReferenceClient
-from tests.support.server import KafkaDt, server_properties
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import SCRAM_MECHANISMS, TokenLogin, plain, token
+from tests.support.java.reference_client import JavaClientError, JavaSession, ReferenceClient
+from tests.support.java.tools import KafkaTools, ToolResult, parse_tokens
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import eventually
 
 ALICE = plain("alice", USERS["alice"])
 BOB = plain("bob", USERS["bob"])

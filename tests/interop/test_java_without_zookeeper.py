@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.broker import USERS
-from tests.support.client_config import SCRAM_MECHANISMS, plain, token
-from tests.support.memory_node import MemoryCluster, MemoryNode, node_on
-from tests.support.reference_client import JavaClientError, ReferenceClient
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import SCRAM_MECHANISMS, plain, token
+from tests.support.java.reference_client import JavaClientError, ReferenceClient
+from tests.support.nodes.memory_node import MemoryCluster, MemoryNode, node_on
 
 ALICE, BOB = (plain(name, USERS[name]) for name in ("alice", "bob"))
 DAY_MS = 86_400_000

@@ -12,12 +12,12 @@ import kafka
 import pytest
 
 from tests.interop.conftest import unavailable
-from tests.support.audit import AuditFolder
-from tests.support.client_config import SCRAM_MECHANISMS, ClientConfig, kerberos, token
-from tests.support.kdc import REALM, Kdc, missing
-from tests.support.process import ProcessFailed
-from tests.support.reference_client import JavaClientError, ReferenceClient
-from tests.support.server import KafkaDt, server_properties
+from tests.interop.kdc import REALM, Kdc, missing
+from tests.support.java.properties import SCRAM_MECHANISMS, ClientConfig, kerberos, token
+from tests.support.java.reference_client import JavaClientError, ReferenceClient
+from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.process import ProcessFailed
 
 OwnServer = Callable[..., KafkaDt]
 SERVICE = "kafka/localhost"

@@ -15,13 +15,13 @@ import pytest
 from kafka_dt.client import DelegationToken
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.interop.conftest import unavailable
-from tests.support.client_config import TokenLogin, token
-from tests.support.java_tools import KafkaTools
-from tests.support.nodes import SHA_256, Node, node_properties
-from tests.support.raw import ConnectionClosed, RawConnection
-from tests.support.reference_client import ReferenceClient
-from tests.support.waiting import eventually
-from tests.support.zookeeper import child_zookeeper
+from tests.support.java.properties import TokenLogin, token
+from tests.support.java.reference_client import ReferenceClient
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.node import SHA_256, Node, node_properties
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import ConnectionClosed, RawConnection
+from tests.support.zookeeper.server import child_zookeeper
 
 MAX_STALENESS_MS = 2_000
 CUT_OFF_WITHIN_S = 30.0

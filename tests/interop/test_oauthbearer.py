@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.client_config import ClientConfig, bearer, token, unsigned_bearer
-from tests.support.issuer import AUDIENCE, NAME, Issuer, publishing, unsigned
-from tests.support.reference_client import JavaClientError, ReferenceClient
-from tests.support.server import KafkaDt, server_properties
+from tests.support.identity.issuer import AUDIENCE, NAME, Issuer, publishing, unsigned
+from tests.support.java.properties import ClientConfig, bearer, token, unsigned_bearer
+from tests.support.java.reference_client import JavaClientError, ReferenceClient
+from tests.support.nodes.server import KafkaDt, server_properties
 
 ISSUER = Issuer()
 LISTENERS = {

@@ -20,14 +20,14 @@ from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
 from kafka_dt.client import DelegationToken, TokenClient, settings
 from kafka_dt.files import replace_file
-from tests.support.audit_lines import events, stored, stored_ids
-from tests.support.broker import USERS, Broker
-from tests.support.client_config import plain
-from tests.support.java_tools import KafkaTools
-from tests.support.maven import SPARK_KAFKA, Bundle, Classpath, cache_directory
-from tests.support.process import ChildProcess
-from tests.support.quick_spark import QUICK_SPARK, options
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.java.maven import SPARK_KAFKA, Bundle, Classpath, cache_directory
+from tests.support.java.properties import plain
+from tests.support.java.tools import KafkaTools
+from tests.support.processes.process import ChildProcess
+from tests.support.processes.waiting import eventually
+from tests.support.spark.audit_lines import events, stored, stored_ids
+from tests.support.spark.quick_spark import QUICK_SPARK, options
 
 pytestmark = pytest.mark.spark
 ALICE: Final = plain("alice", USERS["alice"])

@@ -13,9 +13,9 @@ import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient, TokenNotFound, TokenRequestNotAllowed, settings
 from tests.interop.conftest import Authority
-from tests.support.broker import USERS
-from tests.support.client_config import SCRAM_MECHANISMS, TokenLogin, plain, token
-from tests.support.server import KafkaDt
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import SCRAM_MECHANISMS, TokenLogin, plain, token
+from tests.support.nodes.server import KafkaDt
 
 TIMEOUT_S = 20.0
 

@@ -21,10 +21,10 @@ from benchmarks.generator import Job, LoadGenerator, compile_load
 from benchmarks.statistics import ratios
 from kafka_dt.client import TokenClient
 from tests.interop.conftest import unavailable
-from tests.support.broker import USERS, Broker
-from tests.support.client_config import plain
-from tests.support.java import Java
-from tests.support.server import KafkaDt
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.java.jvm import Java
+from tests.support.java.properties import plain
+from tests.support.nodes.server import KafkaDt
 
 ROUNDS: Final = 1
 CONNECTIONS: Final = 16

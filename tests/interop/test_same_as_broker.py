@@ -29,11 +29,11 @@ from tests.interop.cases import (
     versions,
     zookeeper,
 )
-from tests.support.broker import Broker
-from tests.support.conversation import Case, play
-from tests.support.java_tools import KafkaTools
-from tests.support.server import KafkaDt, server_properties
-from tests.support.zookeeper import make_chroot
+from tests.support.brokers.broker import Broker
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.protocol.conversation import Case, play
+from tests.support.zookeeper.server import make_chroot
 
 Table = tuple[str, Sequence[Case], Mapping[str, object]]
 OPEN: Final[Mapping[str, object]] = MappingProxyType({})

@@ -16,13 +16,13 @@ import pytest
 from kazoo.client import KazooClient
 
 from tests.interop.conftest import Authority
-from tests.support.broker import USERS, Broker
-from tests.support.client_config import SCRAM_MECHANISMS, plain
-from tests.support.java_tools import KafkaTools
-from tests.support.raw import CREATE, LoginRefused, RawConnection, ms
-from tests.support.scram_changes import deletion, names, upsertion
-from tests.support.server import KafkaDt
-from tests.support.waiting import eventually
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.identity.scram_changes import deletion, names, upsertion
+from tests.support.java.properties import SCRAM_MECHANISMS, plain
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.server import KafkaDt
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import CREATE, LoginRefused, RawConnection, ms
 
 DESCRIBE_USERS = 50
 ALTER_USERS = 51

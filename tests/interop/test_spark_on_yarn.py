@@ -13,16 +13,16 @@ import pytest
 
 from kafka_dt.client import TokenClient
 from tests.interop.conftest import unavailable
+from tests.interop.kdc import REALM, Kdc, missing
 from tests.interop.test_kerberos import SERVICE, kerberos_properties
-from tests.support.broker import USERS, Broker
-from tests.support.client_config import plain
-from tests.support.documents import blocks
-from tests.support.java import Java
-from tests.support.kdc import REALM, Kdc, missing
-from tests.support.maven import SPARK_KAFKA, YARN, Bundle, Classpath
-from tests.support.server import KafkaDt
-from tests.support.spark_submit import documented, program_of
-from tests.support.yarn import Yarn
+from tests.interop.yarn import Yarn
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.docs.documents import blocks
+from tests.support.java.jvm import Java
+from tests.support.java.maven import SPARK_KAFKA, YARN, Bundle, Classpath
+from tests.support.java.properties import plain
+from tests.support.nodes.server import KafkaDt
+from tests.support.spark.submit import documented, program_of
 
 pytestmark = pytest.mark.spark
 PAGE = "docs/spark.md"

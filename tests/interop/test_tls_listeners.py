@@ -11,10 +11,15 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import TokenClient, TokenRequestNotAllowed
 from tests.interop.conftest import Authority
-from tests.support.broker import USERS
-from tests.support.client_config import SCRAM_MECHANISMS, plain, token
-from tests.support.java_tools import KafkaTools, parse_tokens
-from tests.support.raw import (
+from tests.support.brokers.broker import USERS
+from tests.support.identity.tls_listeners import STRANGER, TlsListeners
+from tests.support.identity.tls_material import Identity, leaf
+from tests.support.identity.tls_material import authority as another_authority
+from tests.support.java.properties import SCRAM_MECHANISMS, plain, token
+from tests.support.java.reference_client import JavaClientError, ReferenceClient
+from tests.support.java.tools import KafkaTools, parse_tokens
+from tests.support.nodes.server import KafkaDt
+from tests.support.protocol.raw import (
     API_VERSIONS,
     CREATE,
     DESCRIBE,
@@ -24,11 +29,6 @@ from tests.support.raw import (
     RawConnection,
     ms,
 )
-from tests.support.reference_client import JavaClientError, ReferenceClient
-from tests.support.server import KafkaDt
-from tests.support.tls_listeners import STRANGER, TlsListeners
-from tests.support.tls_material import Identity, leaf
-from tests.support.tls_material import authority as another_authority
 
 ALICE = plain("alice", USERS["alice"])
 CLOSED_WITHIN_S = 2.0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker import USERS
-from tests.support.client_config import plain
-from tests.support.java_tools import KafkaTools
-from tests.support.reference_client import JavaClientError, JavaSession, ReferenceClient
-from tests.support.server import KafkaDt, server_properties
-from tests.support.waiting import on_this_machine
-from tests.support.zookeeper import make_chroot
+from tests.support.brokers.broker import USERS
+from tests.support.java.properties import plain
+from tests.support.java.reference_client import JavaClientError, JavaSession, ReferenceClient
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import on_this_machine
+from tests.support.zookeeper.server import make_chroot
 
 ALICE, BOB = plain("alice", USERS["alice"]), plain("bob", USERS["bob"])
 LIMITS = {

@@ -14,8 +14,8 @@ import pytest
 
 from kafka_dt.cli import main
 from kafka_dt.config.settings import options
-from tests.support.broker import SECRET_KEY, USERS
-from tests.support.documents import ROOT, Block, blocks, documents, read
+from tests.support.brokers.broker import SECRET_KEY, USERS
+from tests.support.docs.documents import ROOT, Block, blocks, documents, read
 
 PAGES = documents()
 CLIENT_KEYS = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.(mechanism|jaas\.config|username|password)")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.history import Bounds, Kind, Operation, Outcome, violations
+from tests.chaos.history import Bounds, Kind, Operation, Outcome, violations
 
 BOUNDS = Bounds(listing_ms=0, login_ms=1_000)
 CUT_OFF = Bounds(listing_ms=500, login_ms=1_000)

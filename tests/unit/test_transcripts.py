@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.wire import Names
+from tests.support.protocol.wire import Names
 
 
 @pytest.mark.parametrize(

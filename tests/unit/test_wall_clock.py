@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.wall_clock import NoCompiler, WallClock
+from tests.support.processes.wall_clock import NoCompiler, WallClock
 
 PROGRAM = """\
 import datetime, time

@@ -15,8 +15,8 @@ import pytest
 
 from kafka_dt.pipeline.session import spark_session
 from tests.interop.conftest import unavailable
-from tests.support.java import Java, JavaMissing, find_java
-from tests.support.quick_spark import QUICK_SPARK, keep_classes
+from tests.support.java.jvm import Java, JavaMissing, find_java
+from tests.support.spark.quick_spark import QUICK_SPARK, keep_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,8 @@ from kafka_dt.pipeline.bulk.jobs import ATTEMPTS, BulkJobs, BulkOutcome, run_bul
 from kafka_dt.pipeline.errors import BulkJobFailed, DuplicatedTasks
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
-from tests.support.sealable import NEW_KEY, OLD_KEY
-from tests.support.sealed_cluster import OLD, SealedCluster, recent, sealed_cluster
+from tests.support.zookeeper.sealable import NEW_KEY, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import OLD, SealedCluster, recent, sealed_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from kafka_dt.pipeline.bulk.job import BulkJob, JobKind, PartitionResult, pack, 
 from kafka_dt.pipeline.bulk.partition import ring_ids, work_on
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
-from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
-from tests.support.sealed_cluster import OLD, SealedCluster, recent, sealed_cluster
+from tests.support.zookeeper.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import OLD, SealedCluster, recent, sealed_cluster
 
 
 @pytest.fixture

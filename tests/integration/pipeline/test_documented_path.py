@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.documents import blocks
-from tests.support.java import Java
+from tests.support.docs.documents import blocks
+from tests.support.java.jvm import Java
 
 
 def test_spark_submit_runs_with_the_path_of_the_manual(spark_java: Java, tmp_path: Path) -> None:

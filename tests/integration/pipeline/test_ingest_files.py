@@ -22,8 +22,8 @@ from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.journal import STAGING, Journal
 from kafka_dt.pipeline.table.parquet import Compaction, write_parquet
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
-from tests.support.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
-from tests.support.ingests import Crash, Ingests, crashing_at
+from tests.support.spark.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
+from tests.support.spark.ingests import Crash, Ingests, crashing_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

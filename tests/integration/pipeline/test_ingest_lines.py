@@ -22,7 +22,7 @@ from kafka_dt.pipeline.ingest.lines import (
     quarantined_lines,
 )
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA, INSTANTS, LINE_SCHEMA, QUARANTINE_SCHEMA, REQUIRED, Reason
-from tests.support.audit_lines import DAY_MS, LOGIN, NOON_MS, events
+from tests.support.spark.audit_lines import DAY_MS, LOGIN, NOON_MS, events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

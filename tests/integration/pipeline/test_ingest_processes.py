@@ -14,11 +14,11 @@ from typing import Final
 import pytest
 
 from kafka_dt.audit.encoding import encode
-from tests.support.audit_lines import events, stored, stored_ids, write_file
-from tests.support.java import Java
-from tests.support.process import ChildProcess
-from tests.support.quick_spark import QUICK_SPARK, options
-from tests.support.waiting import eventually
+from tests.support.java.jvm import Java
+from tests.support.processes.process import ChildProcess
+from tests.support.processes.waiting import eventually
+from tests.support.spark.audit_lines import events, stored, stored_ids, write_file
+from tests.support.spark.quick_spark import QUICK_SPARK, options
 
 TIMEOUT_S: Final = 120.0
 SMALL: Final = ("--master=local[1]", *options(QUICK_SPARK | {"spark.sql.shuffle.partitions": "1"}))
@@ -47,7 +47,7 @@ def started(spark_java: Java, tmp_path: Path, folder: Path, table: Path) -> Call
     def make(*options: str, killed_at: str | None = None) -> ChildProcess:
         program = [str(Path(sys.executable).with_name("kafka-dt")), "pipeline"]
         if killed_at is not None:
-            program = [sys.executable, "-m", "tests.support.killed_ingest", killed_at]
+            program = [sys.executable, "-m", "tests.integration.pipeline.killed_ingest", killed_at]
         command = [*program, "ingest", "--table", str(table), "--from", str(folder), "--output=json", *SMALL, *options]
         return ChildProcess("ingest", command, tmp_path / "ingest.log", {"JAVA_HOME": home})
 

@@ -23,17 +23,17 @@ from kafka_dt.pipeline.bulk import jobs as bulk_shares
 from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.own import NodeZnode
-from tests.support.properties import write_properties
-from tests.support.quick_spark import QUICK_SPARK, options
-from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
-from tests.support.sealed_cluster import NEW, OLD, SealedCluster, recent, sealed_cluster
-from tests.support.waiting import eventually
+from tests.support.java.properties import write_properties
+from tests.support.processes.waiting import eventually
+from tests.support.spark.quick_spark import QUICK_SPARK, options
+from tests.support.zookeeper.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import NEW, OLD, SealedCluster, recent, sealed_cluster
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from tests.support.java import Java
+    from tests.support.java.jvm import Java
 
 PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 MANY = 300

@@ -1,4 +1,4 @@
-"""`kafka-dt pipeline report` on a real Spark: one run over the stories of `tests/support/stories_of_theft.py`.
+"""`kafka-dt pipeline report` on a real Spark: one run over the stories of `stories_of_theft.py`.
 
 The command runs once, with everything that it can say, and each test looks at another part of what it left.
 """
@@ -22,8 +22,8 @@ from kafka_dt.pipeline.report.expressions import rows_of
 from kafka_dt.pipeline.report.signs import Observed, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.table import Table
-from tests.support import stories_of_theft as stories
-from tests.support.dummy_sign import BUSY, BusyAddressThresholds
+from tests.integration.pipeline import stories_of_theft as stories
+from tests.support.spark.report_contents import BUSY, BusyAddressThresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,10 +12,10 @@ import pytest
 
 from kafka_dt.pipeline.report.contents import Listing, Series
 from kafka_dt.pipeline.report.page import html
+from tests.integration.pipeline.browser import Browser, BrowserMissing, Page, find_browser
 from tests.interop.conftest import unavailable
-from tests.support.browser import Browser, BrowserMissing, Page, find_browser
-from tests.support.report_contents import AT, contents, empty
-from tests.support.waiting import eventually
+from tests.support.processes.waiting import eventually
+from tests.support.spark.report_contents import AT, contents, empty
 
 WIDTHS = (1400, 900, 390)
 DRAWN = "document.documentElement.dataset.drawn || null"

@@ -21,7 +21,7 @@ from kafka_dt.pipeline.report.signs import SIGNS, Observed, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.store import Store
 from kafka_dt.pipeline.table import Table
-from tests.support.audit_story import write_table
+from tests.integration.pipeline.audit_story import write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

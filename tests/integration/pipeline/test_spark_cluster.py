@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from kafka_dt.audit.encoding import encode
 from kafka_dt.cli import main
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
-from tests.support import tokens_job
-from tests.support.audit_lines import events, stored_ids, write_file
-from tests.support.java import Java
-from tests.support.sealable import NEW_KEY, OLD_KEY
-from tests.support.sealed_cluster import NEW, OLD, recent, sealed_cluster
-from tests.support.spark_cluster import SparkCluster
+from tests.integration.pipeline import tokens_job
+from tests.integration.pipeline.spark_cluster import SparkCluster
+from tests.support.java.jvm import Java
+from tests.support.spark.audit_lines import events, stored_ids, write_file
+from tests.support.zookeeper.sealable import NEW_KEY, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import NEW, OLD, recent, sealed_cluster
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ from pyspark.errors import PySparkException
 from kafka_dt.pipeline.tokens_source import TOKENS_SCHEMA, read_tokens, register
 from kafka_dt.tokens import Token
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
-from tests.support.documents import blocks
-from tests.support.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
-from tests.support.sealed_cluster import FOREIGN, NEW, OLD, SealedCluster, recent, sealed_cluster
-from tests.support.zookeeper import child_zookeeper, make_chroot
+from tests.support.docs.documents import blocks
+from tests.support.zookeeper.sealable import FOREIGN_KEY, NEW_KEY, OLD_KEY
+from tests.support.zookeeper.sealed_cluster import FOREIGN, NEW, OLD, SealedCluster, recent, sealed_cluster
+from tests.support.zookeeper.server import child_zookeeper, make_chroot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

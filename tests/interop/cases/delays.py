@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from tests.interop.cases.sasl import GARBAGE, chosen
-from tests.support.conversation import Case, Stage, unrecorded
-from tests.support.raw import METADATA
-from tests.support.wire import Wire
+from tests.support.protocol.conversation import Case, Stage, unrecorded
+from tests.support.protocol.raw import METADATA
+from tests.support.protocol.wire import Wire
 
 DELAY_S: Final = 0.08
 """A little less than the default of 100 ms, for the clocks of two processes."""

@@ -15,9 +15,9 @@ from tests.interop.cases.sasl import chosen
 from tests.interop.cases.scram import AT_FIRST, AT_LAST, SAME_PATH, SHA_256, log_in
 from tests.interop.cases.tokens import ALICE, ANONYMOUS, BOB, expired, not_made, renewed
 from tests.interop.cases.versions import ANSWER, asking
-from tests.support.bodies import PrincipalTexts
-from tests.support.conversation import Case, MadeToken, Stage, create, describe, expire, renew
-from tests.support.wire import Wire
+from tests.support.protocol.bodies import PrincipalTexts
+from tests.support.protocol.conversation import Case, MadeToken, Stage, create, describe, expire, renew
+from tests.support.protocol.wire import Wire
 
 PROPERTIES: Final = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",

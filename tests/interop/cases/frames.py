@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
-from tests.support import bodies
-from tests.support.conversation import Case, Stage, created, describe, unrecorded
-from tests.support.raw import (
+from tests.support.protocol import bodies
+from tests.support.protocol.conversation import Case, Stage, created, describe, unrecorded
+from tests.support.protocol.raw import (
     API_VERSIONS,
     CREATE,
     DESCRIBE,
@@ -22,7 +22,7 @@ from tests.support.raw import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from tests.support.wire import Wire
+from tests.support.protocol.wire import Wire
 
 VOTE: Final = 52
 CLOSED: Final = ("closed",)

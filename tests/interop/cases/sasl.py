@@ -15,8 +15,8 @@ from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import build, element_type
 from kafka_dt_protocol.wire.times import to_duration
 from tests.interop.cases.frames import CLOSED, PLAIN_ALICE
-from tests.support.conversation import Case, Stage, unrecorded
-from tests.support.raw import (
+from tests.support.protocol.conversation import Case, Stage, unrecorded
+from tests.support.protocol.raw import (
     API_VERSIONS,
     CREATE,
     DESCRIBE,
@@ -27,7 +27,7 @@ from tests.support.raw import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from tests.support.wire import Wire
+from tests.support.protocol.wire import Wire
 
 FIND_COORDINATOR: Final = 10
 MECHANISMS: Final = "mechanisms=['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512']"

@@ -20,8 +20,8 @@ from typing import Any, Final
 from kafka_dt_protocol.sasl import ScramMechanism, derive_keys
 from kafka_dt_protocol.sasl.scram import client_proof
 from tests.interop.cases.sasl import chosen
-from tests.support.conversation import Case, MadeToken, Stage, create, expire, renew, unrecorded
-from tests.support.wire import Wire
+from tests.support.protocol.conversation import Case, MadeToken, Stage, create, expire, renew, unrecorded
+from tests.support.protocol.wire import Wire
 
 NONCE: Final = b"fyko+d2lbbFgONRv9qkxdawL"
 SHA_256: Final = ScramMechanism.SHA_256

@@ -16,9 +16,9 @@ from tests.interop.cases.frames import CLOSED, PLAIN_ALICE
 from tests.interop.cases.sasl import MECHANISMS
 from tests.interop.cases.scram import SHA_256, SHA_512, WELCOME, generic, log_in, refused
 from tests.interop.cases.versions import ILLEGAL_STATE
-from tests.support.conversation import Case, MadeToken, Stage, expire, renew, unrecorded
-from tests.support.raw import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from tests.support.wire import Wire
+from tests.support.protocol.conversation import Case, MadeToken, Stage, expire, renew, unrecorded
+from tests.support.protocol.raw import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tests.support.protocol.wire import Wire
 
 ALREADY: Final = (
     "SaslAuthenticate v{}: error_code=34 error_message='SaslAuthenticate request received after successful "

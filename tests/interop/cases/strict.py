@@ -15,9 +15,9 @@ from tests.interop.cases.sasl import ACCEPTED, REFUSED, chosen
 from tests.interop.cases.scram import CHALLENGED, SHA_256, WELCOME, log_in, refused
 from tests.interop.cases.sessions import NOT_NOW, SAY_SO, SHAKEN, UNKNOWN_MECHANISM
 from tests.interop.cases.tokens import ALICE, BOB, entry, expired, made, not_made, renewed
-from tests.support.bodies import PrincipalTexts
-from tests.support.conversation import Case, Stage, create, describe, expire, renew, unrecorded
-from tests.support.wire import Wire
+from tests.support.protocol.bodies import PrincipalTexts
+from tests.support.protocol.conversation import Case, Stage, create, describe, expire, renew, unrecorded
+from tests.support.protocol.wire import Wire
 
 PROPERTIES: Final = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from tests.support import bodies
-from tests.support.bodies import PrincipalTexts
-from tests.support.broker import SECRET_KEY
-from tests.support.conversation import (
+from tests.support.brokers.broker import SECRET_KEY
+from tests.support.protocol import bodies
+from tests.support.protocol.bodies import PrincipalTexts
+from tests.support.protocol.conversation import (
     NEWEST,
     Case,
     MadeToken,
@@ -29,8 +29,8 @@ from tests.support.conversation import (
     sees,
     unrecorded,
 )
-from tests.support.raw import CREATE, DESCRIBE, EXPIRE, RENEW
-from tests.support.wire import OVERFLOWN, Wire
+from tests.support.protocol.raw import CREATE, DESCRIBE, EXPIRE, RENEW
+from tests.support.protocol.wire import OVERFLOWN, Wire
 
 DAY_MS: Final = 86_400_000
 WEEK_MS: Final = 7 * DAY_MS

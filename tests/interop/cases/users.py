@@ -29,8 +29,8 @@ from tests.interop.cases.scram import (
     refused,
 )
 from tests.interop.cases.tokens import made
-from tests.support.conversation import Case, Stage, create, unrecorded
-from tests.support.waiting import eventually
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.conversation import Case, Stage, create, unrecorded
 
 USERS: Final = "/config/users"
 CHANGES: Final = "/config/changes"

@@ -11,10 +11,10 @@ from itertools import chain
 from typing import Final
 
 from tests.interop.cases.frames import CLOSED, LISTENERS, Connect
-from tests.support import bodies
-from tests.support.conversation import Case, Stage, unrecorded
-from tests.support.raw import API_VERSIONS
-from tests.support.wire import Wire
+from tests.support.protocol import bodies
+from tests.support.protocol.conversation import Case, Stage, unrecorded
+from tests.support.protocol.raw import API_VERSIONS
+from tests.support.protocol.wire import Wire
 
 RANGES: Final = "api_keys=3 17:0-1 18:0-4 36:0-2 38:0-3 39:0-2 40:0-2 41:0-3 60"
 ANSWER: Final = "ApiVersions v{}: error_code=0 " + RANGES

@@ -23,11 +23,11 @@ from tests.interop.cases import scram
 from tests.interop.cases.sasl import chosen
 from tests.interop.cases.scram import AT_FIRST, LET_IN, SHA_256, log_in
 from tests.interop.cases.tokens import BOB, entry, renewed
-from tests.support.bodies import PrincipalTexts
-from tests.support.broker import SECRET_KEY
-from tests.support.conversation import Case, MadeToken, Stage, create, describe, expire, renew, unrecorded
-from tests.support.waiting import eventually
-from tests.support.wire import Wire
+from tests.support.brokers.broker import SECRET_KEY
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.bodies import PrincipalTexts
+from tests.support.protocol.conversation import Case, MadeToken, Stage, create, describe, expire, renew, unrecorded
+from tests.support.protocol.wire import Wire
 
 TOKENS: Final = "/delegation_token/tokens"
 CHANGES: Final = "/delegation_token/token_changes"

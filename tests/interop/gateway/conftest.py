@@ -29,9 +29,16 @@ from kafka_dt.client import DelegationToken
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
 from kafka_dt.tls import client_context
 from tests.interop.conftest import unavailable
-from tests.support.broker import USERS
-from tests.support.client_config import plain
-from tests.support.gateway import (
+from tests.support.brokers.broker import USERS
+from tests.support.brokers.kraft import RELEASES, KraftCluster
+from tests.support.brokers.kraft_operator import Operator
+from tests.support.identity.tls_material import Identity, authority, leaf
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Bundle, Classpath
+from tests.support.java.properties import plain
+from tests.support.java.records_client import RecordsClient
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.gateway import (
     IDENTITY,
     IDENTITY_FILE,
     PORTS,
@@ -41,15 +48,8 @@ from tests.support.gateway import (
     names_listener,
     sessions_listener,
 )
-from tests.support.java import Java
-from tests.support.java_tools import KafkaTools
-from tests.support.kraft import RELEASES, KraftCluster
-from tests.support.kraft_operator import Operator
-from tests.support.maven import Bundle, Classpath
-from tests.support.ports import free_ports
-from tests.support.records_client import RecordsClient
-from tests.support.tls_material import Identity, authority, leaf
-from tests.support.zookeeper import make_chroot
+from tests.support.processes.ports import free_ports
+from tests.support.zookeeper.server import make_chroot
 
 RELEASE: Final = os.environ.get("KAFKA_DT_TEST_UPSTREAM", "4.x")
 ALICES: Final = "alice-"

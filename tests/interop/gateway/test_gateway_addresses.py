@@ -14,11 +14,12 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 
 from kafka_dt.client import DelegationToken
 from tests.interop.gateway.conftest import HOST_NAME
-from tests.support.broker import USERS
-from tests.support.gateway import Gateway
-from tests.support.kraft import KraftCluster
-from tests.support.kraft_operator import FETCH, describe_topic, request_records
-from tests.support.raw import (
+from tests.support.brokers.broker import USERS
+from tests.support.brokers.kraft import KraftCluster
+from tests.support.brokers.kraft_operator import FETCH, describe_topic, request_records
+from tests.support.nodes.gateway import Gateway
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import (
     API_VERSIONS,
     CREATE,
     DESCRIBE,
@@ -29,7 +30,6 @@ from tests.support.raw import (
     SASL_HANDSHAKE,
     RawConnection,
 )
-from tests.support.waiting import eventually
 
 FETCH_WITH_HINTS = 16
 NOT_LEADER_OR_FOLLOWER = 6

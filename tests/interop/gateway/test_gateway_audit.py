@@ -7,13 +7,13 @@ from pathlib import Path
 import aiokafka
 import pytest
 
-from tests.support.audit import AuditFolder
-from tests.support.gateway import PORTS, Gateway, gateway_properties
-from tests.support.kraft import KraftCluster
-from tests.support.nodes import secrets_of
-from tests.support.ports import free_ports
-from tests.support.raw import LoginRefused
-from tests.support.zookeeper import make_chroot
+from tests.support.brokers.kraft import KraftCluster
+from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.gateway import PORTS, Gateway, gateway_properties
+from tests.support.nodes.node import secrets_of
+from tests.support.processes.ports import free_ports
+from tests.support.protocol.raw import LoginRefused
+from tests.support.zookeeper.server import make_chroot
 
 COUNT = 20
 

@@ -13,8 +13,8 @@ import pytest
 
 from kafka_dt.client import ClientConfig, LoginFailed
 from kafka_dt.gateway.brokers import UpstreamBrokers
-from tests.support.gateway import service_login
-from tests.support.kraft import KraftCluster
+from tests.support.brokers.kraft import KraftCluster
+from tests.support.nodes.gateway import service_login
 
 WITHIN_S = 60.0
 

@@ -16,10 +16,10 @@ import pytest
 from kafka_dt.client import DelegationToken
 from tests.interop.conftest import unavailable
 from tests.interop.gateway.conftest import RELEASE
-from tests.support.client_config import TokenLogin, token
-from tests.support.gateway import Gateway
-from tests.support.java_tools import KafkaTools
-from tests.support.records_client import ReadBack, RecordsClient, value
+from tests.support.java.properties import TokenLogin, token
+from tests.support.java.records_client import ReadBack, RecordsClient, value
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.gateway import Gateway
 
 COUNT = 500
 TIMEOUT_S = 30.0

@@ -14,14 +14,14 @@ import pytest
 
 from kafka_dt.client import DelegationToken
 from tests.interop.gateway.conftest import GatewayMaker
-from tests.support.broker import USERS
-from tests.support.gateway import GATED_HOST, PORTS, Gateway
-from tests.support.kraft import KraftCluster
-from tests.support.kraft_operator import FETCH, MIB, request_records
-from tests.support.process import hanging
-from tests.support.raw import METADATA
-from tests.support.records_client import ReadBack, RecordsClient
-from tests.support.tcp_gate import TcpGate
+from tests.support.brokers.broker import USERS
+from tests.support.brokers.kraft import KraftCluster
+from tests.support.brokers.kraft_operator import FETCH, MIB, request_records
+from tests.support.java.records_client import ReadBack, RecordsClient
+from tests.support.nodes.gateway import GATED_HOST, PORTS, Gateway
+from tests.support.processes.process import hanging
+from tests.support.processes.tcp_gate import TcpGate
+from tests.support.protocol.raw import METADATA
 
 RECORDS: Final = 100_000
 """For each time that a broker is killed."""

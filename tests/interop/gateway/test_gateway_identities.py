@@ -16,13 +16,13 @@ from kafka_dt.identity.acls.binding import ResourceType
 from kafka_dt_protocol.login.authentication import REAUTHENTICATION_INTERVAL_MS
 from tests.interop.gateway.conftest import GatewayMaker
 from tests.interop.test_scram_users import ALTER_USERS, alter, described
-from tests.support.gateway import IDENTITY, UPSTREAM, Gateway, service_login
-from tests.support.kraft import GATEWAY, KraftCluster
-from tests.support.kraft_operator import Operator
-from tests.support.nodes import SHA_256
-from tests.support.raw import EXPIRE, METADATA, SASL_AUTHENTICATE, RawConnection, ms
-from tests.support.scram_changes import deletion, upsertion
-from tests.support.waiting import eventually
+from tests.support.brokers.kraft import GATEWAY, KraftCluster
+from tests.support.brokers.kraft_operator import Operator
+from tests.support.identity.scram_changes import deletion, upsertion
+from tests.support.nodes.gateway import IDENTITY, UPSTREAM, Gateway, service_login
+from tests.support.nodes.node import SHA_256
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import EXPIRE, METADATA, SASL_AUTHENTICATE, RawConnection, ms
 
 WITHIN_S = 1.0
 COUNT = 20

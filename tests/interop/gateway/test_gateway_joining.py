@@ -9,12 +9,12 @@ from typing import Final
 import pytest
 
 from kafka_dt.client import DelegationToken
-from tests.support.gateway import Gateway
-from tests.support.kraft import KraftCluster, Node
-from tests.support.kraft_operator import FETCH, request_records
-from tests.support.raw import METADATA, RawConnection
-from tests.support.records_client import ReadBack, RecordsClient
-from tests.support.waiting import eventually
+from tests.support.brokers.kraft import KraftCluster, Node
+from tests.support.brokers.kraft_operator import FETCH, request_records
+from tests.support.java.records_client import ReadBack, RecordsClient
+from tests.support.nodes.gateway import Gateway
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import METADATA, RawConnection
 
 pytestmark = pytest.mark.soak
 

@@ -16,12 +16,12 @@ from tests.interop.gateway.conftest import (
     SESSION_MS,
     GatewayMaker,
 )
-from tests.support.gateway import CLIENT_SESSION_MS, Gateway
-from tests.support.kraft import KraftCluster
-from tests.support.kraft_operator import FETCH, request_records
-from tests.support.raw import API_VERSIONS, METADATA, ConnectionClosed, RawConnection
-from tests.support.records_client import ReadBack, RecordsClient
-from tests.support.waiting import eventually
+from tests.support.brokers.kraft import KraftCluster
+from tests.support.brokers.kraft_operator import FETCH, request_records
+from tests.support.java.records_client import ReadBack, RecordsClient
+from tests.support.nodes.gateway import CLIENT_SESSION_MS, Gateway
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import API_VERSIONS, METADATA, ConnectionClosed, RawConnection
 
 PER_SECOND = 100
 ASK_S = 0.05

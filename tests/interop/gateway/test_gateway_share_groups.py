@@ -12,12 +12,12 @@ import pytest
 from kafka_dt.client import DelegationToken
 from kafka_dt_protocol.api.responses import element_type
 from tests.interop.gateway.conftest import RELEASE
-from tests.support.client_config import TokenLogin, token
-from tests.support.gateway import Gateway
-from tests.support.java_tools import KafkaTools
-from tests.support.kraft_operator import MIB, Operator, describe_topic
-from tests.support.raw import RawConnection, ms, request_type
-from tests.support.records_client import ReadBack, RecordsClient, value
+from tests.support.brokers.kraft_operator import MIB, Operator, describe_topic
+from tests.support.java.properties import TokenLogin, token
+from tests.support.java.records_client import ReadBack, RecordsClient, value
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.gateway import Gateway
+from tests.support.protocol.raw import RawConnection, ms, request_type
 
 pytestmark = pytest.mark.skipif(RELEASE == "3.9", reason="share groups came with Kafka 4")
 

@@ -15,16 +15,15 @@ import pytest
 
 from kafka_dt.client import DelegationToken, Renewal, settings
 from kafka_dt.files import replace_file
-from tests.support.broker import USERS
-from tests.support.client_config import plain
-from tests.support.documents import blocks
-from tests.support.gateway import Gateway
-from tests.support.java import Java
-from tests.support.maven import SPARK_KAFKA, Bundle, Classpath
-from tests.support.properties import write_properties
-from tests.support.raw import LoginRefused
-from tests.support.records_client import ReadBack, RecordsClient
-from tests.support.spark_submit import CLUSTER, SparkSubmit, Submitted, documented, program_of
+from tests.support.brokers.broker import USERS
+from tests.support.docs.documents import blocks
+from tests.support.java.jvm import Java
+from tests.support.java.maven import SPARK_KAFKA, Bundle, Classpath
+from tests.support.java.properties import plain, write_properties
+from tests.support.java.records_client import ReadBack, RecordsClient
+from tests.support.nodes.gateway import Gateway
+from tests.support.protocol.raw import LoginRefused
+from tests.support.spark.submit import CLUSTER, SparkSubmit, Submitted, documented, program_of
 
 pytestmark = pytest.mark.spark
 PAGE: Final = "docs/spark.md"

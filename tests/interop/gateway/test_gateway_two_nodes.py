@@ -19,13 +19,13 @@ import pytest
 from kafka_dt.client import DelegationToken
 from tests.interop.conftest import unavailable
 from tests.interop.gateway.conftest import GatewayMaker
-from tests.support.gateway import PORT_BASE, PORTS, Gateway, gated_listener
-from tests.support.java_tools import KafkaTools
-from tests.support.kraft import KraftCluster
-from tests.support.ports import free_ports
-from tests.support.process import hanging
-from tests.support.records_client import RecordsClient
-from tests.support.waiting import eventually
+from tests.support.brokers.kraft import KraftCluster
+from tests.support.java.records_client import RecordsClient
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.gateway import PORT_BASE, PORTS, Gateway, gated_listener
+from tests.support.processes.ports import free_ports
+from tests.support.processes.process import hanging
+from tests.support.processes.waiting import eventually
 
 HOSTS: Final = ("127.0.0.3", "127.0.0.4")
 NAME: Final = "nodes.gateway.test"

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_dt.audit import EventType, Outcome
 from kafka_dt.audit.delivery import BATCH_BYTES, KINDS, Budget, Delivery, EventKind, SinkFailed
-from tests.support.waiting import eventually
+from tests.support.processes.waiting import eventually
 
 CHANGE = EventKind(EventType.ACL_CREATED, Outcome.OK)
 LOGIN = EventKind(EventType.LOGIN, Outcome.OK)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.jobs import run_job
-from tests.support.process import ProcessFailed
+from tests.support.processes.process import ProcessFailed
 
 # Works in a child of its own, so that the tree is looked at, for longer than the time between two looks.
 PROGRAM = """

@@ -15,8 +15,8 @@ from kafka_dt.bulk.engine import ALWAYS_CHANGED, UNREACHABLE, BulkLimits, proces
 from kafka_dt.bulk.writes import WHOLE, Portion
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
-from tests.support.waiting import on_this_machine
-from tests.support.znodes_in_memory import ZnodesInMemory
+from tests.support.processes.waiting import on_this_machine
+from tests.support.zookeeper.znodes_in_memory import ZnodesInMemory
 
 LIMITS = BulkLimits(batch=4, lanes=2, attempts=4, reconnect_s=0.2)
 NAMES = [f"t{number}" for number in range(10)]

@@ -13,8 +13,8 @@ from kafka_dt.bulk.inventory import NO_KEY_GIVEN, Census, Row, census, inventory
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
-from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
-from tests.support.znodes_in_memory import ZnodesInMemory
+from tests.support.zookeeper.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
+from tests.support.zookeeper.znodes_in_memory import ZnodesInMemory
 
 TOKEN = token(renewers=("yarn",))
 NAME = TOKEN.token_id

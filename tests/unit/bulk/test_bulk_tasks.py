@@ -11,8 +11,8 @@ from kafka_dt.bulk.decisions import Fail, Leave, Remove, Task, Write
 from kafka_dt.bulk.tasks import NOT_READABLE, STILL_LIVE, Expire, ExpireOfKey, Reseal, Seal, TokenFilter, Unseal, Verify
 from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed
-from tests.support.derivations_counted import derivations_counted
-from tests.support.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
+from tests.support.zookeeper.sealable import DAY_MS, FOREIGN_KEY, NEW_KEY, NOW_MS, OLD_KEY, RING, plain, sealed, token
+from tests.support.zookeeper.token_codecs import derivations_counted
 
 TOKEN = token()
 AS_A_BROKER_WRITES = plain(replace(TOKEN, key_id=None)).replace(b'"version":3', b'"version":3 , "more":[1]')

@@ -25,7 +25,7 @@ from kafka_dt.zookeeper.connection.operations import Delete, Operation, SetData
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestTooLarge, VersionMismatch, ZooKeeperRefusal
 from kafka_dt.zookeeper.stores.changes import ChangePurger
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
-from tests.support.znodes_in_memory import ZnodesInMemory
+from tests.support.zookeeper.znodes_in_memory import ZnodesInMemory
 
 NAMES = ["a", "b", "c"]
 

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import DelegationToken
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.wire.times import to_timestamp
-from tests.support.scripted_server import ScriptedServer
+from tests.support.protocol.scripted_server import ScriptedServer
 
 TOKEN = DelegationToken(
     token_id="TYTAwbuPTwKVcmdwjVXRGw",

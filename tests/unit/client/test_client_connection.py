@@ -28,7 +28,7 @@ from kafka_dt.client.config import ClientConfig, parse_addresses
 from kafka_dt.client.connection import Connection
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.frames import frame
-from tests.support.scripted_server import CLOSE, ScriptedServer
+from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 
 
 async def connect(server: ScriptedServer, request_timeout_ms: int = 5_000) -> Connection:

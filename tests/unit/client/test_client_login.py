@@ -20,8 +20,8 @@ from kafka_dt.client import (
 from kafka_dt.tls import server_context
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.wire.times import to_duration
-from tests.support.scripted_server import CLOSE, ScriptedServer
-from tests.support.tls_material import authority, leaf
+from tests.support.identity.tls_material import authority, leaf
+from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 from tests.unit.client.conftest import TOKEN, properties
 
 NEVER = to_duration(0)

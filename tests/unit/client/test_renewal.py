@@ -22,7 +22,7 @@ from kafka_dt.client import (
 )
 from kafka_dt.client.errors import refused
 from kafka_dt_protocol.api.registry import ApiKey
-from tests.support.scripted_server import ScriptedServer
+from tests.support.protocol.scripted_server import ScriptedServer
 from tests.unit.client.conftest import TOKEN, expiry
 
 DAY_MS = 86_400_000

@@ -25,7 +25,7 @@ from kafka_dt.client import (
 from kafka_dt_protocol.api.registry import ApiKey, response_type
 from kafka_dt_protocol.api.responses import element_type
 from kafka_dt_protocol.wire.times import from_duration
-from tests.support.scripted_server import CLOSE, ScriptedServer
+from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 from tests.unit.client.conftest import TOKEN, created, expiry, properties
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.support.documents import read
-from tests.support.names import named, problem
+from tests.support.docs.documents import read
+from tests.unit.docs.names import named, problem
 
 PAGES = ("docs/architecture.md", "docs/design.md", "CONTRIBUTING.md")
 MAP = read("docs/architecture.md")

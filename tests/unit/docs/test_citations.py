@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.documents import ROOT, documents, read
-from tests.support.names import problem
+from tests.support.docs.documents import ROOT, documents, read
+from tests.unit.docs.names import problem
 
 FOLDERS = ("kafka_dt", "protocol", "benchmarks", "checks", "docker", "docs", "tests")
 NO_CLASSES = frozenset({"ZooKeeper", "PyPI", "DevTools", "AIOKafkaProducer", "DelegationTokenRenewer"})

@@ -9,8 +9,8 @@ import yaml  # type: ignore[import-untyped]
 
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
-from tests.support.broker import SECRET_KEY, USERS
-from tests.support.documents import ROOT
+from tests.support.brokers.broker import SECRET_KEY, USERS
+from tests.support.docs.documents import ROOT
 
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 COMPOSE: Any = yaml.safe_load(TEXT)

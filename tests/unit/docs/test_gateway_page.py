@@ -11,7 +11,7 @@ from kafka_dt.config.load import load
 from kafka_dt.gateway import identities
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt_protocol.sasl import ScramMechanism
-from tests.support.documents import Block, blocks
+from tests.support.docs.documents import Block, blocks
 
 PAGE = "docs/how-to/gateway.md"
 WHOLE = [block for block in blocks(PAGE, "properties") if block.text.startswith("# ")]

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from kafka_dt.config import Settings
-from tests.support.documents import ROOT, read
+from tests.support.docs.documents import ROOT, read
 
 DAY_MS = 86_400_000
 PAGE = read("docs/proposals.md")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.worked_examples import Example, copy_of_tree
+from tests.support.docs.worked_examples import Example, copy_of_tree
 
 API = "A new API, and a new version of it"
 MECHANISM = "A new SASL mechanism"

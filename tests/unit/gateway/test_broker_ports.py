@@ -19,7 +19,7 @@ from kafka_dt.gateway.addresses import BrokerAddresses, BrokerPorts
 from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
-from tests.support.admission import admission
+from tests.support.server.parts import admission
 
 HOST = "127.0.0.1"
 WITHIN_S = 5.0

@@ -31,7 +31,7 @@ from kafka_dt.gateway.upstream import Exchange, Upstream
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism
-from tests.support.scripted_server import ScriptedServer
+from tests.support.protocol.scripted_server import ScriptedServer
 
 ALICE = Principal.user("alice")
 GATEWAY = Credentials("PLAIN", "gateway", "secret")

@@ -14,8 +14,8 @@ from kafka_dt.gateway.forwarding import MAX_OUTSTANDING, STEPS_IN_A_ROW
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import ApiKey, frame, refusal
-from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
-from tests.support.fake_transport import NOW, FakeTransport, turns
+from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
+from tests.support.server.fake_transport import NOW, FakeTransport, turns
 
 VERSIONS = request(ApiKey.API_VERSIONS, 7, version=0)
 METADATA = 3

@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, encode_request, frame, refusal
-from tests.support.fake_gateway import JOIN_GROUP, PRODUCE, FakeUpstream, GatewayShell, answer, produce, request
-from tests.support.fake_transport import turns
+from tests.support.server.fake_gateway import JOIN_GROUP, PRODUCE, FakeUpstream, GatewayShell, answer, produce, request
+from tests.support.server.fake_transport import turns
 
 SEEDS: Final = range(40)
 MOST_MOVES: Final = 20_000

@@ -21,9 +21,9 @@ from kafka_dt.server.listeners.open_port import bind
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import PLAIN
-from tests.support.admission import admission
-from tests.support.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
-from tests.support.fake_transport import NOW, FakeLogin, listener, turns
+from tests.support.server.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
+from tests.support.server.fake_transport import NOW, FakeLogin, listener, turns
+from tests.support.server.parts import admission
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
 TOKEN_ID = "a token"

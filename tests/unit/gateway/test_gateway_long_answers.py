@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, request
-from tests.support.fake_transport import turns
-from tests.support.long_answers import DESCRIBE, PARTS, Work, at_length
+from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, answer, request
+from tests.support.server.fake_transport import turns
+from tests.support.server.long_answers import DESCRIBE, PARTS, Work, at_length
 
 
 async def test_what_follows_a_long_answer_is_forwarded_when_all_of_it_has_been_written() -> None:

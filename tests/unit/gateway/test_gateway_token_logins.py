@@ -10,10 +10,10 @@ from kafka_dt.server.handlers import dispatcher
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism
-from tests.support.authorization import ADMIN, authorizer
-from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
-from tests.support.fake_transport import FakeLogin, turns
-from tests.support.scram_changes import MemoryScramUserStore, deletion, upsertion
+from tests.support.identity.authorization import ADMIN, authorizer
+from tests.support.identity.scram_changes import MemoryScramUserStore, deletion, upsertion
+from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
+from tests.support.server.fake_transport import FakeLogin, turns
 
 ALTER = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
 DESCRIBE = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS

@@ -27,9 +27,9 @@ from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 from kafka_dt_protocol.wire.headers import encode_response
 from kafka_dt_protocol.wire.times import to_duration
-from tests.support.scripted_server import CLOSE, ScriptedServer
-from tests.support.tls_material import authority, leaf
-from tests.support.waiting import eventually
+from tests.support.identity.tls_material import authority, leaf
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 
 ALICE = Credentials("SCRAM-SHA-256", "alice", "wonder")
 NOW = 1_000_000

@@ -17,7 +17,7 @@ from kafka_dt.client.config import parse_addresses
 from kafka_dt.gateway import brokers as module
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, element_type
-from tests.support.scripted_server import CLOSE, ScriptedServer
+from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 
 WITHIN_S = 5.0
 NOWHERE = Address("127.0.0.1", 1)

@@ -13,8 +13,8 @@ from kafka_dt.gateway.gateway import UpstreamClient
 from kafka_dt.gateway.upstream import Upstream, UpstreamListener
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.tls import server_context
-from tests.support.scripted_server import ScriptedServer
-from tests.support.tls_material import Identity, authority, leaf
+from tests.support.identity.tls_material import Identity, authority, leaf
+from tests.support.protocol.scripted_server import ScriptedServer
 
 UPSTREAM = "kafka.dt.gateway.upstream."
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"

@@ -18,7 +18,7 @@ from kafka_dt.identity.certificates import (
     subject_name,
 )
 from kafka_dt.tokens import ANONYMOUS, Principal
-from tests.support.tls_material import authority, leaf, subject_of
+from tests.support.identity.tls_material import authority, leaf, subject_of
 
 ROOT = authority("Root")
 

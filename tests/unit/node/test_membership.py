@@ -12,7 +12,7 @@ import pytest
 from kafka_dt.node.secret_keys import Membership
 from kafka_dt.stores import ClusterState, WorkerPlace
 from kafka_dt.tokens import KeyedTokens, Keyring, SecretKey, StoreUnavailable
-from tests.support.key_files import KeyFiles
+from tests.support.zookeeper.sealable import KeyFiles
 
 OLD, NEW, OTHER = (SecretKey(letter * 40) for letter in "onx")
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_dt.node.secret_keys import NodeKeys
 from kafka_dt.tokens import Keyring, SecretKey
-from tests.support.key_files import KeyFiles
+from tests.support.zookeeper.sealable import KeyFiles
 
 OLD, NEW = SecretKey("o" * 40), SecretKey("n" * 40)
 

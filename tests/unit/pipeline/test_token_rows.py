@@ -10,7 +10,7 @@ import pytest
 from kafka_dt.bulk import Row
 from kafka_dt.pipeline.tokens_source import ROWS_A_BATCH, TOKENS_SCHEMA, record_batches
 from kafka_dt.tokens import Principal
-from tests.support.sealable import DAY_MS, NEW_KEY, NOW_MS, token
+from tests.support.zookeeper.sealable import DAY_MS, NEW_KEY, NOW_MS, token
 
 TOKEN = token(owner="alice", renewers=("yarn", "hive"))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.processes.supervisor import GUARD
-from tests.support.waiting import eventually
+from tests.support.processes.waiting import eventually
 
 DESCRIPTORS = 24
 GRACE_S = 0.2

@@ -21,10 +21,10 @@ from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
-from tests.support import worker_script
-from tests.support.nodes import children, command_lines
-from tests.support.process import freeze
-from tests.support.waiting import eventually
+from tests.support.nodes.node import children, command_lines
+from tests.support.processes.process import freeze
+from tests.support.processes.waiting import eventually
+from tests.unit.processes import worker_script
 
 TIMEOUT_S = 30
 ENDPOINTS = (Endpoint("PLAINTEXT", "127.0.0.1", 0), Endpoint("SASL", "127.0.0.1", 0))

@@ -24,7 +24,7 @@ from kafka_dt_protocol import (
 )
 from kafka_dt_protocol.connection import ANSWERS_IN_A_ROW
 from kafka_dt_protocol.wire.times import to_duration
-from tests.support.kio_entities import sparse
+from tests.support.protocol.kio_entities import sparse
 from tests.unit.protocol.conversation import ALL_VERSIONS, LIMITS, Conversation, api_versions
 
 

@@ -18,7 +18,7 @@ from kafka_dt_protocol import (
     frame,
 )
 from kafka_dt_protocol.wire.times import from_duration, from_timestamp
-from tests.support.kio_entities import sparse
+from tests.support.protocol.kio_entities import sparse
 from tests.unit.protocol.conversation import ALL_VERSIONS, NOW, Conversation
 
 

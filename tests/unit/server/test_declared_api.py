@@ -19,9 +19,9 @@ from kafka_dt.server.audited.requests import AnsweredRequest, AuditedRequests, A
 from kafka_dt.server.handlers import RequestContext, ServedApi, dispatcher
 from kafka_dt_protocol import APIS, ApiKey, AtGateway, build, declare, element_type, refusing_with
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
-from tests.support.audit import RecordedEvents
-from tests.support.fake_gateway import GatewayShell
-from tests.support.fake_transport import Shell, listener, turns
+from tests.support.nodes.audit import RecordedEvents
+from tests.support.server.fake_gateway import GatewayShell
+from tests.support.server.fake_transport import Shell, listener, turns
 
 
 class More(IntEnum):

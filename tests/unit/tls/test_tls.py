@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.tls import TlsError, client_context, server_context
-from tests.support.tls_material import Identity, authority, leaf
+from tests.support.identity.tls_material import Identity, authority, leaf
 
 PASSWORD = "store secret"
 

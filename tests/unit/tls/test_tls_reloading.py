@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.tls import ReloadingContext, TlsError
-from tests.support.tls_material import Identity, authority, leaf
+from tests.support.identity.tls_material import Identity, authority, leaf
 
 ROOT = authority("Root")
 

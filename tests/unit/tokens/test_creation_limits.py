@@ -19,7 +19,7 @@ from kafka_dt.tokens import (
     counts_bytes,
 )
 from kafka_dt.tokens.creation_limits import RECOUNT_MS
-from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, START, Cluster, Node
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, START, Cluster, Node
 
 MINUTE = 60_000
 LIMIT = 5

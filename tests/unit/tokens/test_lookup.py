@@ -6,7 +6,7 @@ import pytest
 
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.tokens.lookup import CATCH_UP_PAUSE_S, MAX_MISSES, MISS_LIFE_MS, READS_PER_SECOND, has_token_id_form
-from tests.support.token_nodes import ALICE, HOUR, Cluster, Node
+from tests.support.tokens.nodes import ALICE, HOUR, Cluster, Node
 
 UNKNOWN = "abcdefghijklmnopqrst_A"
 

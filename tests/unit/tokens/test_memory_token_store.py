@@ -1,8 +1,8 @@
 import pytest
 
 from kafka_dt.tokens import StoreUnavailable, VersionedStore
-from tests.support.memory_token_store import MemoryTokenDatabase, MemoryTokenStore
-from tests.support.token_store_contract import HearingNode, VersionedStoreContract, new_token
+from tests.support.tokens.memory_store import MemoryTokenDatabase, MemoryTokenStore
+from tests.support.tokens.store_contract import HearingNode, VersionedStoreContract, new_token
 
 
 class TestMemoryTokenStore(VersionedStoreContract):

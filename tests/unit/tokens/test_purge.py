@@ -5,8 +5,8 @@ import pytest
 from kafka_dt.tokens import StoreUnavailable, Token, TokenCache, TokenLimits, TokenManager
 from kafka_dt.tokens.purge import REMOVALS_AT_ONCE, Clocks
 from kafka_dt.tokens.sharing import ITEMS_A_TURN
-from tests.support.direct_token_store import DirectCluster, DirectTokenStore
-from tests.support.token_nodes import ALICE, DAY, HOUR, START, Cluster, Node
+from tests.support.tokens.direct_store import DirectCluster, DirectTokenStore
+from tests.support.tokens.nodes import ALICE, DAY, HOUR, START, Cluster, Node
 
 MANY = ITEMS_A_TURN + REMOVALS_AT_ONCE + 1
 

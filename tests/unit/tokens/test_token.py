@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_dt.tokens import DelegationToken, Principal, Token, ends_sooner
-from tests.support.token_nodes import ALICE, BOB, CAROL
+from tests.support.tokens.nodes import ALICE, BOB, CAROL
 
 TOKEN = Token(
     "id",

@@ -4,8 +4,8 @@ import tracemalloc
 import pytest
 
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, StoredToken, Token, TokenCache
-from tests.support.token_nodes import ALICE, BOB, CAROL, MALLORY, RandomBytes
-from tests.support.token_store_contract import new_token
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, MALLORY, RandomBytes
+from tests.support.tokens.store_contract import new_token
 
 KEYRING = Keyring("the secret key")
 

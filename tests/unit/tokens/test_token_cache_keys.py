@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt.tokens import Keyring, SecretKey, StoredToken, Token, TokenCache
-from tests.support.token_nodes import ALICE, MALLORY
-from tests.support.token_store_contract import new_token
+from tests.support.tokens.nodes import ALICE, MALLORY
+from tests.support.tokens.store_contract import new_token
 
 OLD, NEW, OTHER = (SecretKey(text) for text in ("old", "new", "other"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, StoredToken, Token, TokenCache, Turns
-from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, MALLORY, SECRET_KEY, START
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, MALLORY, SECRET_KEY, START
 
 OWNERS = [Principal.user(f"owner-{number}") for number in range(20)]
 

@@ -12,7 +12,7 @@ from kafka_dt.tokens import (
     TokenNotFound,
     ends_sooner,
 )
-from tests.support.token_nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node, nothing_more
+from tests.support.tokens.nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node, nothing_more
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from kafka_dt.tokens import (
     TokenNotFound,
     TokenOwnerMismatch,
 )
-from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, SECRET_KEY, Cluster, everything, nothing_more
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, SECRET_KEY, Cluster, everything, nothing_more
 
 Result = TypeVar("Result")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_dt.tokens import DelegationToken, Keyring, SecretKey, Token, TokenNotFound
-from tests.support.token_nodes import ALICE, BOB, HOUR, START, Cluster, Node, nothing_more
+from tests.support.tokens.nodes import ALICE, BOB, HOUR, START, Cluster, Node, nothing_more
 
 OLD, NEW = SecretKey("old"), SecretKey("new")
 

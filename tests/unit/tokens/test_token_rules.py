@@ -21,7 +21,7 @@ from kafka_dt.tokens import (
     TokenTooLarge,
 )
 from kafka_dt.tokens.changes import MAX_TOKEN_BYTES
-from tests.support.token_nodes import (
+from tests.support.tokens.nodes import (
     ALICE,
     BOB,
     CAROL,

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kafka_dt.tokens import GuardedChanges, Keyring, TokenCache, TokenLimits
-from tests.support.direct_token_store import DirectCluster, DirectTokenStore
-from tests.support.memory_token_store import MemoryTokenDatabase, MemoryTokenStore
-from tests.support.token_nodes import SECRET_KEY, Clock, RandomBytes
-from tests.support.token_store_contract import Place, TokenStoreContract
+from tests.support.tokens.direct_store import DirectCluster, DirectTokenStore
+from tests.support.tokens.memory_store import MemoryTokenDatabase, MemoryTokenStore
+from tests.support.tokens.nodes import SECRET_KEY, Clock, RandomBytes
+from tests.support.tokens.store_contract import Place, TokenStoreContract
 
 
 class TestGuardedMemoryStore(TokenStoreContract):

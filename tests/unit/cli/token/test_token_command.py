@@ -24,7 +24,7 @@ from kafka_dt.jaas import parse_login_module
 from kafka_dt_protocol.api.registry import ApiKey, response_type
 from kafka_dt_protocol.api.responses import element_type
 from kafka_dt_protocol.wire.times import from_duration
-from tests.support.scripted_server import CLOSE, ScriptedServer
+from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 from tests.unit.client.conftest import TOKEN, created, expiry, properties
 
 Kafka = Callable[..., Coroutine[Any, Any, Result]]

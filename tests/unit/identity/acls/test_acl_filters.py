@@ -26,7 +26,7 @@ from kafka_dt.identity.acls.filters import (
     ResourcePatternFilter,
 )
 from kafka_dt.tokens import Principal
-from tests.support.authorization import acl
+from tests.support.identity.authorization import acl
 
 USER, TOPIC = ResourceType.USER, ResourceType.TOPIC
 LITERAL, PREFIXED, ANY, MATCH = PatternType.LITERAL, PatternType.PREFIXED, PatternType.ANY, PatternType.MATCH

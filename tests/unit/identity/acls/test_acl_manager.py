@@ -21,7 +21,7 @@ from kafka_dt.identity.acls.filters import AccessControlEntryFilter, AclBindingF
 from kafka_dt.identity.acls.manager import MAX_RETRIES, AclManager
 from kafka_dt.identity.acls.store import AclStoreUnavailable, InvalidAcl
 from kafka_dt.tokens import Principal
-from tests.support.authorization import MemoryAclStore, acl
+from tests.support.identity.authorization import MemoryAclStore, acl
 
 USER, CLUSTER = ResourceType.USER, ResourceType.CLUSTER
 READ, ALL = AclOperation.READ, AclOperation.ALL

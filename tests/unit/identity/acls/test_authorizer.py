@@ -25,7 +25,7 @@ from kafka_dt.identity.acls.binding import (
 )
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.tokens import Principal, Token
-from tests.support.authorization import ADMIN, acl, authorizer, cache_of
+from tests.support.identity.authorization import ADMIN, acl, authorizer, cache_of
 
 USER, TOKEN, TOPIC, CLUSTER = (
     ResourceType.USER,

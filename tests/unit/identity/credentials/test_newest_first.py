@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from kafka_dt.identity.credentials.newest_first import NewestFirst, TooMuchWaits
-from tests.support.fake_transport import turns
+from tests.support.server.fake_transport import turns
 
 MOST_WAITING = 5
 

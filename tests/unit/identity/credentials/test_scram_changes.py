@@ -19,7 +19,7 @@ from kafka_dt.identity.credentials.scram_changes import (
 )
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol.sasl import ScramMechanism, derive_credential
-from tests.support.scram_changes import SALT, MemoryScramUserStore, salted_password
+from tests.support.identity.scram_changes import SALT, MemoryScramUserStore, salted_password
 
 SHA_256, SHA_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512
 

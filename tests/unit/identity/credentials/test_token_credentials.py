@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials, derive_token_credential
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, derive_credential
-from tests.support.token_store_contract import new_token
+from tests.support.tokens.store_contract import new_token
 
 SHA_256, SHA_512 = ScramMechanism
 TOKEN = new_token()

@@ -32,7 +32,7 @@ from kafka_dt_protocol.sasl import (
     derive_credential,
     plain_message,
 )
-from tests.support.issuer import unsigned
+from tests.support.identity.issuer import unsigned
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

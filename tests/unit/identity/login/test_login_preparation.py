@@ -17,7 +17,7 @@ from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
 from kafka_dt.identity.login.login import LoggedIn, Login, LoginRefused
 from kafka_dt_protocol.sasl import Challenge, ScramClient, ScramCredential, ScramMechanism, derive_credential
-from tests.support.fake_transport import turns
+from tests.support.server.fake_transport import turns
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, World, evaluated, scram, token
 
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"

@@ -23,8 +23,8 @@ from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import PLAIN, Challenge, ScramMechanism, plain_message
-from tests.support.fake_transport import Shell, listener
-from tests.support.timing import Took, in_turns, told_apart
+from tests.support.identity.timing import Took, in_turns, told_apart
+from tests.support.server.fake_transport import Shell, listener
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, KnownTokens, World, scram, token
 from tests.unit.protocol.sasl.test_scram_same_path import traced
 

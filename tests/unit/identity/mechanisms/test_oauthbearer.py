@@ -25,8 +25,8 @@ from kafka_dt.identity.oauth.jwks import Jwks
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import OAUTHBEARER, BearerAccepted, BearerRejected
-from tests.support.fake_transport import FAILED_LOGIN_DELAY_MS, Shell, listener
-from tests.support.issuer import AUDIENCE, NAME, Issuer, segment, signing_key, unsigned
+from tests.support.identity.issuer import AUDIENCE, NAME, Issuer, segment, signing_key, unsigned
+from tests.support.server.fake_transport import FAILED_LOGIN_DELAY_MS, Shell, listener
 
 NOW_S = 1_700_000_000
 EXPIRY_MS = (NOW_S + 3600) * 1000

@@ -14,7 +14,7 @@ import pytest
 from kafka_dt.config import ConfigError
 from kafka_dt.identity.oauth.jwks import MAX_BYTES, MIN_INTERVAL_MS, Jwks, JwksUnreadable, KeyNotHeld, parse, reader
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
-from tests.support.issuer import Issuer, publishing, signing_key
+from tests.support.identity.issuer import Issuer, publishing, signing_key
 
 ISSUER = Issuer()
 

@@ -10,7 +10,7 @@ import pytest
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.page.charts import COLOURS, label
-from tests.support.report_contents import HOSTILE, contents, empty
+from tests.support.spark.report_contents import HOSTILE, contents, empty
 
 BESIDES_TEXT = {"script", "style"}
 

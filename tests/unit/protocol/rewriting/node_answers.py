@@ -16,7 +16,7 @@ from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
 from kafka_dt_protocol.wire.times import to_timestamp
-from tests.support.kio_entities import rich
+from tests.support.protocol.kio_entities import rich
 
 API_KEYS = (0, 1, 3, 10, 60, 78, 79)
 CARRIERS = [

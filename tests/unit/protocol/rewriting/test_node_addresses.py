@@ -14,7 +14,7 @@ from kafka_dt_protocol.errors import UnsupportedVersion
 from kafka_dt_protocol.rewriting.node_addresses import carries_addresses, has_records, known_versions
 from kafka_dt_protocol.rewriting.replacing import AddressesAtEnd, rewrite
 from kafka_dt_protocol.wire.layout import entity_layout
-from tests.support.kio_entities import entity_id
+from tests.support.protocol.kio_entities import entity_id
 from tests.unit.protocol.rewriting.node_answers import answer_in, content_of, response_type, rich_answer
 
 RESPONSE_TYPES = [

@@ -15,7 +15,7 @@ from kafka.protocol.consumer import FetchResponse
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.node_addresses import Advertise, has_records
 from kafka_dt_protocol.rewriting.replacing import MAX_TAIL_BYTES, AddressesAtEnd, rewrite
-from tests.support.kio_entities import rich
+from tests.support.protocol.kio_entities import rich
 from tests.unit.protocol.rewriting.node_answers import (
     CARRIERS,
     GATEWAYS,

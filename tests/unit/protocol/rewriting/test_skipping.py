@@ -12,7 +12,7 @@ from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
 from kafka_dt_protocol.rewriting.skipping import Program, Walk, program, skip
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.layout import FieldLayout, entity_layout
-from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
+from tests.support.protocol.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
 
 
 def holds_nullable_entity(entity_type: type[Entity]) -> bool:

@@ -14,7 +14,15 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     Success,
 )
-from tests.support.scram import CLIENT_NONCE, MECHANISMS, SERVER_NONCE, challenged, conversation, credential, prove
+from tests.support.protocol.scram import (
+    CLIENT_NONCE,
+    MECHANISMS,
+    SERVER_NONCE,
+    challenged,
+    conversation,
+    credential,
+    prove,
+)
 
 FIRST = f"n,,n=alice,r={CLIENT_NONCE}".encode()
 PASSWORDS = ("first", "second", "third")

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, ScramMechanism, StepResult, Success
-from tests.support.scram import (
+from tests.support.protocol.scram import (
     CLIENT_NONCE,
     SERVER_NONCE,
     Case,

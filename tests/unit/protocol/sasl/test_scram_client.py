@@ -22,7 +22,7 @@ from kafka_dt_protocol.sasl import (
     derive_keys,
 )
 from kafka_dt_protocol.sasl.scram_client import DeriveKeys
-from tests.support.scram import (
+from tests.support.protocol.scram import (
     CLIENT_NONCE,
     MECHANISMS,
     Exchange,

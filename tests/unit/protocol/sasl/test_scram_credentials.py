@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import ScramCredential, ScramKeys, ScramMechanism, derive_credential, derive_keys
 from kafka_dt_protocol.sasl.scram import client_proof, is_valid_proof
-from tests.support.scram import MECHANISMS, SALT, Exchange, credential, exchanges
+from tests.support.protocol.scram import MECHANISMS, SALT, Exchange, credential, exchanges
 
 AUTH_MESSAGE = b"n=alice,r=a,r=ab,s=c2FsdA==,i=4096,c=biws,r=ab"
 

@@ -12,7 +12,7 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     Success,
 )
-from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, SERVER_NONCE, challenged, credential, prove
+from tests.support.protocol.scram import CLIENT_NONCE, MECHANISMS, SALT, SERVER_NONCE, challenged, credential, prove
 
 FIRST = f"n,,n=alice,r={CLIENT_NONCE},tokenauth=true".encode()
 PARAMETERS = ScramParameters(SALT, 4096)

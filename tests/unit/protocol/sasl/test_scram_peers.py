@@ -16,7 +16,7 @@ from kafka_dt_protocol.sasl import (
     ScramServer,
     Success,
 )
-from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, SERVER_NONCE, credential
+from tests.support.protocol.scram import CLIENT_NONCE, MECHANISMS, SALT, SERVER_NONCE, credential
 
 # scramp prepares names and passwords by SASLprep, which leaves printable ASCII as it is.
 printable = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1)

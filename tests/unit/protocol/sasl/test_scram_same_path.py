@@ -12,7 +12,7 @@ from types import FrameType
 import pytest
 
 from kafka_dt_protocol.sasl import Failure, PlainServer, ScramCredential, ScramMechanism, StepResult
-from tests.support.scram import CLIENT_NONCE, MECHANISMS, SALT, conversation, credential, prove
+from tests.support.protocol.scram import CLIENT_NONCE, MECHANISMS, SALT, conversation, credential, prove
 
 EXTENSIONS = ["", ",tokenauth=true"]
 

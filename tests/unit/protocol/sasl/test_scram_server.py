@@ -15,7 +15,7 @@ from kafka_dt_protocol.sasl import (
     ServerMechanism,
     Success,
 )
-from tests.support.scram import (
+from tests.support.protocol.scram import (
     CLIENT_NONCE,
     MECHANISMS,
     SALT,

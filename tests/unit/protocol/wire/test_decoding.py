@@ -34,7 +34,7 @@ from kafka_dt_protocol.errors import MalformedMessage
 from kafka_dt_protocol.wire.decoding import MAX_ELEMENTS, decode
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.times import from_duration, from_timestamp
-from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
+from tests.support.protocol.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
 
 OUR_TYPES = [types[version] for api in APIS.values() for types in (api.request, api.response) for version in types]
 CREATE_LIFETIME = b"\x00" * 7 + b"\x05"

@@ -17,7 +17,7 @@ from kio.static.protocol import Entity
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.wire.encoding import EncodedArray, encode, encode_pieces
 from kafka_dt_protocol.wire.times import NO_THROTTLE, to_duration, to_timestamp
-from tests.support.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
+from tests.support.protocol.kio_entities import ENTITY_TYPES, entity_id, rich, sparse
 
 
 def owner(name: str) -> DescribeDelegationTokenRequest:

@@ -17,7 +17,7 @@ from kafka_dt_protocol.wire.headers import (
     encode_response,
     parse_request_header,
 )
-from tests.support.kio_entities import rich, sparse
+from tests.support.protocol.kio_entities import rich, sparse
 
 VERSIONS = [(int(key), version) for key, api in APIS.items() for version in api.request]
 FLEXIBLE_SINCE = {

@@ -33,11 +33,11 @@ from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.tokens import DelegationToken, Keyring, Principal, SecretKey
 from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, response_type
 from kafka_dt_protocol.wire.times import to_duration
-from tests.support.audit import Event, RecordedEvents
-from tests.support.authorization import ADMIN, MemoryAclStore, acl, authorizer
-from tests.support.scram_changes import MemoryScramUserStore
-from tests.support.token_handlers import token_handlers
-from tests.support.token_nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node
+from tests.support.identity.authorization import ADMIN, MemoryAclStore, acl, authorizer
+from tests.support.identity.scram_changes import MemoryScramUserStore
+from tests.support.nodes.audit import Event, RecordedEvents
+from tests.support.server.parts import token_handlers
+from tests.support.tokens.nodes import ALICE, BOB, DAY, HOUR, MALLORY, START, Cluster, Node
 from tests.unit.server.handlers.test_token_handlers import OWNERLESS
 
 CREATE, RENEW = ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN

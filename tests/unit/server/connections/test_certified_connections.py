@@ -14,7 +14,7 @@ from kafka_dt.server.handlers import RequestContext
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import NO_TIMESTAMP, ApiKey, build, response_type
 from kafka_dt_protocol.wire.times import to_duration
-from tests.support.fake_transport import Shell, listener, turns
+from tests.support.server.fake_transport import Shell, listener, turns
 
 ALICE = Principal.user("alice")
 SSL = listener(SecurityProtocol.SSL)

@@ -11,8 +11,8 @@ from kafka_dt.config import SecurityProtocol, Settings
 from kafka_dt.server.connections import connection as client_connection
 from kafka_dt.server.listeners.listener import Lifetimes
 from kafka_dt_protocol import ApiKey
-from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
-from tests.support.fake_transport import Shell, listener, turns, unused
+from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
+from tests.support.server.fake_transport import Shell, listener, turns, unused
 from tests.unit.server.connections.test_connection_shell import Gate, answered, find, until
 
 

@@ -25,7 +25,7 @@ from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, build, frame, refused_coordinators, response_type
 from kafka_dt_protocol.sasl import PLAIN, Challenge, ScramMechanism
-from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns
+from tests.support.server.fake_transport import NOW, FakeLogin, Shell, listener, turns
 
 FIND = ApiKey.FIND_COORDINATOR
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)

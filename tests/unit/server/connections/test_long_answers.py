@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from kafka_dt_protocol.wire.frames import LONG_WRITE_BYTES
-from tests.support.fake_transport import Shell, turns
-from tests.support.long_answers import DESCRIBE, PARTS, TOKEN_BYTES, TOKENS, Work, at_length
+from tests.support.server.fake_transport import Shell, turns
+from tests.support.server.long_answers import DESCRIBE, PARTS, TOKEN_BYTES, TOKENS, Work, at_length
 
 
 async def until(condition: Callable[[], bool]) -> None:

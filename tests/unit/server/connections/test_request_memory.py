@@ -23,8 +23,8 @@ from kafka_dt.server.connections.request_memory import (
     request_buffer_bytes,
 )
 from kafka_dt_protocol import ApiKey, frame
-from tests.support.fake_gateway import JOIN_GROUP, GatewayShell, request
-from tests.support.fake_transport import Shell, turns, unused
+from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
+from tests.support.server.fake_transport import Shell, turns, unused
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction

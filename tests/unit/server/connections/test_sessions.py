@@ -9,7 +9,7 @@ import pytest
 
 from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.tokens import Principal, Token
-from tests.support.token_nodes import START, Clock
+from tests.support.tokens.nodes import START, Clock
 
 SOON_MS = 20
 TOKEN = Token(

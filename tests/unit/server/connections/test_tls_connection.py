@@ -16,7 +16,7 @@ import pytest
 
 from kafka_dt.server.connections.tls import TlsConnection, TlsServices
 from kafka_dt.tls import client_context, server_context
-from tests.support.tls_material import Identity, authority, leaf
+from tests.support.identity.tls_material import Identity, authority, leaf
 
 ROOT = authority("Root")
 SERVER = leaf("localhost", ROOT)

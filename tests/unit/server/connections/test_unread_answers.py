@@ -8,8 +8,8 @@ from kafka_dt.server.connections.reading import LONG_ANSWER_BYTES
 from kafka_dt.server.connections.request_memory import RequestMemory
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.wire.frames import LONG_WRITE_BYTES
-from tests.support.fake_transport import NeverTaken, Shell, turns, unused
-from tests.support.long_answers import DESCRIBE, PARTS, TOKEN_BYTES, TOKENS, at_length
+from tests.support.server.fake_transport import NeverTaken, Shell, turns, unused
+from tests.support.server.long_answers import DESCRIBE, PARTS, TOKEN_BYTES, TOKENS, at_length
 
 ANSWER_BYTES = TOKENS * TOKEN_BYTES
 LIMIT = 4 * 1024 * 1024

@@ -15,7 +15,7 @@ from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.acls import AclHandlers
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import APIS, ApiKey, MalformedMessage, RequestHeader, build, element_type, encode_response
-from tests.support.authorization import ADMIN, MemoryAclStore, acl
+from tests.support.identity.authorization import ADMIN, MemoryAclStore, acl
 
 DESCRIBE, CREATE, DELETE = ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS
 APIS_OF_ACLS = (DESCRIBE, CREATE, DELETE)

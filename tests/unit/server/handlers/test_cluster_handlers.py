@@ -14,7 +14,7 @@ from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
-from tests.support.authorization import acl, authorizer
+from tests.support.identity.authorization import acl, authorizer
 
 NOTHING_MORE = dict.fromkeys(
     (

@@ -14,10 +14,10 @@ from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.tokens import Principal, StoredToken, Token
 from kafka_dt.tokens.sharing import BATCH, LONG_ITEMS, SHORT_ITEMS, SLICE_S
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type
-from tests.support.authorization import authorizer
-from tests.support.fake_transport import turns
-from tests.support.token_handlers import token_handlers
-from tests.support.token_nodes import ALICE, DAY, START, Cluster, Node
+from tests.support.identity.authorization import authorizer
+from tests.support.server.fake_transport import turns
+from tests.support.server.parts import token_handlers
+from tests.support.tokens.nodes import ALICE, DAY, START, Cluster, Node
 
 DESCRIBE = ApiKey.DESCRIBE_DELEGATION_TOKEN
 REQUEST = APIS[DESCRIBE].request[3]

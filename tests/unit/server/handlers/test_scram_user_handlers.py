@@ -19,7 +19,7 @@ from kafka_dt.tokens import Principal
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build
 from kafka_dt_protocol.sasl import ScramMechanism
 from kafka_dt_protocol.wire.encoding import encode
-from tests.support.scram_changes import MemoryScramUserStore, deletion, names, salted_password, upsertion
+from tests.support.identity.scram_changes import MemoryScramUserStore, deletion, names, salted_password, upsertion
 
 DESCRIBE, ALTER = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS
 ADMIN, ALICE = Principal.user("admin"), Principal.user("alice")

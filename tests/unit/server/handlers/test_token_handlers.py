@@ -16,8 +16,8 @@ from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.tokens import ANONYMOUS, CreationLimits, Principal, SecretKey, TokenLimits
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
-from tests.support.token_handlers import token_handlers
-from tests.support.token_nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, SECRET_KEY, START, Cluster, Node
+from tests.support.server.parts import token_handlers
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, SECRET_KEY, START, Cluster, Node
 
 CREATE, RENEW = ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN
 EXPIRE, DESCRIBE = ApiKey.EXPIRE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN

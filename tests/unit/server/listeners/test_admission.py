@@ -14,9 +14,9 @@ import pytest
 from kafka_dt.config import ConfigError, Settings, from_properties
 from kafka_dt.server.listeners.admission import MAX_LISTENERS, WAYS, Admission, AdmittedConnection, row_bytes
 from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
-from tests.support.admission import admission as admission_of
-from tests.support.admission import connection_counts
-from tests.support.fake_transport import listener
+from tests.support.server.fake_transport import listener
+from tests.support.server.parts import admission as admission_of
+from tests.support.server.parts import connection_counts
 
 ACCEPTED: list[object] = []
 ALICE, BOB = ("192.0.2.1", 50000), ("192.0.2.2", 50000)

@@ -14,7 +14,7 @@ from kafka_dt.server.listeners.deadlines import LoginDeadlines
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import PLAIN
-from tests.support.fake_transport import NOW, FakeLogin, Shell, listener, turns, unused
+from tests.support.server.fake_transport import NOW, FakeLogin, Shell, listener, turns, unused
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
 ALICE = Identity(Principal.user("alice"), PLAIN)

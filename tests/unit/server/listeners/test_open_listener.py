@@ -16,7 +16,7 @@ from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.listeners.gates import Gate
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
-from tests.support.admission import admission
+from tests.support.server.parts import admission
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 10

@@ -13,7 +13,7 @@ from kafka_dt.zookeeper.sealing import derivations
 from kafka_dt.zookeeper.sealing.derivations import AT_ONCE, MEMORY_BYTES, Derivations, DerivedAhead
 from kafka_dt.zookeeper.sealing.sealed import derive, open_sealed, seal
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
-from tests.support.token_codecs import CURRENT, OLDER, HeldExecutor, codec_of
+from tests.support.zookeeper.token_codecs import CURRENT, OLDER, HeldExecutor, codec_of
 
 KEY, OTHER = SecretKey("the secret key of the derivations"), SecretKey("another one")
 SALT = bytes(range(16))

@@ -14,7 +14,7 @@ from kafka_dt.tokens import SecretKey
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
 from kafka_dt.zookeeper.sealing import sealed as sealing
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, open_sealed, seal
-from tests.support import kip395
+from tests.support.zookeeper import kip395
 
 SECRET = "the secret key of the sealing tests"
 KEY, OLDER, OTHER = SecretKey(SECRET), SecretKey("an older one"), SecretKey("one of another cluster")

@@ -20,8 +20,7 @@ from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 from kafka_dt.zookeeper.sealing.sealed import is_sealed, seal
 from kafka_dt.zookeeper.sealing.token_codec import BATCHES_A_THREAD, LARGEST, Batches, TokenCodec
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
-from tests.support.derivations_counted import derivations_counted
-from tests.support.token_codecs import CURRENT, FOREIGN, OLDER, HeldExecutor, codec_of
+from tests.support.zookeeper.token_codecs import CURRENT, FOREIGN, OLDER, HeldExecutor, codec_of, derivations_counted
 
 ALICE = Principal.user("alice")
 TOKEN = Token("a-token", ALICE, ALICE, (), 1_700_000_000_000, 1_700_604_800_000, 1_700_086_400_000, CURRENT.id)

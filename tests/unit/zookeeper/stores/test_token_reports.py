@@ -16,7 +16,7 @@ from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 from kafka_dt.zookeeper.sealing.sealed import seal
 from kafka_dt.zookeeper.stores.token_reports import TokenReports
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
-from tests.support.token_codecs import CURRENT, FOREIGN, OLDER, HeldExecutor, codec_of
+from tests.support.zookeeper.token_codecs import CURRENT, FOREIGN, OLDER, HeldExecutor, codec_of
 
 ALICE = Principal.user("alice")
 TOKEN = Token("a-token", ALICE, ALICE, (), 1_700_000_000_000, 1_700_604_800_000, 1_700_086_400_000, CURRENT.id)

@@ -14,8 +14,7 @@ from kafka_dt.pipeline.generator import IncidentKind
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.signs import SIGNS, Finding, Severity, Sign
-from tests.support.dummy_sign import BUSY
-from tests.support.report_contents import AT, contents
+from tests.support.spark.report_contents import AT, BUSY, contents
 
 FOUND = Finding(
     BUSY.kind, Severity.LOW, BUSY.subject_type, "10.1.2.3", None, None, "10.1.2.3", AT, AT, 2000, evidence=()
