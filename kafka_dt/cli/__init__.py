@@ -13,6 +13,7 @@ Source: docs/command-line.md.
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib import import_module
 from importlib.metadata import version
@@ -34,12 +35,25 @@ _FORESEEN: Final = {
     "kafka_dt.zookeeper.errors": "ZooKeeperError",
 }
 """Module -> its error, whose text is for the user. A module that was not imported has raised none."""
+_OF_THE_SYSTEM: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EADDRINUSE,
+        errno.EADDRNOTAVAIL,
+        errno.ECONNREFUSED,
+        errno.EDQUOT,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.EPERM,
+    }
+)
+"""What an operator can put right (rights, addresses, full disks) where the error names no file; others are bugs."""
 _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed; their errors are one line and exit status 1.
+    """A group whose commands are imported when they are needed; foreseen errors are one line and exit status 1.
 
     lazy_commands: name -> `module:attribute` of each command
     """
@@ -71,18 +85,19 @@ class LazyGroup(click.Group):
             raise click.ClickException(
                 f"{ctx.invoked_subcommand} needs packages of an extra; {installed_by('spark')} ({error})"
             ) from error
+        except OSError as error:
+            if isinstance(error.filename, str | bytes):
+                raise click.ClickException(f"{click.format_filename(error.filename)}: {error.strerror}") from error
+            if error.errno in _OF_THE_SYSTEM:
+                raise click.ClickException(str(error)) from error
+            raise
         except _foreseen() as error:
-            words = " ".join(str(error).split())
-            if isinstance(error, BrokenPipeError) or not words:
-                raise
-            if isinstance(error, OSError) and error.filename is not None:
-                words = f"{error.filename}: {error.strerror}"
-            raise click.ClickException(words) from error
+            raise click.ClickException(" ".join(str(error).split()) or type(error).__name__) from error
 
 
 def _foreseen() -> tuple[type[Exception], ...]:
     modules = ((sys.modules.get(module), name) for module, name in _FORESEEN.items())
-    return (OSError, *(getattr(module, name) for module, name in modules if module is not None))
+    return tuple(getattr(module, name) for module, name in modules if module is not None)
 
 
 @click.group(

@@ -91,8 +91,9 @@ class _Lines:
     def tell(self, done: int, of: int | None) -> None:
         """Write how much is done if the last line is some seconds old."""
         line = f"{self._title}: {_words(done, of)}"
-        if self._timed and done and of is not None:
-            a_second = done / (self._monotonic() - self._begun_s)
+        spent_s = self._monotonic() - self._begun_s
+        if self._timed and done and of is not None and spent_s:
+            a_second = done / spent_s
             line += f", {a_second:,.0f}/s, {(of - done) / a_second:.0f} s left"
         self._if_due(line)
 

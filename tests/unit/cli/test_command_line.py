@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import suppress
+from io import UnsupportedOperation
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from kafka_dt.cli import main
+from kafka_dt.client import TokenClientError
+from kafka_dt.config import ConfigError
 
 KAFKA_DT = [sys.executable, "-c", "from kafka_dt.cli import main; main(prog_name='kafka-dt')"]
 
@@ -125,9 +129,43 @@ def test_an_error_of_the_system_is_one_line_that_names_the_file(tmp_path: Path) 
     assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/file/data: Not a directory\n")
 
 
-def test_an_error_that_is_not_foreseen_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", b"/a/key"), "/a/key: No such file or directory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "[Errno 28] No space left on device"),
+        (
+            ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 2181)"),
+            "[Errno 111] Connect call failed ('127.0.0.1', 2181)",
+        ),
+        (ConfigError("listeners", "two\nlines"), "listeners: two lines"),
+        (TokenClientError(), "TokenClientError"),
+    ],
+)
+def test_a_foreseen_error_is_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, line: str) -> None:
+    result = run_failing(monkeypatch, error)
+    assert (result.exit_code, result.stderr) == (1, f"Error: {line}\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("a bug"),
+        OSError(errno.EBADF, "Bad file descriptor"),
+        OSError(errno.EBADF, "Bad file descriptor", 7),
+        UnsupportedOperation("not writable"),
+        ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+        TimeoutError("too late"),
+    ],
+    ids=repr,
+)
+def test_an_error_that_is_not_foreseen_shows_its_traceback(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    assert run_failing(monkeypatch, error).exception is error
+
+
+def run_failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Result:
     def fails() -> None:
-        raise ZeroDivisionError("a bug")
+        raise error
 
     monkeypatch.setattr(main, "get_command", lambda _context, name: click.Command(name, callback=fails))
-    assert isinstance(CliRunner().invoke(main, ["serve"]).exception, ZeroDivisionError)
+    return CliRunner().invoke(main, ["serve"])

@@ -35,6 +35,15 @@ def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     ]
 
 
+def test_a_step_with_a_total_tells_rate_and_time_left() -> None:
+    out, clock = io.StringIO(), Clock()
+    with Steps(Console(file=out), clock).step("Sealing", 4_000) as step:
+        step.tell(1_000, 4_000)
+        clock.now += 10
+        step.tell(2_000, 4_000)
+    assert out.getvalue() == "Sealing: 2,000 of 4,000, 200/s, 10 s left\n"
+
+
 def test_on_a_terminal_there_is_a_bar() -> None:
     out = io.StringIO()
     steps = Steps(Console(file=out, force_terminal=True, width=80))
