@@ -1,7 +1,7 @@
 """The mechanisms of a worker, open on its listeners, and the threads for what blocks.
 
-opened = OpenMechanisms(settings, listeners, MECHANISMS, executor, now_ms)
-await opened.start(users, tokens, salt_secret)
+opened = OpenMechanisms(settings, listeners, MECHANISMS, now_ms)
+await opened.start(users, tokens, credentials, salts)
 login = opened.new_login(listener)      # for each connection
 await opened.close()
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from kafka_dt.config import Listener, Settings
@@ -20,6 +20,7 @@ from kafka_dt.identity.credentials.scram import ScramAccounts, ScramUsers
 from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import Accounts, Mechanism, Resources, open_mechanisms
+from kafka_dt_protocol.sasl import ScramMechanism
 
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
@@ -37,11 +38,9 @@ class OpenMechanisms:
         settings: Settings,
         listeners: Sequence[Listener],
         mechanisms: Mapping[str, Mechanism[Any]],
-        executor: Executor,
         now_ms: Callable[[], int],
     ) -> None:
         self._without_extension = settings.auth_without_extension
-        self._executor = executor
         self._now_ms = now_ms
         self._threads = ThreadPoolExecutor(thread_name_prefix="logins")
         resources = Resources(self._threads, now_ms, _nonce)
@@ -49,10 +48,13 @@ class OpenMechanisms:
         self._all = [mechanism for opened in self._by_listener.values() for mechanism in opened.values()]
         self._accounts: Accounts | None = None
 
-    async def start(self, users: ScramUsers, tokens: LoginTokens, salt_secret: bytes) -> None:
-        """Start the mechanisms, as to fetch the keys of bearer tokens; `salt_secret` is the same on all nodes."""
-        salts = Salts(salt_secret)
-        credentials = TokenCredentials(salts, self._executor)
+    @property
+    def scram(self) -> Sequence[ScramMechanism]:
+        """The SCRAM mechanisms that a listener has."""
+        return [each for each in ScramMechanism if any(each in opened for opened in self._by_listener.values())]
+
+    async def start(self, users: ScramUsers, tokens: LoginTokens, credentials: TokenCredentials, salts: Salts) -> None:
+        """Start the mechanisms, as to fetch the keys of bearer tokens."""
         scram = ScramAccounts(users, tokens, credentials, salts, without_extension=self._without_extension)
         self._accounts = Accounts(tokens, scram)
         for mechanism in self._all:

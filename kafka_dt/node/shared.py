@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from kafka_dt.identity.credentials.shared import MEMORY_BYTES, SharedCredentials
 from kafka_dt.identity.revocation import Board, board_bytes
 from kafka_dt.processes.node_memory import NodeTurn
 from kafka_dt.server.listeners.admission import ConnectionCounts, row_bytes
@@ -27,6 +28,8 @@ class Shared:
     """Where they count the tokens that requesters ask for."""
     connections: ConnectionCounts
     """Where they count connections."""
+    credentials: SharedCredentials
+    """Where they find credentials of tokens that another worker has derived."""
     turn: NodeTurn
     """To hold more of a request than a worker's share of the memory for requests."""
 
@@ -37,6 +40,7 @@ class Shared:
             "board": board_bytes(workers),
             "creations": counts_bytes(workers),
             "connections": workers * row_bytes(),
+            "credentials": MEMORY_BYTES,
             "turn": 0,
         }
 
@@ -53,5 +57,6 @@ class Shared:
             board=Board.shared(memory["board"], number),
             creations=CreationCounts.shared(memory["creations"], number, node.encode()),
             connections=ConnectionCounts.shared(memory["connections"], number, node),
+            credentials=SharedCredentials.shared(memory["credentials"]),
             turn=NodeTurn(memory["turn"]),
         )

@@ -27,9 +27,12 @@ from kafka_dt.config import Listener, Settings, audit_settings, listeners
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
+from kafka_dt.identity.credentials.ahead import CredentialsAhead
+from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.idle import IdleTime
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import WorkerPorts
 from kafka_dt.node.mechanisms import OpenMechanisms
@@ -83,13 +86,16 @@ class Worker:
     ) -> None:
         self._settings = settings
         self._place = place
+        self._shared = shared
         self._now_ms = now_ms
         self._background: list[asyncio.Task[None]] = []
         self._audit = _audit(settings, place.number, now_ms)
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
+        self._idle = IdleTime(self._executor)
+        self._credentials_ahead: CredentialsAhead | None = None
         made = [_bound(listener, ports) for listener in listeners(settings, MECHANISMS)]
         self._ports = WorkerPorts(settings, made, place, shared, recorder=self._recorder, now_ms=now_ms)
-        self._mechanisms = OpenMechanisms(settings, made, MECHANISMS, self._executor, now_ms)
+        self._mechanisms = OpenMechanisms(settings, made, MECHANISMS, now_ms)
         self._tokens = WorkerTokens(
             settings,
             place,
@@ -133,7 +139,8 @@ class Worker:
         if self._authorizer.enabled:
             await self._acls.start()
         login_tokens = LoginTokens(self._tokens.manager, self._tokens.revocations, self._now_ms)
-        await self._mechanisms.start(self._stores.users, login_tokens, salt_secret)
+        salts = Salts(salt_secret)
+        await self._mechanisms.start(self._stores.users, login_tokens, self._credentials(salts), salts)
         await self._ports.start_gateway()
         await self._ports.open(self._handler(cluster_id), self._tokens.sessions, self._mechanisms.new_login)
         self._begin_background_work()
@@ -143,6 +150,8 @@ class Worker:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        if self._credentials_ahead is not None:
+            self._credentials_ahead.close()
         await self._ports.drain()
         await self._mechanisms.close()
         await self._stores.close()
@@ -151,6 +160,16 @@ class Worker:
         if self._audit is not None:
             await self._audit.close()
         self._executor.shutdown(cancel_futures=True)
+
+    def _credentials(self, salts: Salts) -> TokenCredentials:
+        """Make the credentials of tokens; from now on those of new tokens are derived ahead."""
+        cache, place = self._tokens.cache, self._place
+        made = TokenCredentials(salts, self._executor, known=cache.get, shared=self._shared.credentials)
+        self._credentials_ahead = CredentialsAhead(
+            made, cache.get, self._mechanisms.scram, self._idle, number=place.number, workers=place.workers
+        )
+        cache.on_change(self._credentials_ahead.token_changed)
+        return made
 
     def _handler(self, cluster_id: str) -> Handler:
         """Build the handlers of all requests that are answered here."""

@@ -1,9 +1,10 @@
-"""SCRAM credentials of tokens, made when first needed and kept in a bounded cache; and decoys for unknown names.
+"""SCRAM credentials of tokens, derived in idle time or when first needed, and kept; and decoys for unknown names.
 
-A token costs one PBKDF2 when it first logs in with a mechanism, off the event loop, and one for each secret key that it
-may be of. A name that is no token's costs none, because an unauthenticated client may try any name. Such a client
-cannot make a node derive without end either, with ids that it knows: the cache keeps each derivation that has begun,
-and drops the others with their connections (`newest_first.py`).
+A token costs a node one PBKDF2 for each mechanism, off the event loop, and one for each secret key that it may be of.
+Workers of a node share the result (`shared.py`), and `ahead.py` has it derived before the first login. A name that is
+no token's costs none, because an unauthenticated client may try any name. Such a client cannot make a node derive
+without end either, with ids that it knows: the cache keeps each derivation that has begun, and drops the others with
+their connections (`newest_first.py`).
 
 Salts are derived from the name, for tokens and for unknown names alike. A client that tries an id sees the same salt
 each time, on every worker and node, whether the id is a token's or not.
@@ -22,11 +23,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import scramp
 
 from kafka_dt.identity.credentials.newest_first import NewestFirst
+from kafka_dt.identity.credentials.shared import SharedCredentials
+from kafka_dt.idle import IdleTime
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
 
@@ -136,6 +140,8 @@ class TokenCredentials:
     Args:
         salts: where salts come from.
         executor: threads that PBKDF2 runs on; it releases the interpreter's lock.
+        known: the token with an id, None if there is none any more; only credentials of known tokens are shared.
+        shared: with the other workers of the node; None = with none.
         max_derived: how many credentials are kept, those used longest ago go first.
         derive: PBKDF2 and what follows; an argument for tests.
     """
@@ -145,15 +151,19 @@ class TokenCredentials:
         salts: Salts,
         executor: Executor,
         *,
+        known: Callable[[str], DelegationToken | None] = lambda _: None,
+        shared: SharedCredentials | None = None,
         max_derived: int = MAX_DERIVED,
         derive: Callable[[ScramMechanism, str, bytes, int], ScramCredential] = derive_token_credential,
     ) -> None:
         self._salts = salts
+        self._known = known
+        self._shared = shared
         self._max_derived = max_derived
         self._derive = derive
         self._derived: OrderedDict[_Key, ScramCredential] = OrderedDict()
         self._queue: NewestFirst[_Key, ScramCredential] = NewestFirst(
-            executor, self._keep, at_once=AT_ONCE, most_waiting=MOST_WAITING
+            executor, self._take, at_once=AT_ONCE, most_waiting=MOST_WAITING
         )
 
     def find(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential | None:
@@ -176,24 +186,57 @@ class TokenCredentials:
         derivations = (self._derived_once(mechanism, token.token.token_id, hmac) for hmac in token.alternatives)
         return replace(first, alternatives=tuple(await asyncio.gather(*derivations)))
 
+    async def derive_ahead(self, mechanism: ScramMechanism, token: DelegationToken, idle: IdleTime) -> None:
+        """Derive what the workers of the node do not have yet of the credential of a token, in a turn of idle time.
+
+        It is left to the worker that a client logs in at to keep it as its own.
+        """
+        for key in ((mechanism, token.token.token_id, each) for each in token.hmacs):
+            if key not in self._derived and self._find_shared(*key) is None:
+                self._share(key, await idle.run(self._derivation(*key)))
+
+    def forget(self, token_id: str) -> None:
+        """Overwrite what the workers share of a token that has ended."""
+        if self._shared is not None:
+            for mechanism in ScramMechanism:
+                self._shared.forget(mechanism, token_id)
+
     def _find(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential | None:
         # With the HMAC: a token with the same id under another secret key is another token.
         key = (mechanism, token_id, hmac)
         found = self._derived.get(key)
         if found is not None:
             self._derived.move_to_end(key)
+        elif found := self._find_shared(*key):
+            self._keep(key, found)
         return found
 
+    def _find_shared(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential | None:
+        if self._shared is None:
+            return None
+        return self._shared.find(mechanism, token_id, hmac, self._salts.salt(mechanism, token_id), ITERATIONS)
+
     async def _derived_once(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential:
-        if found := self._find(mechanism, token_id, hmac):
-            return found
+        key = (mechanism, token_id, hmac)
+        return self._find(*key) or await self._queue.run(key, self._derivation(*key))
+
+    def _derivation(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> Callable[[], ScramCredential]:
         password = base64.b64encode(hmac).decode("ascii")
-        salt = self._salts.salt(mechanism, token_id)
-        return await self._queue.run(
-            (mechanism, token_id, hmac), lambda: self._derive(mechanism, password, salt, ITERATIONS)
-        )
+        return partial(self._derive, mechanism, password, self._salts.salt(mechanism, token_id), ITERATIONS)
+
+    def _take(self, key: _Key, derived: ScramCredential) -> None:
+        """Keep and share what was derived for a login."""
+        self._keep(key, derived)
+        self._share(key, derived)
 
     def _keep(self, key: _Key, derived: ScramCredential) -> None:
         self._derived[key] = derived
         if len(self._derived) > self._max_derived:
             self._derived.popitem(last=False)
+
+    def _share(self, key: _Key, derived: ScramCredential) -> None:
+        """Share a credential, unless its token has ended meanwhile: no later change would overwrite it."""
+        mechanism, token_id, hmac = key
+        token = self._known(token_id)
+        if self._shared is not None and token is not None and token.has_hmac(hmac):
+            self._shared.keep(mechanism, token.token, hmac, derived)
