@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.acls.store import AclStore
     from kafka_dt.identity.credentials.scram import ScramUsers
     from kafka_dt.identity.credentials.scram_changes import ScramUserStore
+    from kafka_dt.idle import IdleTime
     from kafka_dt.tokens import KeyedTokens, Keyring, TokenCache, TokenChanges, TokenLimits, TokenSource
 
 
@@ -129,6 +130,8 @@ class StoreNeeds:
     limits: TokenLimits
     executor: Executor
     """Threads for expensive computations."""
+    idle: IdleTime
+    """When to do those that can wait."""
 
 
 MakeStores = Callable[[StoreNeeds], NodeStores]

@@ -9,6 +9,7 @@ from functools import partial
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import SecretKeyFiles, Settings
 from kafka_dt.identity.revocation import Revocations
+from kafka_dt.idle import IdleTime
 from kafka_dt.node.secret_keys import Membership
 from kafka_dt.node.shared import Shared
 from kafka_dt.server.audited.requests import record_keys
@@ -34,6 +35,7 @@ class WorkerTokens:
         make_stores: builds the stores.
         executor: threads for expensive computations of the stores.
         shared: with the other workers of the node, which hear of revocations.
+        idle: when to do computations that can wait.
         recorder: hears of changed keys; None where nothing is written down.
         broker_id: the id that the node shows to clients.
         end_sessions_on_expiry: whether a connection is closed when its token expires, as a gateway does.
@@ -48,6 +50,7 @@ class WorkerTokens:
         executor: Executor,
         shared: Shared,
         *,
+        idle: IdleTime,
         recorder: Recorder | None,
         broker_id: int,
         end_sessions_on_expiry: bool,
@@ -59,7 +62,7 @@ class WorkerTokens:
             keyring.on_change(partial(record_keys, recorder, keyring))
         limits = _limits(settings)
         self.cache = TokenCache(keyring)
-        self.stores = make_stores(StoreNeeds(keyring, self.cache, limits, executor))
+        self.stores = make_stores(StoreNeeds(keyring, self.cache, limits, executor, idle))
         self.membership = Membership(
             settings,
             files,

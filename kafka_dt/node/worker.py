@@ -102,6 +102,7 @@ class Worker:
             make_stores,
             self._executor,
             shared,
+            idle=self._idle,
             recorder=self._recorder,
             broker_id=self._broker_id,
             end_sessions_on_expiry=self._ports.is_gateway,

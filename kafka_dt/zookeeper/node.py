@@ -107,6 +107,7 @@ def _codec(settings: Settings, derivations: Derivations, needs: StoreNeeds) -> T
         random_bytes=secrets.token_bytes,
         derivations=derivations,
         ahead=DERIVED_AHEAD,
+        idle=needs.idle,
     )
 
 

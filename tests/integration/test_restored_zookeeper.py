@@ -19,6 +19,7 @@ from kazoo.exceptions import NoNodeError
 from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClientError
 from kafka_dt.config import from_properties
+from kafka_dt.idle import IdleTime
 from kafka_dt.stores import StoreNeeds, WorkerPlace
 from kafka_dt.tokens import Keyring, TokenCache, TokenLimits
 from kafka_dt.tokens.store import NEVER_MS
@@ -194,7 +195,7 @@ async def test_the_tokens_of_a_node_count_as_stale_while_the_history_is_in_doubt
     derivations = Derivations(bytearray(MEMORY_BYTES))
     with ThreadPoolExecutor(1) as executor:
         keyring = Keyring("the secret key")
-        needs = StoreNeeds(keyring, TokenCache(keyring), TokenLimits(), executor)
+        needs = StoreNeeds(keyring, TokenCache(keyring), TokenLimits(), executor, IdleTime(executor))
         stores = node_stores(node_settings, WorkerPlace(0, 1, "node"), derivations, needs, now_ms=now_ms)
         async with client_of(settings(zookeeper_connect)) as operator:
             await stores.cluster.start()

@@ -24,6 +24,7 @@ import hashlib
 import mmap
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, SALT_BYTES, derive
@@ -113,13 +114,19 @@ class DerivedAhead:
         size: how many are kept ready; 0 = none are.
         derive: from a key and a salt to the keys of one znode, off the event loop.
         random_bytes: cryptographically strong.
+        turn: a context in which a worker may do what can wait.
     """
 
-    __slots__ = ("_derive", "_filling", "_key", "_random_bytes", "_ready", "_size", "_taken_s")
+    __slots__ = ("_derive", "_filling", "_key", "_random_bytes", "_ready", "_size", "_taken_s", "_turn")
 
     def __init__(
-        self, size: int, derive: Callable[[SecretKey, bytes], Awaitable[bytes]], random_bytes: Callable[[int], bytes]
+        self,
+        size: int,
+        derive: Callable[[SecretKey, bytes], Awaitable[bytes]],
+        random_bytes: Callable[[int], bytes],
+        turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
+        self._turn = turn
         self._size = size
         self._derive = derive
         self._random_bytes = random_bytes
@@ -156,5 +163,6 @@ class DerivedAhead:
                 await asyncio.sleep(busy_s)
                 continue
             salts = [self._random_bytes(SALT_BYTES) for _ in range(AT_ONCE)]
-            derived = await asyncio.gather(*(self._derive(key, salt) for salt in salts))
+            async with self._turn():
+                derived = await asyncio.gather(*(self._derive(key, salt) for salt in salts))
             self._ready.extend(zip(salts, derived, strict=True))

@@ -25,6 +25,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
+    from kafka_dt.idle import IdleTime
     from kafka_dt.tokens.keyring import Keyring, SecretKey
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.sealing.derivations import Derivations
@@ -71,6 +73,7 @@ class TokenCodec:
         random_bytes: cryptographically strong, for salts.
         derivations: what the workers of a node share; None = nothing is shared.
         ahead: how many derivations are kept ready for what will be sealed, so that it need not wait for them.
+        idle: when they are derived; None = also while other work is to be done.
     """
 
     __slots__ = ("_ahead", "_batches", "_derivations", "_derive", "_likely", "_random_bytes", "keyring", "seals")
@@ -84,6 +87,7 @@ class TokenCodec:
         random_bytes: Callable[[int], bytes],
         derivations: Derivations | None = None,
         ahead: int = 0,
+        idle: IdleTime | None = None,
     ) -> None:
         self.keyring = keyring
         self.seals = seal
@@ -93,7 +97,10 @@ class TokenCodec:
         self._derive = derive if derivations is None else derivations.derive
         self._batches = Batches(executor, os.cpu_count() or 1)
         self._ahead = DerivedAhead(
-            ahead, lambda key, salt: self._batches.submit(partial(self._derive, key, salt)), random_bytes
+            ahead,
+            lambda key, salt: self._batches.submit(partial(self._derive, key, salt)),
+            random_bytes,
+            nullcontext if idle is None else idle.turn,
         )
 
     async def encode(self, token: Token) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -135,6 +137,26 @@ async def test_the_stock_is_filled_up_when_nothing_has_been_taken_for_a_moment()
     await filled(ahead)
     assert len(deriving.made) == SIZE + AT_ONCE
     assert asyncio.get_running_loop().time() - taken_s >= derivations.QUIET_S
+
+
+async def test_the_stock_is_filled_only_in_turns_of_idle_time() -> None:
+    deriving = Deriving()
+    turns = asyncio.Semaphore(0)
+
+    @asynccontextmanager
+    async def turn() -> AsyncIterator[None]:
+        await turns.acquire()
+        yield
+
+    ahead = DerivedAhead(SIZE, deriving, secrets.token_bytes, turn)
+    ahead.fill(CURRENT)
+    for allowed in range(SIZE // AT_ONCE):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(deriving.made) == allowed * AT_ONCE
+        turns.release()
+    await filled(ahead)
+    assert len(deriving.made) == SIZE
 
 
 async def test_what_was_made_for_another_key_is_not_given_out() -> None:
