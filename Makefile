@@ -6,6 +6,9 @@ READY := $(VENV)/.ready
 SERVER_TESTS := tests/integration tests/interop tests/chaos
 PARTS := spark integration interop gateway chaos unit fuzz
 
+# Each part reads its tests from bytecode; without it pytest takes them apart again in each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test $(PARTS:%=test-%) check soak bench kerberos lint format docs generated lock lowest clean
 

@@ -41,3 +41,14 @@ def no_hypothesis_in_programs(tmp_path_factory: pytest.TempPathFactory) -> Itera
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(hidden), prepend=os.pathsep)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_keep_their_bytecode() -> Iterator[None]:
+    """Let the programs that tests start write bytecode, though the environment says that Python shall write none.
+
+    Without it each process compiles kafka-dt again: a third of a second, in each worker of each node.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        yield
