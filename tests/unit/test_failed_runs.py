@@ -16,7 +16,7 @@ def test_fails():
 FAKE_PYTHON = """\
 #!/bin/sh
 case "$*" in
-    *"not spark"*) echo "FAILED tests/integration/test_a.py::test_one - first"; echo "1 failed"; exit 1 ;;
+    *"not spark tests/integration") echo "FAILED tests/integration/test_a.py::test_one - first"; exit 1 ;;
     *tests/unit*) sleep 0.2; echo "FAILED tests/unit/test_b.py::test_two - second"; seq 100; exit 1 ;;
 esac
 """
@@ -47,7 +47,7 @@ def test_pytest_ends_with_each_failed_test_and_the_first_line_of_its_reason(tmp_
     assert "1 failed" in counts
 
 
-def test_make_test_ends_with_the_failed_tests_of_both_runs(tmp_path: Path) -> None:
+def test_make_test_ends_with_the_failed_tests_of_all_parts(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(FAKE_PYTHON)
     python.chmod(0o755)
