@@ -1,4 +1,4 @@
-"""`python -m tests.support.spark.classes FILE`: a small ingest and a small query, whose JVM writes its classes to FILE.
+"""`python -m tests.support.spark.classes OPTION`: a small ingest and a small query, in a JVM with OPTION.
 
 Source: JEP 350, "Dynamic CDS Archives".
 """
@@ -20,9 +20,9 @@ from tests.support.spark.ingests import Ingests
 from tests.support.spark.quick_spark import INTERPRETED
 
 
-def main(file: str) -> None:
-    """Do what most tests do; the JVM writes the file when it ends."""
-    java_options = " ".join((*QUICK_START, f"-XX:ArchiveClassesAtExit={file}"))
+def main(option: str) -> None:
+    """Do what most tests do; with `-XX:ArchiveClassesAtExit=FILE` the JVM writes its classes when it ends."""
+    java_options = " ".join((*QUICK_START, option))
     conf = {**INTERPRETED, "spark.sql.shuffle.partitions": "1", "spark.driver.extraJavaOptions": java_options}
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -19,14 +19,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tests.support.java.class_archive import archive_folder, using, write_archive
 from tests.support.java.jvm import QUICK_START, Java
-from tests.support.java.maven import cache_directory
 
 CLASSES_TIMEOUT_S: Final = 150.0
 """Where writing the classes takes longer, the machine has no time for it, and tests start without them."""
@@ -42,30 +41,29 @@ def kept_classes() -> Path | None:
     package = Path(spark.origin).resolve()
     known_by = (java, java.stat().st_mtime_ns, package, importlib.metadata.version("pyspark"))
     name = hashlib.sha256(repr(known_by).encode()).hexdigest()[:16]
-    return cache_directory().with_name("classes") / f"spark-{name}.jsa"
+    return archive_folder() / f"spark-{name}.jsa"
 
 
 def keep_classes(java: Java) -> None:
     """Have a JVM of Spark write down its classes, unless one has done it before."""
     file = kept_classes()
-    if file is None or file.exists():
+    if file is None:
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-        written = Path(folder) / file.name
-        home = str(java.executable.resolve().parent.parent)
-        command = [sys.executable, "-m", "tests.support.spark.classes", str(written)]
-        environment = {**os.environ, "JAVA_HOME": home}
+    environment = {**os.environ, "JAVA_HOME": str(java.executable.resolve().parent.parent)}
+
+    def run(option: str) -> None:
         # It ends when the JVM has closed its output, which is after it has written the file.
-        with suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, env=environment, capture_output=True, timeout=CLASSES_TIMEOUT_S, check=True)
-            written.replace(file)
+        command = [sys.executable, "-m", "tests.support.spark.classes", option]
+        subprocess.run(command, env=environment, capture_output=True, timeout=CLASSES_TIMEOUT_S, check=True)
+
+    with suppress(subprocess.TimeoutExpired):
+        write_archive(file, run)
 
 
 def _jvm() -> str:
     """The options of a JVM; of the file that it cannot use it would complain on its standard output."""
     kept = kept_classes()
-    shared = () if kept is None else (f"-XX:SharedArchiveFile={kept}", "-Xlog:disable", "-Xlog:all=error:stderr")
+    shared = () if kept is None else using(kept)
     return " ".join((*QUICK_START, *shared))
 
 

@@ -43,11 +43,11 @@ import pytest
 
 from kafka_dt.zookeeper.embedded.java import find_java, server_class_path
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
-from tests.support.java.jvm import QUICK_START
 from tests.support.processes.ports import free_ports
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.tcp_gate import TcpGate
 from tests.support.processes.waiting import eventually
+from tests.support.zookeeper.server import quick_zookeeper
 
 HOST = "127.0.0.1"
 MEMBERS = 3
@@ -210,7 +210,7 @@ class Ensemble:
     def start(self) -> None:
         """Start all members and wait until they serve; the test is skipped where there is no Java."""
         try:
-            java, class_path = find_java(), server_class_path()
+            java, class_path, options = find_java(), server_class_path(), quick_zookeeper()
         except (JavaNotFound, JarsNotFound) as reason:
             if os.environ.get("CI"):
                 raise
@@ -228,7 +228,7 @@ class Ensemble:
             folder = self._folder / f"member-{number}"
             configuration = self._write_configuration(folder, number, ports)
             command = [
-                *(str(java), "-Xms32m", "-Xmx256m", *QUICK_START, "-Dzookeeper.jmx.log4j.disable=true"),
+                *(str(java), "-Xms32m", "-Xmx256m", *options, "-Dzookeeper.jmx.log4j.disable=true"),
                 f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
                 *(f"-D{name}={value}" for name, value in self._system_properties.items()),
                 *("-cp", class_path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(configuration)),
