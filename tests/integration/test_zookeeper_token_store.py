@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 CHANGES = "/delegation_token/token_changes"
+NO_PROOF_MS = 3_600_000
+"""So long that a change is heard of by its watch, and not because a proof was due."""
 
 
 @pytest.mark.parametrize("seal", [False, True], ids=["plain", "sealed"])
@@ -138,6 +140,40 @@ async def test_a_change_is_seen_by_another_node_within_a_second(zookeeper_connec
         assert await eventually(lambda: other.token(token.token_id) == renewed) < on_this_machine(1)
         await one.store.delete(token.token_id, 1)
         assert await eventually(lambda: other.states[token.token_id] is None) < on_this_machine(1)
+
+
+async def test_a_look_without_news_reads_one_znode_and_the_next_change_is_heard_of_all_the_same(
+    zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch for the next change stays from look to look, and is set again on each connection."""
+    asked: list[str] = []
+
+    def counted(path: str, **arguments: Any) -> Any:
+        asked.append(path)
+        return exists(path, **arguments)
+
+    async def hears_of_the_next_change() -> None:
+        await node.store.catch_up()
+        asked.clear()
+        for _ in range(3):
+            await node.store.catch_up()
+        assert asked == 3 * [CHANGES]
+        token = new_token()
+        await other.store.create(token)
+        assert await eventually(lambda: node.token(token.token_id) == token) < on_this_machine(1)
+
+    async with (
+        node_of(settings(zookeeper_connect), max_staleness_ms=NO_PROOF_MS) as node,
+        node_of(settings(zookeeper_connect)) as other,
+    ):
+        exists = node.client.exists
+        monkeypatch.setattr(node.client, "exists", counted)
+        await hears_of_the_next_change()
+        await hears_of_the_next_change()
+        node.client._session.handler.hang_up()
+        await eventually(lambda: not node.client.connected)
+        await eventually(lambda: node.client.connected)
+        await hears_of_the_next_change()
 
 
 async def test_under_load_every_change_is_seen_and_own_ones_are_not_read_again(zookeeper_connect: str) -> None:

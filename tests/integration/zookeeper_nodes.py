@@ -79,11 +79,15 @@ class Node:
 
 @asynccontextmanager
 async def node_of(
-    client_settings: ZooKeeperSettings, limits: PurgeLimits | None = None, codec: TokenCodec | None = None
+    client_settings: ZooKeeperSettings,
+    limits: PurgeLimits | None = None,
+    codec: TokenCodec | None = None,
+    *,
+    max_staleness_ms: int = MAX_STALENESS_MS,
 ) -> AsyncIterator[Node]:
     async with client_of(client_settings) as client:
         store = ZooKeeperTokenStore(
-            client, codec or codec_of(), now_ms=now_ms, limits=limits, max_staleness_ms=MAX_STALENESS_MS
+            client, codec or codec_of(), now_ms=now_ms, limits=limits, max_staleness_ms=max_staleness_ms
         )
         node = Node(client, store)
         node.store.on_change(node.hear)

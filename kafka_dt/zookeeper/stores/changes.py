@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-    from kafka_dt.zookeeper.connection.operations import Znode
+    from kafka_dt.zookeeper.connection.operations import Stat, Znode
     from kafka_dt.zookeeper.proofs.staleness import Staleness
 
 _LOG = logging.getLogger(__name__)
@@ -90,6 +90,7 @@ class ChangeFollower:
         self._compare = compare
         self._next: int | None = None
         self._place: tuple[int, int | None] | None = None
+        self._watched: int | None = None
         self._own: set[int] = set()
         self._looks = SharedRun(self._look)
         self._proofs_asked = self._proofs_answered = 0
@@ -132,10 +133,12 @@ class ChangeFollower:
         self._purger.add(path)
 
     def _connection_changed(self, state: ConnectionState) -> None:
+        self._watched = None
         if state is ConnectionState.CONNECTED:
             self._woken.set()
 
     def _wake(self, _: object) -> None:
+        self._watched = None
         self._woken.set()
 
     async def _follow(self) -> None:
@@ -199,8 +202,7 @@ class ChangeFollower:
     async def _is_up_to_date(self) -> bool:
         """Ask whether there is something new; if so, report it."""
         self._client.sync(self._parent)
-        if self._next is not None:
-            self._client.exists(self._path(self._next), watch=self._wake)
+        self._watch_next()
         stat = await self._client.exists(self._parent, watch=self._wake)
         if stat is None:
             await self._client.ensure_path(self._parent)
@@ -211,6 +213,16 @@ class ChangeFollower:
             return True
         await self._report_new(place, made)
         return False
+
+    def _watch_next(self) -> None:
+        """Have the next change wake us, unless the watch that an earlier look has left is still there."""
+        if self._next is not None and self._next != self._watched:
+            self._watched = self._next
+            self._client.exists(self._path(self._next), watch=self._wake, arrived=self._watch_answered)
+
+    def _watch_answered(self, _: Stat | None, error: ZooKeeperError | None) -> None:
+        if error is not None:
+            self._watched = None
 
     async def _report_new(self, place: tuple[int, int | None], made: int) -> None:
         """Report the changes before number `made`, by reading them or by comparing everything."""
