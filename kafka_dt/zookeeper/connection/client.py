@@ -35,11 +35,10 @@ from kafka_dt.zookeeper.connection.requests import RequestSizes, ZooKeeperReques
 from kafka_dt.zookeeper.connection.session import ConnectionState, ZooKeeperSession
 from kafka_dt.zookeeper.connection.translation import (
     acl_of,
-    add_to,
     multi_error,
-    multi_results,
     read_many,
     stat_of,
+    write_many,
     znode_of,
     znodes_of,
 )
@@ -238,17 +237,14 @@ class ZooKeeperClient:
         secure, kazoo = self._settings.set_acl, self._session.kazoo
 
         def begin() -> Answer:
-            transaction = kazoo.transaction()
-            for operation in operations:
-                add_to(transaction, operation, self._full(operation.path), secure=secure)
-            answer: Answer = transaction.commit_async()
-            return answer
+            paths = [self._full(operation.path) for operation in operations]
+            return write_many(kazoo, operations, paths, secure=secure)
 
         def convert(results: list[Any]) -> list[str | Stat | None]:
             refused = multi_error(operations, results)
             if refused is not None:
                 raise refused
-            return multi_results(results)
+            return results
 
         size = sum(_size(operation) for operation in operations)
         try:
