@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from benchmarks.generator import password_of
 from benchmarks.processes import Memory, ProcessTree
 from benchmarks.tokens import AUDITOR, EVERYBODY_ELSE, OWNERS, PreparedTokens
+from kafka_dt.config import Settings
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.support.brokers.broker import Broker, sasl_properties
 from tests.support.java.jvm import Java
@@ -201,6 +202,7 @@ def _program(subject: Subject, kit: Kit, folder: Path, properties: Mapping[str, 
         **properties,
         "kafka.dt.workers": subject.workers,
         "delegation.token.metadata.encryption.enable": subject.sealed,
+        "kafka.dt.log.lines.per.minute": Settings.log_lines_per_minute,
     }
     return KafkaDt(folder, settings, start_timeout_s=START_TIMEOUT_S)
 
