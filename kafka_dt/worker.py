@@ -46,10 +46,10 @@ async def work(brief: dict[str, Any]) -> None:
         stopping.set()
 
     loop.add_reader(sys.stdin.fileno(), supervisor_gone)
-    node = app.worker(brief)
-    starting = asyncio.create_task(node.start())
+    worker = app.worker(brief)
+    starting = asyncio.create_task(worker.start())
     stopped = asyncio.create_task(stopping.wait())
-    must_restart = asyncio.create_task(node.must_restart.wait())
+    must_restart = asyncio.create_task(worker.must_restart.wait())
     try:
         await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
@@ -63,7 +63,7 @@ async def work(brief: dict[str, Any]) -> None:
                 _say("ZooKeeper was restored: this worker ends, and its replacement reads the restored data")
     finally:
         await _cancel(starting, stopped, must_restart)
-        await node.stop()
+        await worker.stop()
         await _cancel(beating)
 
 

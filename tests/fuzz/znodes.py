@@ -12,7 +12,7 @@ from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode, ConfigChangeZnode, TokenChangeZnode, TokenZnode, UserZnode
-from kafka_dt.zookeeper.znodes.own import NodeZnode, SaltSecretZnode
+from kafka_dt.zookeeper.znodes.own import SaltSecretZnode, WorkerZnode
 
 KEY: Final = SecretKey("the secret key of the fuzzer")
 VECTORS: Final = Path(__file__).parents[1] / "vectors" / "sealed" / "vectors.json"
@@ -38,7 +38,7 @@ _DECODERS: Final[tuple[Callable[[bytes], Any], ...]] = (
     AclZnode.decode,
     LiteralAclChangeZnode.decode,
     ExtendedAclChangeZnode.decode,
-    NodeZnode.decode,
+    WorkerZnode.decode,
     SaltSecretZnode.decode,
 )
 _EXAMPLES: Final = (

@@ -21,7 +21,7 @@ from kafka_dt.config import from_properties
 from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import Keyring, SecretKey
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
-from kafka_dt.zookeeper.stores.cluster import NodeRegistry
+from kafka_dt.zookeeper.stores.cluster import WorkerRegistry
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
 from tests.support.tokens.store_contract import new_token
@@ -151,7 +151,7 @@ async def test_where_no_node_is_live_a_key_changes_only_if_that_is_said(cluster:
 
 
 async def test_a_key_with_which_a_node_makes_tokens_is_not_retired(cluster: Cluster) -> None:
-    registry = NodeRegistry(cluster.client, "late")
+    registry = WorkerRegistry(cluster.client, "late")
     await registry.announce(replace(NODE, current_key=OLD.id, keys=(OLD.id, NOW.id)))
     with pytest.raises(KeysError, match=f"the key {OLD.id} is the current one \\(host .worker 0, pid 1.\\)"):
         await cluster.retire(expire_tokens=True)
@@ -159,7 +159,7 @@ async def test_a_key_with_which_a_node_makes_tokens_is_not_retired(cluster: Clus
 
 
 async def test_a_node_that_keeps_the_key_is_named_and_the_next_try_goes_on(cluster: Cluster) -> None:
-    registry = NodeRegistry(cluster.client, "far")
+    registry = WorkerRegistry(cluster.client, "far")
     await registry.announce(NODE)
     await cluster.write(OLD.id, sealed_by=OLD)
     for already in ("; tokens deleted already: 1. A node", ". A node"):

@@ -26,7 +26,7 @@ from kafka_dt.cli.keys.nodes import named
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.config import SecretKeyFiles
-from kafka_dt.zookeeper.stores.cluster import live_nodes
+from kafka_dt.zookeeper.stores.cluster import live_workers
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Census
@@ -67,7 +67,7 @@ async def _look(settings: Settings) -> Found:
     keyring = keyring_of(settings)
     async with connected(settings) as client:
         await tell_if_no_token_was_made(client, settings.zookeeper_connect)
-        nodes = await live_nodes(client)
+        nodes = await live_workers(client)
         return Found(HeldKeys.of(keys), keyring, await census(client, keyring, now_ms=now_ms), nodes)
 
 

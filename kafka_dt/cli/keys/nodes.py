@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.cli.keys.files import KeysError
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.zookeeper.errors import InvalidZnode, ZooKeeperConnectionLost
-from kafka_dt.zookeeper.stores.cluster import live_brokers, live_nodes
+from kafka_dt.zookeeper.stores.cluster import live_brokers, live_workers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ Wanted = Callable[["WorkerState"], bool]
 
 async def workers_with_tokens(client: ZooKeeperClient) -> list[WorkerState]:
     """Return every live worker but those without a secret key, which refuse everything about tokens."""
-    return [state for state in await live_nodes(client) if state.current_key is not None]
+    return [state for state in await live_workers(client) if state.current_key is not None]
 
 
 async def in_the_other_form(client: ZooKeeperClient, *, sealed: bool) -> list[str]:

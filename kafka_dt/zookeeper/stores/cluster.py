@@ -31,7 +31,7 @@ from kafka_dt.zookeeper.connection.session import ConnectionState
 from kafka_dt.zookeeper.errors import InvalidZnode, NodeExists, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.proofs.history import HistoryGuard
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode
-from kafka_dt.zookeeper.znodes.own import PARENT, NodeZnode, SaltSecretZnode
+from kafka_dt.zookeeper.znodes.own import PARENT, SaltSecretZnode, WorkerZnode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +82,7 @@ class ZooKeeperCluster:
             removes_old=removes_old,
         )
         self.client: Final = ZooKeeperClient(settings, self._history)
-        self._registry = NodeRegistry(self.client, secrets.token_hex(NAME_BYTES))
+        self._registry = WorkerRegistry(self.client, secrets.token_hex(NAME_BYTES))
 
     async def start(self) -> None:
         """Connect."""
@@ -155,12 +155,12 @@ def _new_id(random_bytes: Callable[[int], bytes]) -> str:
     return base64.urlsafe_b64encode(identifier.bytes).decode("ascii").rstrip("=")
 
 
-class NodeRegistry:
+class WorkerRegistry:
     """Announces one worker, under a name that no other has."""
 
     def __init__(self, client: ZooKeeperClient, name: str) -> None:
         self._client = client
-        self._path = NodeZnode.path(name)
+        self._path = WorkerZnode.path(name)
         self._data = b""
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -168,9 +168,9 @@ class NodeRegistry:
 
     async def announce(self, state: WorkerState) -> None:
         """Say what this worker is, from now on and in every session; only the first call waits for that."""
-        self._data = NodeZnode.encode(state)
+        self._data = WorkerZnode.encode(state)
         if self._task is None:
-            await self._client.ensure_path(NodeZnode.PARENT)
+            await self._client.ensure_path(WorkerZnode.PARENT)
             await self._write()
             self._task = asyncio.create_task(self._keep())
         else:
@@ -215,16 +215,16 @@ class NodeRegistry:
         await self._client.multi(operations)
 
 
-async def live_nodes(client: ZooKeeperClient) -> list[WorkerState]:
+async def live_workers(client: ZooKeeperClient) -> list[WorkerState]:
     """Return every live worker, ordered by machine and number.
 
     Raises:
         InvalidZnode: one of them is not readable: whether it has a key cannot be told then.
     """
     with suppress(NoNode):
-        client.sync(NodeZnode.PARENT)
-        names = await client.children(NodeZnode.PARENT)
-        found = await asyncio.gather(*(_state(client, f"{NodeZnode.PARENT}/{name}") for name in names))
+        client.sync(WorkerZnode.PARENT)
+        names = await client.children(WorkerZnode.PARENT)
+        found = await asyncio.gather(*(_state(client, f"{WorkerZnode.PARENT}/{name}") for name in names))
         return sorted(filter(None, found), key=lambda state: (state.host, state.broker_id, state.worker, state.pid))
     return []
 
@@ -239,7 +239,7 @@ async def live_brokers(client: ZooKeeperClient) -> list[str]:
 
 async def _state(client: ZooKeeperClient, path: str) -> WorkerState | None:
     try:
-        return NodeZnode.decode((await client.get(path)).data)
+        return WorkerZnode.decode((await client.get(path)).data)
     except NoNode:
         return None  # it has just gone
     except InvalidZnode as error:

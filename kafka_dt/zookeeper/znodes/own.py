@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARENT: Final = "/kafka_dt"
 
 
-class NodeZnode:
+class WorkerZnode:
     """`/kafka_dt/nodes/node_<name>`: one live worker; ephemeral."""
 
     PARENT: Final = f"{PARENT}/nodes"

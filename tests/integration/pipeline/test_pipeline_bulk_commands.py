@@ -22,7 +22,7 @@ from kafka_dt.cli import main
 from kafka_dt.pipeline.bulk import jobs as bulk_shares
 from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
-from kafka_dt.zookeeper.znodes.own import NodeZnode
+from kafka_dt.zookeeper.znodes.own import WorkerZnode
 from tests.support.java.properties import write_properties
 from tests.support.processes.waiting import eventually
 from tests.support.spark.quick_spark import QUICK_SPARK, options
@@ -132,7 +132,7 @@ def test_nothing_is_sealed_with_a_key_that_a_node_does_not_accept(cluster: Seale
     cluster.znodes.write([recent(number) for number in range(3)])
     before = cluster.znodes.data()
     behind = WorkerState("node-1", 7, 0, 1001, OLD_KEY.id, (OLD_KEY.id,), True, "0.1")
-    cluster.znodes.kazoo.create(NodeZnode.path("x"), NodeZnode.encode(behind), ephemeral=True, makepath=True)
+    cluster.znodes.kazoo.create(WorkerZnode.path("x"), WorkerZnode.encode(behind), ephemeral=True, makepath=True)
     for action in ("seal", "rotate"):
         refused = ask(cluster, action)
         assert (refused.exit_code, refused.stdout) == (1, "")

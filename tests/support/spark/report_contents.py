@@ -1,7 +1,7 @@
 """Contents of a report, made by hand: a little of everything, and names that would like to be markup.
 
-`BUSY` and its `Thresholds` are a sign of theft that only CONTRIBUTING.md and tests have: an address that logs in very
-often.
+`BUSY`, with its `BusyAddressThresholds`, is a sign of theft that only CONTRIBUTING.md and tests have: an address that
+logs in very often.
 """
 
 from __future__ import annotations

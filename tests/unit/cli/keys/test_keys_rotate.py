@@ -39,7 +39,7 @@ class Cluster:
         self.files = KeyFiles(from_properties(self.settings).settings)
         self.nodes = [NODE]
 
-    async def live_nodes(self, _client: ZooKeeperClient) -> list[WorkerState]:
+    async def live_workers(self, _client: ZooKeeperClient) -> list[WorkerState]:
         return self.nodes
 
     async def rotate(self, until: Stage = Stage.IDLE, given: str | None = None) -> Rotated:
@@ -53,7 +53,7 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr("kafka_dt.cli.keys.nodes.live_nodes", cluster.live_nodes)
+    monkeypatch.setattr("kafka_dt.cli.keys.nodes.live_workers", cluster.live_workers)
     return cluster
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes.kafka import is_sensitive
-from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, NodeZnode, SaltSecretZnode
+from kafka_dt.zookeeper.znodes.own import History, HistoryZnode, SaltSecretZnode, WorkerZnode
 
 STATE = WorkerState("host-1", 4711, 1, 1001, "0011223344556677", ("0011223344556677", "8899aabbccddeeff"), True, "0.1")
 KEYLESS = WorkerState("host-1", 4711, 1, 1001, None, (), False, "0.1")
@@ -19,7 +19,7 @@ KEYLESS = WorkerState("host-1", 4711, 1, 1001, None, (), False, "0.1")
 
 @pytest.mark.parametrize("state", [STATE, KEYLESS])
 def test_a_nodes_state_survives(state: WorkerState) -> None:
-    assert NodeZnode.decode(NodeZnode.encode(state)) == state
+    assert WorkerZnode.decode(WorkerZnode.encode(state)) == state
 
 
 def test_a_salt_secret_survives() -> None:
@@ -42,12 +42,12 @@ def test_only_the_last_acceptance_can_be_a_new_one() -> None:
     assert not History(accepted=("0a",)).accepts_more_than({"0a", "0b"})
 
 
-@pytest.mark.parametrize("path", [NodeZnode.path("1"), SaltSecretZnode.PATH])
+@pytest.mark.parametrize("path", [WorkerZnode.path("1"), SaltSecretZnode.PATH])
 def test_all_of_it_is_for_our_eyes_only(path: str) -> None:
     assert is_sensitive(path)
 
 
-@pytest.mark.parametrize("decode", [NodeZnode.decode, HistoryZnode.decode, SaltSecretZnode.decode])
+@pytest.mark.parametrize("decode", [WorkerZnode.decode, HistoryZnode.decode, SaltSecretZnode.decode])
 @given(data=st.binary() | st.dictionaries(st.text(), st.integers() | st.text()).map(lambda d: json.dumps(d).encode()))
 def test_anything_else_is_refused(decode: object, data: bytes) -> None:
     assert callable(decode)
@@ -71,6 +71,6 @@ def test_a_history_of_another_form_is_refused(change: dict[str, object]) -> None
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"host": 1}, {"keys": "a"}, {"currentKey": 5}, {"pid": "5"}])
 def test_a_node_of_another_form_is_refused(change: dict[str, object]) -> None:
-    document = json.loads(NodeZnode.encode(STATE)) | change
+    document = json.loads(WorkerZnode.encode(STATE)) | change
     with pytest.raises(InvalidZnode):
-        NodeZnode.decode(json.dumps(document).encode())
+        WorkerZnode.decode(json.dumps(document).encode())
