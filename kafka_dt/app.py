@@ -32,7 +32,8 @@ from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 
 WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
-"""What happens to lie in the directory in which a node is started is not run (-P)."""
+"""Starts the template of the workers; arguments are further modules to import. What happens to lie in the directory in
+which a node is started is not run (-P)."""
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -65,7 +66,7 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
             "node": secrets.token_hex(8),
         }
         await Supervisor(
-            command=WORKER_COMMAND,
+            command=(*WORKER_COMMAND, *_optional_modules(settings)),
             brief=brief,
             endpoints=[listener.bind for listener in made],
             count=workers,
@@ -112,6 +113,11 @@ def _check(settings: Settings, made: Sequence[Listener], workers: int) -> None:
     gateway(settings, made)
     if (audit := audit_settings(settings)) is not None:
         AuditTrail.check(audit)
+
+
+def _optional_modules(settings: Settings) -> tuple[str, ...]:
+    audit = audit_settings(settings)
+    return () if audit is None else AuditTrail.optional_modules(audit)
 
 
 def _reachable(listener: Listener, ports: Mapping[str, int]) -> Endpoint:

@@ -1,13 +1,17 @@
-"""The main program of a worker process: `python -m kafka_dt.worker`, started by the supervisor.
+"""The main program of the worker processes: `python -m kafka_dt.worker`, started by the supervisor.
 
-It reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output, beats
-there from its event loop, and stops at SIGTERM or when its standard input closes, also while it is still starting.
+The process that is started is the template (`processes/template.py`): it imports what a worker needs, and the workers
+are forked from it. Arguments are the names of further modules to import, and the descriptor of its socket.
+
+A worker reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output,
+beats there from its event loop, and stops at SIGTERM or when its standard input closes, also while it still starts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import json
 import resource
 import signal
@@ -23,6 +27,7 @@ from kafka_dt.log import set_up_logging
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
+from kafka_dt.processes.template import become_worker
 from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol import APIS
@@ -70,10 +75,12 @@ async def work(brief: dict[str, Any]) -> None:
 def main() -> int:
     """Run a worker; returns its exit status."""
     forbid_core_dumps()  # before the brief, which has the keys
-    brief = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:
+        return 0  # the supervisor has ended
+    brief = json.loads(line)
     set_up_logging(f"worker {brief['number']}", brief["log_level"], lines_per_minute=brief["log_lines"])
     _allow_many_connections()
-    APIS.load_entities()
     try:
         app.run(work(brief))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
@@ -103,4 +110,9 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
+    APIS.load_entities()
+    *modules, descriptor = sys.argv[1:]
+    for module in modules:
+        importlib.import_module(module)
+    become_worker(int(descriptor))
     sys.exit(main())

@@ -24,6 +24,8 @@ from kafka_dt.audit.delivery import SinkFailed
 
 _LOG = logging.getLogger(__name__)
 
+TOPIC_MODULE: Final = "aiokafka"
+"""What is imported for a topic."""
 BATCH_BYTES: Final = 256 * 1024
 """The records of a batch, well below what brokers take (`message.max.bytes`)."""
 STOP_SECONDS: Final = 2.0
@@ -164,6 +166,6 @@ def _words(error: Exception) -> str:
 
 def _aiokafka() -> Any:
     try:
-        return importlib.import_module("aiokafka")
+        return importlib.import_module(TOPIC_MODULE)
     except ImportError:
         raise AiokafkaMissing from None

@@ -15,7 +15,7 @@ from typing import Final
 from kafka_dt.audit.delivery import Sink
 from kafka_dt.audit.files import EventFiles
 from kafka_dt.audit.recorder import QueuedLog, Recorder
-from kafka_dt.audit.topic import BATCH_BYTES, AiokafkaMissing, EventTopic
+from kafka_dt.audit.topic import BATCH_BYTES, TOPIC_MODULE, AiokafkaMissing, EventTopic
 from kafka_dt.client import ClientConfig, ClientConfigError, Credentials
 from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings, ConfigError
 from kafka_dt.config.audit import DIR
@@ -73,6 +73,11 @@ class AuditTrail:
             _require_directory(settings.files)
         if settings.topic is not None:
             event_topic(settings.topic)
+
+    @staticmethod
+    def optional_modules(settings: AuditSettings) -> tuple[str, ...]:
+        """Name the modules of extras that a trail with these settings imports."""
+        return (TOPIC_MODULE,) if settings.topic is not None else ()
 
     def start(self) -> None:
         """Begin to write."""

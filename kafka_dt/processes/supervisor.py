@@ -5,10 +5,10 @@ of them and no other program can take it in between. It replaces a worker that d
 workers keep dying, and one that hangs (`heartbeats.py`). SIGTERM and SIGINT stop the workers, which drain the requests
 under way.
 
-A worker is a child process that reads one line of JSON from its standard input, its brief, writes READY to its standard
-output when it serves (or why it cannot), beats there, and stops when its standard input closes: so no secret is on a
-command line, and no worker outlives its supervisor, whatever ends it. `guard.py` is the process that ends those that
-hang then.
+A worker is a child process, forked from one that has imported the program (`forking.py`). It reads one line of JSON
+from its standard input, its brief, writes READY to its standard output when it serves (or why it cannot), beats there,
+and stops when its standard input closes: so no secret is on a command line, and no worker outlives its supervisor,
+whatever ends it. `guard.py` is the process that ends those that hang then.
 
 Source: SO_REUSEPORT in socket(7).
 """
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.processes.forking import ForkedWorker, NotForked, Template, adopting_orphans
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
 from kafka_dt.server.listeners.open_port import bind, hold_port
 
@@ -52,7 +53,7 @@ class Supervisor:
     """Starts, watches, replaces and stops the workers of a node."""
 
     command: Sequence[str]
-    """Program and arguments of a worker; no secrets."""
+    """Program and arguments of the template of the workers (`template.py`); no secrets."""
     brief: Mapping[str, Any] = field(repr=False)
     """What every worker is told, secrets included; the ports, the worker's number and the time between its beats are
     added."""
@@ -71,6 +72,7 @@ class Supervisor:
     _announced: bool = False
     _ports: dict[str, int] = field(default_factory=dict)
     _guard: Guard | None = None
+    _template: Template | None = None
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, or until cancelled.
@@ -82,9 +84,11 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_at, number)
-        with self._reserve():
+        with self._reserve(), adopting_orphans():
             async with Guard(GRACE_SECONDS) as self._guard:
-                await self._run_workers()
+                template = Template(self.command, self.inherited, self._guard.guarding, self.timeout_s)
+                async with template as self._template:
+                    await self._run_workers()
         _LOG.info("Stopped")
 
     async def _run_workers(self) -> None:
@@ -96,14 +100,19 @@ class Supervisor:
     def _stop_at(self, number: signal.Signals) -> None:
         if not self._stopping.is_set():
             _LOG.info("Stopping at %s: requests that are under way are answered first", number.name)
+        self._stop()
+
+    def _stop(self) -> None:
         self._stopping.set()
+        if self._template is not None:
+            self._template.end()
 
     async def _settle(self, keepers: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the keepers; when one fails or we are cancelled, the others stop before that goes on."""
         try:
             await asyncio.wait(keepers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            self._stopping.set()
+            self._stop()
             await asyncio.wait(keepers)
         # All are looked at: asyncio would log a second failure with a traceback.
         failures = [error for error in (task.exception() for task in keepers) if error is not None]
@@ -128,41 +137,33 @@ class Supervisor:
 
     async def _run_worker(self, number: int) -> str:
         """Run one worker to its end; returns why it ended."""
-        process = await asyncio.create_subprocess_exec(
-            *self.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=self.inherited,
-            # Ctrl-C in a terminal reaches the supervisor alone, which then tells the workers.
-            start_new_session=True,
-        )
-        assert self._guard is not None  # noqa: S101 - workers run while it is there
-        watch = Watch(self.timeout_s)
-        stop = asyncio.create_task(self._stop_with_node(process))
-        kill = asyncio.create_task(self._kill_when_silent(process, watch, number))
+        assert self._guard is not None  # noqa: S101 - workers run while both are there
+        assert self._template is not None  # noqa: S101
         try:
-            with self._guard.guarding(process.pid):
-                said = await self._converse(process, watch, number)
-                status = await process.wait()
+            worker = await self._template.fork()
+        except NotForked as error:
+            return str(error)
+        watch = Watch(self.timeout_s)
+        stop = asyncio.create_task(self._stop_with_node(worker))
+        kill = asyncio.create_task(self._kill_when_silent(worker, watch, number))
+        try:
+            with self._guard.guarding(worker.pid):
+                said = await self._converse(worker, watch, number)
+                status = await worker.wait()
         finally:
             stop.cancel()
             kill.cancel()
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            worker.send_signal(signal.SIGKILL)
+            await worker.wait()
         return said or f"it ended with status {status}"
 
-    async def _converse(self, process: asyncio.subprocess.Process, watch: Watch, number: int) -> str:
+    async def _converse(self, worker: ForkedWorker, watch: Watch, number: int) -> str:
         """Give a worker its brief and hear it until it closes its output; returns its reason for not serving."""
-        assert process.stdin is not None  # noqa: S101 - both are pipes
-        assert process.stdout is not None  # noqa: S101
         added = {"ports": self._ports, "number": number, "beat_seconds": beat_seconds(self.timeout_s)}
         brief = {**self.brief, **added}
-        process.stdin.write(json.dumps(brief).encode() + b"\n")
-        with suppress(ConnectionError):
-            await process.stdin.drain()
+        worker.write(json.dumps(brief).encode() + b"\n")
         said = ""
-        while line := (await process.stdout.readline()).decode("utf-8", "replace").strip():
+        while line := (await worker.readline()).decode("utf-8", "replace").strip():
             watch.heard()
             if line == READY:
                 self._announce(number)
@@ -170,18 +171,16 @@ class Supervisor:
                 said = line
         return said
 
-    async def _stop_with_node(self, process: asyncio.subprocess.Process) -> None:
+    async def _stop_with_node(self, worker: ForkedWorker) -> None:
         await self._stopping.wait()
-        with suppress(ProcessLookupError):
-            process.terminate()
-            await asyncio.sleep(GRACE_SECONDS)
-            process.kill()
+        worker.send_signal(signal.SIGTERM)
+        await asyncio.sleep(GRACE_SECONDS)
+        worker.send_signal(signal.SIGKILL)
 
-    async def _kill_when_silent(self, process: asyncio.subprocess.Process, watch: Watch, number: int) -> None:
+    async def _kill_when_silent(self, worker: ForkedWorker, watch: Watch, number: int) -> None:
         await watch.silence()
         _LOG.error("Worker %d hangs: no sign of life for %g s; it is killed", number, self.timeout_s)
-        with suppress(ProcessLookupError):
-            process.kill()
+        worker.send_signal(signal.SIGKILL)
 
     def _announce(self, number: int) -> None:
         self._ready.add(number)

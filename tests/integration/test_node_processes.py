@@ -14,6 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_dt.client import ConnectionFailed, TokenClient
+from tests.support.brokers.broker import SECRET_KEY, USERS
 from tests.support.nodes.node import Node, node_properties, refuses_connections
 from tests.support.processes.process import ProcessFailed, freeze
 from tests.support.processes.waiting import eventually
@@ -21,6 +22,8 @@ from tests.support.protocol.raw import DESCRIBE
 
 CLIENTS = 8
 TIMEOUT_S = 30.0
+MOST_OF_A_WORKER_KIB = 20 * 1024
+"""The memory of a worker that no other process shares; a Python that has imported a worker's program takes 45 MiB."""
 
 
 @pytest.fixture
@@ -30,6 +33,20 @@ def own_node(zookeeper_connect: str, tmp_path: Path) -> Iterator[Node]:
         node.zookeeper = zookeeper_connect
         yield node
     node.check_log()
+
+
+def found_in_memory(pid: int, text: str) -> bool:
+    """Whether a text is anywhere in the memory that a process can write."""
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            addresses, rights, *_ = line.split()
+            if rights.startswith("rw"):
+                begin, end = (int(each, 16) for each in addresses.split("-"))
+                memory.seek(begin)
+                with contextlib.suppress(OSError):  # of a device
+                    if text.encode() in memory.read(end - begin):
+                        return True
+    return False
 
 
 def alive(pid: int) -> bool:
@@ -108,6 +125,39 @@ def test_a_worker_that_hangs_is_replaced_and_the_port_stays(zookeeper_connect: s
         with node.on_every_worker(lambda: node.connect(user="alice")) as connections:
             assert all(each.ask(DESCRIBE, 3, owners=None).error_code.value == 0 for each in connections.values())
     node.check_log()
+
+
+def test_a_killed_template_disturbs_no_client_and_is_replaced_with_the_next_worker(own_node: Node) -> None:
+    before, template = set(own_node.workers()), own_node.template()
+    with own_node.on_every_worker(lambda: own_node.connect(user="alice")) as connections:
+        os.kill(template, signal.SIGKILL)
+        victim, survivor = sorted(before)
+        assert all(each.ask(DESCRIBE, 3, owners=None).error_code.value == 0 for each in connections.values())
+        os.kill(victim, signal.SIGKILL)
+        eventually(lambda: len(set(own_node.workers()) - {victim}) == 2, TIMEOUT_S)
+        with own_node.on_every_worker(lambda: own_node.connect(user="alice")) as again:
+            assert all(each.ask(DESCRIBE, 3, owners=None).error_code.value == 0 for each in again.values())
+        assert connections[survivor].ask(DESCRIBE, 3, owners=None).error_code.value == 0
+    assert own_node.template() != template
+    own_node.process.wait_for(r"The template of the workers ended with status -9; it is replaced", TIMEOUT_S)
+
+
+def test_the_template_has_one_thread_no_connection_and_no_secret(own_node: Node) -> None:
+    template = own_node.template()
+    assert len(list(Path(f"/proc/{template}/task").iterdir())) == 1
+    links = sorted(link.readlink().name for link in Path(f"/proc/{template}/fd").iterdir())
+    assert len([name for name in links if name.startswith("socket:")]) == 1, links
+    assert not [name for name in links if name.startswith(("pipe:", "anon_inode:"))], links
+    for secret in (SECRET_KEY, *USERS.values()):
+        assert not found_in_memory(template, secret)
+        assert found_in_memory(own_node.workers()[0], secret), "the search finds nothing at all"
+
+
+def test_a_further_worker_takes_little_memory(own_node: Node) -> None:
+    for worker in own_node.workers():
+        rollup = Path(f"/proc/{worker}/smaps_rollup").read_text().splitlines()
+        of_its_own = sum(int(line.split()[1]) for line in rollup if line.startswith("Private_"))
+        assert of_its_own <= MOST_OF_A_WORKER_KIB
 
 
 async def test_a_client_goes_on_at_the_other_worker(own_node: Node) -> None:

@@ -24,6 +24,7 @@ import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.client.config import Address, ClientConfig, Credentials
+from kafka_dt.processes.template import TEMPLATE_NAME, WORKER_NAME
 from kafka_dt.security_protocol import SecurityProtocol
 from tests.support.brokers.broker import SECRET_KEY, USERS
 from tests.support.nodes.server import KafkaDt, server_properties
@@ -140,7 +141,13 @@ class Node(KafkaDt):
     def workers(self) -> list[int]:
         """Process ids of the workers."""
         assert self.process.pid is not None
-        return [pid for pid in children(self.process.pid) if _is_worker(pid)]
+        return [pid for pid in children(self.process.pid) if process_name(pid) == WORKER_NAME]
+
+    def template(self) -> int:
+        """Process id of the template of the workers."""
+        assert self.process.pid is not None
+        (template,) = (pid for pid in children(self.process.pid) if process_name(pid) == TEMPLATE_NAME)
+        return template
 
     def worker_of(self, port: int) -> int:
         """Say which worker serves the connection that comes from a local port of this machine."""
@@ -208,11 +215,11 @@ def children(pid: int) -> list[int]:
     return sorted(found)
 
 
-def _is_worker(pid: int) -> bool:
-    """Whether a child of a supervisor is a worker; the other one guards them."""
+def process_name(pid: int) -> str:
+    """The name of a process, as `ps` shows it; empty once it has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return b"kafka_dt.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
+        return Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip()
+    return ""
 
 
 def command_lines(pids: list[int]) -> bytes:

@@ -21,7 +21,8 @@ from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
-from tests.support.nodes.node import children, command_lines
+from kafka_dt.processes.template import TEMPLATE_NAME
+from tests.support.nodes.node import children, command_lines, process_name
 from tests.support.processes.process import freeze
 from tests.support.processes.waiting import eventually
 from tests.unit.processes import worker_script
@@ -161,7 +162,7 @@ async def test_a_node_whose_workers_cannot_start_says_why(tmp_path: Path, caplog
 async def test_a_worker_program_that_does_not_run_is_an_error(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.supervisor.command = [sys.executable, "-c", "raise SystemExit(7)"]
-    with pytest.raises(WorkerFailed, match="it ended with status 7"):
+    with pytest.raises(WorkerFailed, match=r"^the template of the workers ended with status 7$"):
         await node.supervisor.run()
 
 
@@ -310,6 +311,67 @@ async def test_a_worker_that_beats_is_not_replaced(tmp_path: Path) -> None:
         assert len(node.pids()) == 1
 
 
+def template_of(supervisor: int) -> int:
+    (template,) = (pid for pid in children(supervisor) if process_name(pid) == TEMPLATE_NAME)
+    return template
+
+
+async def test_workers_go_on_when_their_template_is_killed_and_a_new_one_forks_their_successors(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path)
+    async with running(node) as task:
+        (first,), (other,) = node.pids(0), node.pids(1)
+        template = template_of(os.getpid())
+        os.kill(template, signal.SIGKILL)
+        await until(lambda: template not in children(os.getpid()))
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: len(node.pids(0)) == 2)
+        assert node.pids(1) == [other]
+        assert alive(other)
+        assert template_of(os.getpid()) != template
+        assert not task.done()
+    assert "The template of the workers ended with status -9; it is replaced" in caplog.text
+    assert "Worker 0: it ended with status -9" in caplog.text
+    assert node.drained() == {*node.pids(0), other} - {first}
+
+
+async def test_a_template_that_hangs_is_killed_and_a_new_one_forks_the_worker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path, count=1, timeout_s=3)
+    async with running(node):
+        (first,) = node.pids()
+        template = template_of(os.getpid())
+        freeze(template)
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: len(node.pids()) == 2)
+        assert not alive(template)
+    assert "The template of the workers hangs: no worker for 3 s; it is killed" in caplog.text
+    assert "Worker 0: the template of the workers ended with status -9; it is replaced in" in caplog.text
+
+
+async def test_a_node_that_stops_does_not_wait_for_its_template(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.supervisor.command = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+    task = asyncio.create_task(node.supervisor.run())
+    await until(lambda: len(children(os.getpid())) == 2)
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(TIMEOUT_S):
+        await task
+    assert children(os.getpid()) == []
+
+
+async def test_no_process_is_left_when_the_supervisor_ends(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    async with running(node):
+        assert len(children(os.getpid())) == 4, "two workers, their template and the guard"
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+
+
 _SUPERVISOR = """
 import asyncio, sys
 from kafka_dt.config import Endpoint
@@ -356,12 +418,22 @@ def test_a_worker_that_stands_still_ends_as_well_when_its_supervisor_is_killed(t
         eventually(lambda: not alive(still), TIMEOUT_S)
 
 
+@pytest.mark.parametrize("stands_still", [False, True])
+def test_the_template_ends_when_the_supervisor_is_killed(tmp_path: Path, stands_still: bool) -> None:
+    with supervisor_process(tmp_path, 0.5) as supervisor:
+        template = template_of(supervisor.pid)
+        if stands_still:
+            freeze(template)
+        supervisor.kill()
+        eventually(lambda: not alive(template), TIMEOUT_S)
+
+
 def guard_of(supervisor: int, folder: Path) -> int | None:
-    """The guard of a supervisor, once it guards both workers; None until then."""
+    """The guard of a supervisor, once it guards both workers and their template; None until then."""
     for pid in set(children(supervisor)) - set(pids_in(folder)):
         with suppress(OSError):
             links = [link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir()]
-            if len([link for link in links if link.name == "anon_inode:[pidfd]"]) == 2:
+            if len([link for link in links if link.name == "anon_inode:[pidfd]"]) == 3:
                 return pid
     return None
 

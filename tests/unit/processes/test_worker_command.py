@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 from kafka_dt.app import WORKER_COMMAND
+from tests.unit.processes.running_template import running_template
 
 
 def test_a_worker_runs_nothing_of_the_directory_in_which_it_is_started(tmp_path: Path) -> None:
@@ -14,8 +14,22 @@ def test_a_worker_runs_nothing_of_the_directory_in_which_it_is_started(tmp_path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('not the one that is installed')")
     brief = {"properties": {"broker.id": "one"}, "number": 0, "log_level": 20, "log_lines": 100, "beat_seconds": 1}
-    worker = subprocess.run(
-        WORKER_COMMAND, cwd=tmp_path, input=json.dumps(brief) + "\n", capture_output=True, text=True, check=False
-    )
-    assert worker.stdout.splitlines()[-1].startswith("broker.id: "), worker.stderr
-    assert worker.returncode == 1
+    with running_template(WORKER_COMMAND, folder=tmp_path) as template:
+        worker = template.fork()
+        assert worker.answer(json.dumps(brief).encode() + b"\n")[-1].startswith("broker.id: ")
+        assert worker.wait() == 1
+
+
+def test_a_worker_whose_supervisor_ends_before_it_has_told_the_brief_ends_as_well() -> None:
+    with running_template(WORKER_COMMAND) as template:
+        worker = template.fork()
+        assert worker.answer(b"") == []
+        assert worker.wait() == 0
+
+
+def test_the_template_imports_what_it_is_told_beside_the_program() -> None:
+    with running_template((*WORKER_COMMAND, "a module that is not there")) as template:
+        worker = template.fork()
+        assert worker.first_line == ""
+        assert worker.answer(b"") == []
+        assert template.process.wait() == 1

@@ -17,6 +17,7 @@ from types import FrameType
 
 from kafka_dt.processes.heartbeats import beat_once
 from kafka_dt.processes.supervisor import READY
+from kafka_dt.processes.template import become_worker
 
 
 def main() -> None:
@@ -44,4 +45,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    become_worker(int(sys.argv[-1]))
     main()

@@ -1,0 +1,229 @@
+"""The template of the workers and its workers, as the supervisor sees them.
+
+    with adopting_orphans():
+        async with Template(command, inherited, guard.guarding, timeout_s) as template:
+            worker = await template.fork()
+            worker.write(brief)
+            line = await worker.readline()
+            status = await worker.wait()
+
+A template that has ended is replaced when the next worker is needed. The workers that it has forked go on, because
+they are children of the supervisor (`template.py` says how).
+
+Limit: the supervisor adopts every orphan among its descendants and waits for its workers only. If the template is
+killed within the milliseconds of a fork, one zombie stays until the supervisor ends.
+
+Source: prctl(2), PR_SET_CHILD_SUBREAPER; pidfd_open(2); unix(7), SCM_RIGHTS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final, Self
+
+from kafka_dt.processes.heartbeats import Watch
+
+_LOG = logging.getLogger(__name__)
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+
+class NotForked(Exception):
+    """There is no new worker; the text says why."""
+
+
+@contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Have this process be the parent of every orphan among its descendants during a block.
+
+    Raises:
+        OSError: Linux refuses.
+    """
+    _adopt_orphans(wanted=True)
+    try:
+        yield
+    finally:
+        _adopt_orphans(wanted=False)
+
+
+class Template:
+    """The process that workers are forked from. No worker may be left at the end of the block.
+
+    Args:
+        command: program and arguments, without the last one, the descriptor of the socket; no secrets.
+        inherited: file descriptors that every worker shares, under the same numbers.
+        guarding: has a process guarded during a block.
+        timeout_s: how long the template may take for a worker, in seconds; longer for the first one.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        inherited: Sequence[int],
+        guarding: Callable[[int], AbstractContextManager[None]],
+        timeout_s: float,
+    ) -> None:
+        self._command = command
+        self._inherited = inherited
+        self._guarding = guarding
+        self._timeout_s = timeout_s
+        self._starting = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._requests: socket.socket
+        self._has_forked = False
+        self._guarded: asyncio.Task[None]
+        self._is_needed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.end()
+        if self._process is not None:
+            await self._guarded
+
+    def end(self) -> None:
+        """End the template; a call that waits for a worker gets an error."""
+        self._is_needed = False
+        if self._process is not None:
+            _kill(self._process)
+
+    async def fork(self) -> ForkedWorker:
+        """Fork a worker, of a new template if there is none.
+
+        Raises:
+            NotForked: there is no new worker.
+        """
+        process = await self._running()
+        to_worker, from_worker = await self._ask()
+        watching = asyncio.create_task(self._kill_when_silent(process))
+        try:
+            first = (await from_worker.readline()).decode("utf-8", "replace").strip()
+        finally:
+            watching.cancel()
+        if first.isdecimal():
+            self._has_forked = True
+            return ForkedWorker(int(first), to_worker, from_worker)
+        to_worker.close()
+        raise NotForked(first or f"the template of the workers ended with status {await process.wait()}")
+
+    async def _running(self) -> asyncio.subprocess.Process:
+        async with self._starting:
+            if not self._is_needed:
+                raise NotForked("the node stops")
+            if self._process is not None and self._process.returncode is not None:
+                _LOG.error("The template of the workers ended with status %d; it is replaced", self._process.returncode)
+                await self._guarded
+                self._process = None
+            if self._process is None:
+                self._process = await self._start()
+            return self._process
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        """Start a template, which is guarded until it ends."""
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    str(theirs.fileno()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    # Not as standard input: uvloop would leave a copy open, also in workers, and the socket of a dead
+                    # template would take requests.
+                    pass_fds=[*self._inherited, theirs.fileno()],
+                    start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone
+                )
+            except OSError as error:
+                self._requests.close()
+                raise NotForked(f"the template of the workers cannot be started: {error.strerror}") from error
+        self._has_forked = False
+        self._guarded = asyncio.create_task(self._guard(process, self._requests))
+        if not self._is_needed:
+            _kill(process)
+        return process
+
+    async def _guard(self, process: asyncio.subprocess.Process, requests: socket.socket) -> None:
+        with requests, self._guarding(process.pid):
+            await process.wait()
+
+    async def _ask(self) -> tuple[asyncio.WriteTransport, asyncio.StreamReader]:
+        """Ask for a worker; returns the pipes to it, which are closed if the template ends before it forks."""
+        (its_input, brief), (said, its_output) = os.pipe(), os.pipe()
+        try:
+            with suppress(OSError):  # the template has just ended
+                socket.send_fds(self._requests, [b"\n"], [its_input, its_output])
+        finally:
+            os.close(its_input)
+            os.close(its_output)
+        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+        writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(brief, "wb", 0))
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(said, "rb", 0))
+        return writer, reader
+
+    async def _kill_when_silent(self, process: asyncio.subprocess.Process) -> None:
+        watch = Watch(self._timeout_s)
+        if self._has_forked:
+            watch.heard()
+        await watch.silence()
+        _LOG.error("The template of the workers hangs: no worker for %g s; it is killed", self._timeout_s)
+        _kill(process)
+
+
+class ForkedWorker:
+    """A worker: its process, and the pipes to its standard input and output.
+
+    Args:
+        pid: of a child of this process.
+        brief: where the worker reads.
+        said: what the worker writes.
+    """
+
+    def __init__(self, pid: int, brief: asyncio.WriteTransport, said: asyncio.StreamReader) -> None:
+        self.pid: Final = pid
+        self.write: Final = brief.write
+        self.readline: Final = said.readline
+        self._brief = brief
+        self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._pidfd = os.pidfd_open(pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._end)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._status.done()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the worker has ended."""
+        if not self.has_ended:
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    async def wait(self) -> int:
+        """Wait until the worker has ended; returns its exit status, or the negative number of the signal."""
+        return await asyncio.shield(self._status)
+
+    def _end(self) -> None:
+        _, status = os.waitpid(self.pid, 0)
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._brief.close()
+        self._status.set_result(os.waitstatus_to_exitcode(status))
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+
+
+def _adopt_orphans(*, wanted: bool) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, wanted, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "a supervisor cannot adopt its workers")
