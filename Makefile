@@ -3,14 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := build/compiled
 SERVER_TESTS := tests/integration tests/interop tests/chaos
-PARTS := spark integration interop gateway chaos unit fuzz
+# The compiled form is tested where a C compiler and Python's headers are, and always in continuous integration.
+COMPILER := $(shell command -v cc >/dev/null && $(PYTHON) -c \
+	'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("include") + "/Python.h"))')
+PARTS := spark integration interop gateway chaos unit $(if $(COMPILER)$(CI),compiled) fuzz
 
 # Each part reads its tests from bytecode; without it pytest takes them apart again in each.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test $(PARTS:%=test-%) check soak bench kerberos lint format docs generated lock lowest clean
+.PHONY: help setup run test $(PARTS:%=test-%) check compiled soak bench kerberos lint format docs generated lock lowest clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +47,9 @@ test-gateway: CHOICE = -m 'not spark' tests/interop/gateway
 test-chaos: CHOICE = -m 'not spark' tests/chaos
 test-unit: CHOICE = tests/unit
 test-fuzz: CHOICE = tests/fuzz
+test-compiled: CHOICE = tests/unit/protocol
+test-compiled: NICE = PYTHONPATH=$(CURDIR)/$(COMPILED) nice
+test-compiled: $(COMPILED)/.ready
 
 $(PARTS:%=test-%): test-%: $(READY)
 	@mkdir -p build
@@ -53,9 +60,20 @@ check: $(READY) ## Lint, and run the unit tests of what changed since main
 	@$(BIN)/python -m checks.prose
 	@$(BIN)/python -m checks.changed | xargs -r $(BIN)/python -m pytest -q -n auto
 
-soak: $(READY) ## Run the long tests: faults, fuzzing, and the gateway in front of Kafka 4.x and of 3.9
+# The same source as a compiled wheel, in a folder that stands before the checkout on Python's path.
+compiled: $(COMPILED)/.ready ## Compile the protocol by mypyc into build/compiled (needs a C compiler and Python's headers)
+
+$(COMPILED)/.ready: $(READY) protocol/pyproject.toml $(shell find protocol -name '*.py')
+	@rm -rf $(COMPILED) && mkdir -p $(COMPILED)
+	cd protocol && $(abspath $(BIN))/python -m hatchling build --target sdist --directory ../$(COMPILED)
+	HATCH_BUILD_HOOKS_ENABLE=true $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation --target $(COMPILED) $(COMPILED)/*.tar.gz
+	@touch $@
+
+soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: faults, fuzzing, and the gateway in front of Kafka 4.x and of 3.9
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz tests/chaos
-	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/unit/protocol tests/integration
+	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m soak tests/unit/protocol)
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
 
@@ -84,7 +102,7 @@ docs: generated ## Build the manual into docs/_build/html
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
-		--extra embedded --extra clients --extra spark --group build --group lint --group test --group docs -o requirements.lock
+		--extra embedded --extra clients --extra spark --group build --group compile --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
 		--constraint requirements.lock --extra audit-kafka --group build -o requirements-server.lock

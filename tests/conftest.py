@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_dt_protocol import connection
+
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -24,10 +26,14 @@ def pytest_terminal_summary(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests that are marked `soak` out unless KAFKA_DT_TEST_SOAK is set."""
+    """Leave out tests of the form that the protocol is not in, and `soak` unless KAFKA_DT_TEST_SOAK is set."""
+    left_out = {"compiled" if str(connection.__file__).endswith(".py") else "interpreted"}
     if not os.environ.get("KAFKA_DT_TEST_SOAK"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        left_out.add("soak")
+    config.hook.pytest_deselected(
+        items=[item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
+    )
+    items[:] = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
 
 
 @pytest.fixture(scope="session", autouse=True)

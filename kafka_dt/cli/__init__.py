@@ -100,6 +100,14 @@ def _foreseen() -> tuple[type[Exception], ...]:
     return tuple(getattr(module, name) for module, name in modules if module is not None)
 
 
+def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        connection = import_module("kafka_dt_protocol.connection")
+        form = "interpreted" if str(connection.__file__).endswith(".py") else "compiled"
+        click.echo(f"kafka-dt, version {version('kafka-dt')} ({form})")
+        context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     lazy_commands={
@@ -113,7 +121,14 @@ def _foreseen() -> tuple[type[Exception], ...]:
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(version("kafka-dt"), prog_name="kafka-dt")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Serve, create and manage delegation tokens for Apache Kafka (KIP-48)."""
     forbid_core_dumps()

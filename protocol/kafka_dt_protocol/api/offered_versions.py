@@ -29,7 +29,7 @@ _FIRST_WITH_FEATURES: Final = 3
 _FIRST_WITH_MINIMUM_0: Final = 4
 """Older clients fail to read a feature that is supported from 0 on (KAFKA-17492)."""
 
-_MOST_KNOWN: Final = 1_000
+MOST_KNOWN: Final = 1_000
 """Brokers' answers for which the bodies are kept; a few kilobytes each."""
 
 
@@ -95,7 +95,7 @@ class OfferedByUpstream:
         """
         known = self._known.get(id(upstream))
         if known is None:
-            if len(self._known) == _MOST_KNOWN:
+            if len(self._known) == MOST_KNOWN:
                 self._known.clear()
             # The answer is kept with it, so that its id is not given to another.
             known = self._known[id(upstream)] = (upstream, OfferedVersions(upstream, self._local))

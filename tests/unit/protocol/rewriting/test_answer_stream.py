@@ -211,6 +211,7 @@ def test_a_long_answer_with_records_is_passed_on_while_it_comes() -> None:
     assert stream.outstanding == 0
 
 
+@pytest.mark.interpreted
 def test_an_answer_of_another_length_than_announced_is_our_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     class Lost:
         def __init__(self, *_: object) -> None: ...

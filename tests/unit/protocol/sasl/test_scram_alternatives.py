@@ -59,6 +59,7 @@ def test_the_challenge_does_not_tell_how_many_passwords_there_are() -> None:
     assert of_one == of_three
 
 
+@pytest.mark.interpreted
 def test_all_passwords_are_tried_also_after_one_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     known = several(SHA_256, *PASSWORDS)
     hashed: list[bytes] = []

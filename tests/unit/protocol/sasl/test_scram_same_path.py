@@ -41,6 +41,7 @@ def test_outcomes_are_as_many_of_the_same_kind_and_length(mechanism: ScramMechan
     assert of_known[-1] == of_unknown[-1] == Failure("client-final: the proof is wrong")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("extension", EXTENSIONS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_same_functions_run_in_the_same_order(mechanism: ScramMechanism, extension: str) -> None:
@@ -63,6 +64,7 @@ def test_a_broken_client_final_fails_alike(mechanism: ScramMechanism, broken: by
     assert of_known[-1] == of_unknown[-1]
 
 
+@pytest.mark.interpreted
 def test_plain_takes_one_path_for_unknown_users_and_wrong_passwords() -> None:
     paths: list[list[str]] = []
     for expected in ("secret", None):

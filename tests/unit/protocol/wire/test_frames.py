@@ -127,6 +127,7 @@ def test_a_long_frame_in_many_chunks_is_joined_in_linear_time() -> None:
     assert splitter.next_frame() == payload
 
 
+@pytest.mark.interpreted
 def test_a_payload_longer_than_a_length_can_say_is_our_mistake() -> None:
     class Longest(bytes):
         def __len__(self) -> int:
