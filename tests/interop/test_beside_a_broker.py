@@ -172,7 +172,9 @@ def test_with_a_token_of_ours_the_console_tools_produce_and_consume_there(
     topic = f"records-{uuid.uuid4().hex}"
     created = tools.delegation_tokens(server.sasl, ALICE, "--create", "--max-life-time-period", "-1").ok()
     login = parse_tokens(created.stdout)[0].login
-    tools.topics(broker.sasl, token(login), "--create", "--topic", topic).ok()
+    eventually(  # until the broker has heard of the token
+        lambda: tools.topics(broker.sasl, token(login), "--create", "--topic", topic).status == 0, within_s=WITHIN_S
+    )
     tools.produce(broker.sasl, token(login, "SCRAM-SHA-256"), topic, "a record\n").ok()
     consumed = tools.consume(broker.sasl, token(login, "SCRAM-SHA-512"), topic, count=1).ok()
     assert consumed.stdout.splitlines()[0] == "a record"
