@@ -16,6 +16,7 @@ from kafka_dt.zookeeper.connection.handler import Answer
 from kafka_dt.zookeeper.connection.operations import Create
 from kafka_dt.zookeeper.connection.session import ConnectionState
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
+from kafka_dt.zookeeper.connection.translation import WriteMany
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 
 WITHIN_S = 5.0
@@ -32,17 +33,18 @@ class Kazoo:
     def exists_async(self, path: str, **_: object) -> Answer:
         return self._take(path)
 
-    def transaction(self) -> Kazoo:
+    @property
+    def handler(self) -> Kazoo:
         return self
 
-    def create(self, path: str, *_: object, **__: object) -> None:
-        self._path = path
+    def async_result(self) -> Answer:
+        return Answer(threading.Lock())
 
-    def commit_async(self) -> Answer:
-        return self._take(self._path)
+    def _call(self, request: WriteMany, answer: Answer) -> None:
+        self.sent.append((request.paths[0], answer))
 
     def _take(self, path: str) -> Answer:
-        answer = Answer(threading.Lock())
+        answer = self.async_result()
         self.sent.append((path, answer))
         return answer
 
