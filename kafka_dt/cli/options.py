@@ -103,6 +103,16 @@ def user_data_dir() -> Path:
     return Path(base) / "kafka-dt"
 
 
+def make_user_data_dir() -> Path:
+    """Make the directory of `user_data_dir` if it is missing, for the user alone, and return it.
+
+    `kafka-dt run` keeps secrets in it, and refuses a directory that other users can open.
+    """
+    directory = user_data_dir()
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return directory
+
+
 def confirm(question: str, advice: str) -> None:
     """Ask before a change that cannot be undone; where there is no terminal, the advice names the option instead.
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.options import together, user_data_dir
+from kafka_dt.cli.options import make_user_data_dir, together
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
@@ -136,7 +136,6 @@ def generate(
     "--to",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    default=lambda: user_data_dir() / "demo",
     help="The directory for all files of the demo; an earlier demo there is replaced. "
     "[default: a directory in the user's data directory]",
 )
@@ -145,7 +144,14 @@ def generate(
 @output_option()
 @session_options
 def demo(
-    *, folder: Path, events: int, days: int, seed: int, output: Output, master: str | None, conf: Mapping[str, str]
+    *,
+    folder: Path | None,
+    events: int,
+    days: int,
+    seed: int,
+    output: Output,
+    master: str | None,
+    conf: Mapping[str, str],
 ) -> None:
     """Generate a month of events with incidents, ingest it and report on it.
 
@@ -159,7 +165,7 @@ def demo(
     with started("demo", master, {**_SMALL, **conf}) as spark:
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
-        shown = run_demo(spark, scenario, folder, Steps(), now=now)
+        shown = run_demo(spark, scenario, folder or make_user_data_dir() / "demo", Steps(), now=now)
     _tell_shown(shown, output)
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from kafka_dt.cli import main
 from kafka_dt.pipeline.generator import Scenario, Truth, generate
 from kafka_dt.pipeline.table import Table
+from kafka_dt.zookeeper.embedded.server import require_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,11 +36,11 @@ def test_executors_make_the_same_files_as_one_process(spark: SparkSession, tmp_p
 
 @pytest.fixture(scope="module")
 def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What the command says after a small demo."""
+    """What the command says after a small demo in the user's data directory."""
     assert spark.version  # which runs already, so the command uses it
-    folder = tmp_path_factory.mktemp("demo") / "demo"
-    command = ["pipeline", "demo", "--to", str(folder), "--days", "8", "--events", "4000", "--output", "json"]
-    result = CliRunner().invoke(main, command, catch_exceptions=False)
+    command = ["pipeline", "demo", "--days", "8", "--events", "4000", "--output", "json"]
+    variables = {"XDG_DATA_HOME": str(tmp_path_factory.mktemp("data"))}
+    result = CliRunner(env=variables).invoke(main, command, catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
     document: dict[str, object] = json.loads(result.stdout)
     return document
@@ -51,6 +52,12 @@ def test_a_demo_ends_with_a_page_and_what_it_has_found(shown: dict[str, object])
     assert isinstance(incidents, dict)
     assert sum(each["planted"] for each in incidents.values()) > 8
     assert sum(each["found"] for each in incidents.values()) > 0
+
+
+def test_after_a_demo_the_users_data_directory_is_still_private(shown: dict[str, object]) -> None:
+    directory = Path(str(shown["folder"])).parent
+    assert directory.name == "kafka-dt"
+    require_private(directory)  # or `kafka-dt run`, which keeps secrets there, would not start
 
 
 def test_every_event_of_a_demo_is_in_its_table_and_none_in_quarantine(
