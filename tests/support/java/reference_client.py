@@ -13,15 +13,12 @@ Source: org.apache.kafka.clients.admin.Admin, KIP-48, KIP-373.
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.java.json_lines import JavaProgram, NoAnswer
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
 from tests.support.java.properties import TokenLogin
@@ -81,7 +78,7 @@ class ReferenceClient:
     ) -> None:
         self._command = java.command(str(source), classpath=classpath, heap_mb=256, properties=properties)
         self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._program: JavaProgram | None = None
         self._sessions = 0
 
     def open(self, server: str, config: Mapping[str, str]) -> JavaSession:
@@ -97,41 +94,23 @@ class ReferenceClient:
 
     def call(self, request: Mapping[str, object], *, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """Send one request and wait for its answer; raises JavaClientError."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request).encode() + b"\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._read_line(timeout_s))
+        assert self._program is not None
+        try:
+            answer = self._program.ask(request, timeout_s=timeout_s)
+        except NoAnswer as error:
+            raise AssertionError(f"the Java client: {error}; its log: {self._log.read_text()[-2000:]}") from error
         if "error" in answer:
             raise JavaClientError(answer["error"], answer["message"])
         return answer["result"]
 
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
-            )
+            self._program = JavaProgram(self._command, log)
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process is not None
-        with self._process as process:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait(ANSWER_TIMEOUT_S)
-
-    def _read_line(self, timeout_s: float) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
-        line = b""
-        while not line.endswith(b"\n"):
-            readable, _, _ = select.select([descriptor], [], [], timeout_s)
-            part = os.read(descriptor, 65536) if readable else b""
-            if not part:
-                raise AssertionError(f"the Java client is silent; its log: {self._log.read_text()[-2000:]}")
-            line += part
-        return line
+        assert self._program is not None
+        self._program.end(ANSWER_TIMEOUT_S)
 
 
 class JavaSession:

@@ -13,9 +13,7 @@ Source: org.apache.kafka.tools.DelegationTokenCommand and its siblings.
 
 from __future__ import annotations
 
-import json
 import re
-import select
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from tests.support.java.json_lines import JavaProgram, NoAnswer
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
 from tests.support.java.properties import TokenLogin, write_properties
@@ -125,13 +124,12 @@ class KafkaTools:
         self._folder = folder
         self._logging = folder / "tools-log4j.properties"
         self._logging.write_text(_LOGGING)
-        self._runner: subprocess.Popen[bytes] | None = None
+        self._runner: JavaProgram | None = None
 
     def close(self) -> None:
         """End the JVM of the tools."""
         if self._runner is not None:
-            with self._runner as runner:
-                runner.kill()
+            self._runner.kill()
             self._runner = None
 
     def delegation_tokens(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
@@ -216,21 +214,9 @@ class KafkaTools:
 
     def _run_in_runner(self, main: str, arguments: Sequence[str]) -> ToolResult:
         if self._runner is None:
-            self._runner = subprocess.Popen(
-                self._command(str(SOURCE)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-            )
-        pipes = self._runner
-        assert pipes.stdin is not None
-        assert pipes.stdout is not None
-        request = {"main": main, "arguments": arguments}
-        pipes.stdin.write(json.dumps(request).encode() + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n"):
-            if not select.select([pipes.stdout], [], [], TIMEOUT_S)[0]:
-                self.close()
-                raise subprocess.TimeoutExpired(main, TIMEOUT_S)
-            if not (read := pipes.stdout.read(65_536)):
-                self.close()
-                raise ToolFailed(f"the JVM of the tools ended during {main}")
-            answer += read
-        return ToolResult(**json.loads(answer))
+            self._runner = JavaProgram(self._command(str(SOURCE)))
+        try:
+            return ToolResult(**self._runner.ask({"main": main, "arguments": arguments}, timeout_s=TIMEOUT_S))
+        except NoAnswer as error:
+            self.close()
+            raise ToolFailed(f"the JVM of the tools, in {main}: {error}") from error
