@@ -10,8 +10,8 @@ a look that finds less, the work goes on for `SLICE_S`. A piece of work that tak
 waited for a processor, because another process uses it. That ends the slice, too.
 
 One piece is done at a time, and several callers take turns. A caller chooses its work when its turn has come, because
-it may have waited for long. A thread of low priority would be simpler,
-but the kernel could stop it while it holds the interpreter's lock, and the event loop would wait for the lock.
+it may have waited for long. A thread of low priority would be simpler, but the kernel could stop it while it holds the
+interpreter's lock, and the event loop would wait for the lock.
 
 All methods belong to the event loop's thread.
 """

@@ -141,8 +141,7 @@ class ReadMany:
         """Write it."""
         parts: list[bytes] = []
         for path in self.paths:
-            name = path.encode()
-            parts += (_HEADER.pack(_GET_DATA, False, -1), _INT.pack(len(name)), name, b"\0")  # without a watch
+            parts += (_header(_GET_DATA), _buffer(path.encode()), b"\0")  # without a watch
         parts.append(_END)
         return b"".join(parts)
 

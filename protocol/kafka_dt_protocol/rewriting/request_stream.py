@@ -1,9 +1,9 @@
 """A client's requests on their way through: where each begins, what it asks for, and its bytes as they come.
 
 Feed what the socket gave to `receive_data`. `next_start` tells what the next frame is as soon as its first bytes say
-so; then `take` gives the bytes of this frame, its length in front included, piece by piece until `finished`. Nothing
-but the beginning of a frame is looked at or waited for. Whether a request is answered depends on a field of the body in
-one API: a Produce with acks=0 is not. Clients have acks within the first hundred bytes.
+so; then `take` gives the bytes of this frame, its length in front included, piece by piece until `finished`. The stream
+reads and waits for only the beginning of a frame. A broker answers every request except a Produce with acks=0. Clients
+have acks within the first hundred bytes.
 
 Limits: a length is judged when its four bytes are there. The stream's memory is what waits in it (`buffered`),
 and how much that may be is the caller's business; while `next_start` gives None this is less than MAX_HEAD_BYTES,

@@ -1,4 +1,4 @@
-"""kafka-dt in gateway mode before a cluster of `brokers.kraft`, and the clients that come to it with tokens.
+"""kafka-dt in gateway mode in front of a cluster of `brokers.kraft`, and the clients that log in to it with tokens.
 
     with Gateway(folder, gateway_properties(zookeeper, cluster, base := free_ports(3))) as gateway:
         alice = gateway.make_token("alice")
