@@ -62,9 +62,10 @@ class SharedCredentials:
         self, mechanism: ScramMechanism, token_id: str, hmac: bytes, salt: bytes, iterations: int
     ) -> ScramCredential | None:
         """Return the credential that was derived from an HMAC with a salt, if it is there."""
-        name, source = _name(mechanism, token_id), _source(hmac, salt, iterations)
-        for slot in self._slots(name):
-            if slot.startswith(source, _DIGEST_BYTES) and slot.startswith(name) and _is_whole(slot):
+        entry = _name(mechanism, token_id) + _source(hmac, salt, iterations)
+        for place in self._places(entry):
+            slot = bytes(self._memory[place : place + _SLOT_BYTES])
+            if slot.startswith(entry) and _is_whole(slot):
                 _, _, _, stored_key, server_key = _CONTENT.unpack_from(slot)
                 size = mechanism.hash_bytes
                 return ScramCredential(salt, stored_key[:size], server_key[:size], iterations)
@@ -84,11 +85,17 @@ class SharedCredentials:
 
     def forget(self, mechanism: ScramMechanism, token_id: str) -> None:
         """Overwrite the entries of a token."""
-        name = _name(mechanism, token_id)
-        for number, slot in enumerate(self._slots(name)):
-            if slot.startswith(name):
-                place = _row(name) + number * _SLOT_BYTES
-                self._memory[place : place + _SLOT_BYTES] = _EMPTY
+        for place in self._places(_name(mechanism, token_id)):
+            self._memory[place : place + _SLOT_BYTES] = _EMPTY
+
+    def _places(self, beginning: bytes) -> Iterator[int]:
+        """Find the slots that begin with a name, or with a name and a source; one search is faster than eight looks."""
+        row = _row(beginning)
+        place = self._memory.find(beginning, row, row + _ROW_BYTES)
+        while place >= 0:
+            if (place - row) % _SLOT_BYTES == 0:
+                yield place
+            place = self._memory.find(beginning, place + 1, row + _ROW_BYTES)
 
     def _slots(self, name: bytes) -> Iterator[bytes]:
         """Read a copy of the slots that may hold an entry."""

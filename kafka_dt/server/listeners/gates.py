@@ -23,6 +23,10 @@ _LOG = logging.getLogger(__name__)
 
 RESERVED_FILES: Final = 64
 """How many file descriptors are left for other things than clients: ZooKeeper, audit files, keys read again."""
+WITHOUT_LOOK: Final = 16
+"""How many connections are accepted without a further look, after a look that has found plenty."""
+PLENTY: Final = 64
+"""So many free file descriptors, besides those for each port, are plenty: a gateway takes two for a connection."""
 LOOK_SECONDS: Final = 0.1
 """How often a worker at its limit looks for free file descriptors."""
 STAYS_OPEN_SECONDS: Final = 1.0
@@ -95,11 +99,15 @@ class FileGate(Gate):
     A port frees a descriptor when it is held and takes one when it accepts again. In one turn of the loop each port may
     do so and accept a connection as well. So the gate closes while two descriptors for each port are still free, and
     opens when there are three. Else every opening would give a client one of those that are reserved.
+
+    A look takes four system calls, as many as a SCRAM login takes for its answers. So the gate looks at every
+    connection only while there are few.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         super().__init__()
         self._limit = limit
+        self._without_look = 0
         self._told_at: float | None = None
         self._told = False
         self._telling_open: asyncio.TimerHandle | None = None
@@ -107,7 +115,15 @@ class FileGate(Gate):
     def accepted(self, transport: asyncio.BaseTransport) -> None:
         """See whether there are file descriptors for further connections."""
         del transport  # its number says nothing about how many higher ones are free
-        if self._closed or self._has_for_each_port(2):
+        if self._closed:
+            return
+        if self._without_look > 0:
+            self._without_look -= 1
+            return
+        if _are_plenty(2 * len(self._ports) + PLENTY, self._first_reserved()):
+            self._without_look = WITHOUT_LOOK
+            return
+        if self._has_for_each_port(2):
             return
         self._close()
         if self._telling_open is not None:
@@ -116,8 +132,11 @@ class FileGate(Gate):
         self._look_later()
 
     def _has_for_each_port(self, count: int) -> bool:
+        return _are_free(count * len(self._ports), self._first_reserved())
+
+    def _first_reserved(self) -> int:
         limit = self._limit()
-        return _are_free(count * len(self._ports), below=limit - min(RESERVED_FILES, limit // 8))
+        return limit - min(RESERVED_FILES, limit // 8)
 
     def _look_later(self) -> None:
         asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
@@ -148,7 +167,12 @@ class FileGate(Gate):
 
 def _are_free(count: int, below: int) -> bool:
     """Whether so many file descriptors below a number are free; the system always gives the lowest free one."""
-    return _lowest_are_free(1, below) and (_highest_are_free(count, below) or _lowest_are_free(count, below))
+    return _are_plenty(count, below) or _lowest_are_free(count, below)
+
+
+def _are_plenty(count: int, below: int) -> bool:
+    """Whether the last ones below a number are free, and the system gives one."""
+    return _lowest_are_free(1, below) and _highest_are_free(count, below)
 
 
 def _highest_are_free(count: int, below: int) -> bool:
@@ -159,7 +183,7 @@ def _highest_are_free(count: int, below: int) -> bool:
     return len(free) == count
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _poll(first: int, below: int) -> select.poll:
     """Make what asks for the state of all file descriptors from one number to another."""
     poll = select.poll()

@@ -16,7 +16,7 @@ import pytest
 import uvloop
 
 from kafka_dt.config import Endpoint
-from kafka_dt.server.listeners.gates import RESERVED_FILES, FileGate, Gate, RateGate
+from kafka_dt.server.listeners.gates import PLENTY, RESERVED_FILES, WITHOUT_LOOK, FileGate, Gate, RateGate
 from kafka_dt.server.listeners.open_port import OpenPort, bind
 from kafka_dt.server.listeners.rates import Rate
 
@@ -275,6 +275,43 @@ async def test_a_look_for_free_descriptors_takes_one_whatever_the_number_of_port
     accept(gate)
     assert len(taken) == 1
     assert not any(port.holds for port in ports)
+
+
+async def test_while_there_are_plenty_of_descriptors_the_gate_does_not_look_at_every_connection() -> None:
+    looks = 0
+
+    def limit() -> int:
+        nonlocal looks
+        looks += 1
+        return 10**6
+
+    gate = FileGate(limit)
+    gate.add(HeldPort())
+    accept(gate)
+    first = looks
+    for _ in range(WITHOUT_LOOK):
+        accept(gate)
+    assert looks == first == 1
+    accept(gate)
+    assert looks > first
+
+
+async def test_while_there_are_few_the_gate_closes_at_the_very_connection_that_leaves_too_few() -> None:
+    with socket.socket() as sock:
+        limit = (sock.fileno() + PLENTY) * 8 // 7
+        highest = limit - limit // 8 - 1
+        gate, port = FileGate(lambda: limit), HeldPort()
+        gate.add(port)
+        taken = []
+        try:
+            while not port.holds:
+                taken.append(sock.dup())
+                accept(gate)
+            assert highest - 2 <= max(each.fileno() for each in taken) <= highest
+        finally:
+            for each in taken:
+                each.close()
+            gate.remove(port)
 
 
 async def test_descriptors_are_free_below_the_reserved_ones_although_one_just_below_them_is_taken(
