@@ -101,13 +101,14 @@ class FileGate(Gate):
     opens when there are three. Else every opening would give a client one of those that are reserved.
 
     A look takes four system calls, as many as a SCRAM login takes for its answers. So the gate looks at every
-    connection only while there are few.
+    connection only while there are few, or when the limit is another one than at its last look.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         super().__init__()
         self._limit = limit
         self._without_look = 0
+        self._looked_at_limit = 0
         self._told_at: float | None = None
         self._told = False
         self._telling_open: asyncio.TimerHandle | None = None
@@ -117,12 +118,14 @@ class FileGate(Gate):
         del transport  # its number says nothing about how many higher ones are free
         if self._closed:
             return
-        if self._without_look > 0:
+        limit = self._limit()
+        if self._without_look > 0 and limit == self._looked_at_limit:
             self._without_look -= 1
             return
-        if _are_plenty(2 * len(self._ports) + PLENTY, self._first_reserved()):
-            self._without_look = WITHOUT_LOOK
+        if _are_plenty(2 * len(self._ports) + PLENTY, _first_reserved(limit)):
+            self._without_look, self._looked_at_limit = WITHOUT_LOOK, limit
             return
+        self._without_look = 0
         if self._has_for_each_port(2):
             return
         self._close()
@@ -132,11 +135,7 @@ class FileGate(Gate):
         self._look_later()
 
     def _has_for_each_port(self, count: int) -> bool:
-        return _are_free(count * len(self._ports), self._first_reserved())
-
-    def _first_reserved(self) -> int:
-        limit = self._limit()
-        return limit - min(RESERVED_FILES, limit // 8)
+        return _are_free(count * len(self._ports), _first_reserved(self._limit()))
 
     def _look_later(self) -> None:
         asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
@@ -163,6 +162,11 @@ class FileGate(Gate):
         if self._told:
             self._told = False
             _LOG.info("File descriptors are free: connections are accepted again")
+
+
+def _first_reserved(limit: int) -> int:
+    """Tell the first file descriptor that is not for clients."""
+    return limit - min(RESERVED_FILES, limit // 8)
 
 
 def _are_free(count: int, below: int) -> bool:

@@ -258,9 +258,9 @@ async def test_a_limit_that_is_reached_again_is_said_when_a_minute_is_over_altho
     assert CLOSED in caplog.messages[-1]
 
 
-async def test_a_look_for_free_descriptors_takes_one_whatever_the_number_of_ports(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The file descriptors that a gate has taken to see whether there are free ones: one in each look."""
     taken = []
     take = os.open
 
@@ -269,6 +269,10 @@ async def test_a_look_for_free_descriptors_takes_one_whatever_the_number_of_port
         return taken[-1]
 
     monkeypatch.setattr("kafka_dt.server.listeners.gates.os.open", counted)
+    return taken
+
+
+async def test_a_look_for_free_descriptors_takes_one_whatever_the_number_of_ports(taken: list[int]) -> None:
     gate, ports = FileGate(lambda: 1_000), [HeldPort() for _ in range(200)]
     for port in ports:
         gate.add(port)
@@ -277,23 +281,26 @@ async def test_a_look_for_free_descriptors_takes_one_whatever_the_number_of_port
     assert not any(port.holds for port in ports)
 
 
-async def test_while_there_are_plenty_of_descriptors_the_gate_does_not_look_at_every_connection() -> None:
-    looks = 0
+async def test_while_there_are_plenty_of_descriptors_the_gate_does_not_look_at_every_connection(
+    taken: list[int],
+) -> None:
+    gate = FileGate(lambda: 1_000)
+    gate.add(HeldPort())
+    for _ in range(1 + WITHOUT_LOOK):
+        accept(gate)
+    assert len(taken) == 1
+    accept(gate)
+    assert len(taken) == 2
 
-    def limit() -> int:
-        nonlocal looks
-        looks += 1
-        return 10**6
 
-    gate = FileGate(limit)
+async def test_a_limit_that_an_operator_lowers_holds_from_the_next_connection_on(taken: list[int]) -> None:
+    limit = 2_000
+    gate = FileGate(lambda: limit)
     gate.add(HeldPort())
     accept(gate)
-    first = looks
-    for _ in range(WITHOUT_LOOK):
-        accept(gate)
-    assert looks == first == 1
+    limit = 1_000
     accept(gate)
-    assert looks > first
+    assert len(taken) == 2
 
 
 async def test_while_there_are_few_the_gate_closes_at_the_very_connection_that_leaves_too_few() -> None:
