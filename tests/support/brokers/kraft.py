@@ -17,6 +17,9 @@ By hand, until Ctrl-C:
 
     python -m tests.support.brokers.kraft --directory DIR --release 3.9 --override log.dirs=/somewhere
 
+The first start with a Java writes an archive of the classes (50 MB), which saves 0.9 of 2.4 CPU seconds of each later
+start of a node.
+
 Limits: everything on 127.0.0.1; a broker that was killed is let in again after SESSION_TIMEOUT_MS.
 Source: kafka.Kafka, kafka.tools.StorageTool, KIP-500, KIP-631, KIP-900.
 """
@@ -31,12 +34,14 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final, Self
 
 from tests.support.brokers.broker import LOGGING_PROPERTIES, SECRET_KEY, USERS, sasl_properties
+from tests.support.java.class_archive import WRITING_TIMEOUT_S, archive_file, using, write_archive
 from tests.support.java.jvm import QUICK_START, Java, find_java
 from tests.support.java.maven import KAFKA_4X, KAFKA_39, LOGGING, Classpath, resolve
 from tests.support.java.properties import SCRAM_MECHANISMS, write_properties
@@ -128,7 +133,7 @@ class KraftCluster:
         separate_controller: whether the controller is a process of its own, so that each broker may be killed.
         overrides: settings over the ones made here, for all.
         heap_mb: maximum heap of each.
-        flags: of each JVM.
+        flags: of each JVM; None = those of a quick start.
     """
 
     def __init__(
@@ -141,7 +146,7 @@ class KraftCluster:
         separate_controller: bool = False,
         overrides: Mapping[str, object] | None = None,
         heap_mb: int = 320,
-        flags: Sequence[str] = QUICK_START,
+        flags: Sequence[str] | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.cluster_id = _uuid()
@@ -149,7 +154,8 @@ class KraftCluster:
         self._java = java
         self._classpath = classpath
         self._heap_mb = heap_mb
-        self._flags = flags
+        self._quick_flags = quick_kraft(java, classpath) if flags is None else QUICK_START
+        self._flags = self._quick_flags if flags is None else flags
         self._overrides = dict(overrides or {})
         self._replicas = min(brokers, 2)
         self._logging = directory / "log4j.properties"
@@ -299,6 +305,7 @@ class KraftCluster:
             [f"@{given}"],
             classpath=self._classpath,
             properties={"log4j.configuration": self._logging.as_uri()},
+            flags=self._quick_flags,
         )
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
         if done.returncode:
@@ -309,6 +316,23 @@ class KraftCluster:
 
     def _file(self, node_id: int, kind: str) -> Path:
         return self._directory / f"node-{node_id}.{kind}"
+
+
+@cache
+def quick_kraft(java: Java, classpath: Classpath) -> tuple[str, ...]:
+    """Options of the JVM of a broker or controller that starts quickly."""
+    file = archive_file("kraft", java.executable, classpath)
+
+    def end_writing(option: str) -> None:
+        flags = (*QUICK_START, option)
+        with (
+            TemporaryDirectory() as folder,
+            KraftCluster(Path(folder), java=java, classpath=classpath, brokers=1, flags=flags) as cluster,
+        ):
+            cluster.brokers[1].process.end(WRITING_TIMEOUT_S)
+
+    write_archive(file, end_writing)
+    return (*QUICK_START, *using(file))
 
 
 def _uuid() -> str:

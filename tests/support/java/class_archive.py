@@ -15,8 +15,12 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
 
 from tests.support.java.maven import cache_directory
+
+WRITING_TIMEOUT_S: Final = 120.0
+"""How long a server may take to write its classes when it ends."""
 
 
 def archive_file(name: str, java: Path, jars: Iterable[Path]) -> Path:

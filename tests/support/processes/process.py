@@ -164,6 +164,12 @@ class ChildProcess:
             self._process.stdout.close()
         return status
 
+    def end(self, timeout_s: float) -> None:
+        """Send SIGTERM to the program itself and wait; unlike `stop`, nothing kills it when it takes long."""
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGTERM)
+        self.wait(timeout_s)
+
     def kill(self) -> None:
         """End it with SIGKILL, as a crash would."""
         if self.pid is not None and self.running:

@@ -22,7 +22,7 @@ from kazoo.client import KazooClient
 from kafka_dt.zookeeper.embedded.java import find_java, server_class_path
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
-from tests.support.java.class_archive import archive_file, using, write_archive
+from tests.support.java.class_archive import WRITING_TIMEOUT_S, archive_file, using, write_archive
 from tests.support.java.jvm import QUICK_START
 from tests.support.processes.waiting import eventually
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 ADDRESS_VARIABLE = "KAFKA_DT_TEST_ZOOKEEPER"
 TICK_TIME_MS = 500
 """Short, so that a session can expire while a test waits: sessions last between 2 and 20 ticks."""
-WRITING_TIMEOUT_S = 120.0
-"""How long a ZooKeeper may take to write its classes when it ends."""
 
 _numbers = itertools.count(1)
 
