@@ -12,7 +12,6 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from kafka_dt.config import ConfigError, Settings
 from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace
@@ -26,9 +25,6 @@ from kafka_dt.zookeeper.stores.changes import PurgeLimits
 from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
 from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers, ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
-
-DERIVED_AHEAD: Final = 8192
-"""How many tokens a worker can seal in a row without PBKDF2: four seconds of work in idle time, and 2 MiB."""
 
 
 def check(settings: Settings, workers: int) -> None:
@@ -106,7 +102,7 @@ def _codec(settings: Settings, derivations: Derivations, needs: StoreNeeds) -> T
         executor=needs.executor,
         random_bytes=secrets.token_bytes,
         derivations=derivations,
-        ahead=DERIVED_AHEAD,
+        ahead=settings.sealing_ahead,
         idle=needs.idle,
     )
 
