@@ -27,6 +27,10 @@ from typing import Final
 from tests.support.java.class_archive import archive_folder, using, write_archive
 from tests.support.java.jvm import QUICK_START, Java
 
+ROOM_FOR_CODE: Final = "-XX:ReservedCodeCacheSize=240m"
+"""A JVM that compiles no more than once has room for 48 MB of code, which all the tests in one Spark fill within two
+minutes; from then on it throws away what it has compiled, and compiles it again."""
+
 CLASSES_TIMEOUT_S: Final = 150.0
 """Where writing the classes takes longer, the machine has no time for it, and tests start without them."""
 
@@ -64,7 +68,7 @@ def _jvm() -> str:
     """The options of a JVM; of the file that it cannot use it would complain on its standard output."""
     kept = kept_classes()
     shared = () if kept is None else using(kept)
-    return " ".join((*QUICK_START, *shared))
+    return " ".join((*QUICK_START, ROOM_FOR_CODE, *shared))
 
 
 QUICK_JVM: Final = _jvm()
