@@ -25,6 +25,7 @@ from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
 from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.supervisor import Supervisor
+from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
 from kafka_dt.stores import WorkerPlace
@@ -32,8 +33,7 @@ from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 
 WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
-"""Starts the template of the workers; arguments are further modules to import. What happens to lie in the directory in
-which a node is started is not run (-P)."""
+"""Starts a template of the workers. What happens to lie in the directory in which a node is started is not run (-P)."""
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -41,11 +41,17 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     uvloop.run(main)
 
 
-async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], log_level: int = logging.INFO) -> None:
+async def serve(
+    loaded: Loaded,
+    template: ForkedTemplate,
+    on_ready: Callable[[Sequence[Endpoint]], None],
+    log_level: int = logging.INFO,
+) -> None:
     """Run a node until SIGTERM or SIGINT.
 
     Args:
         loaded: its settings.
+        template: of its workers, forked from this process.
         on_ready: called once with the addresses that clients can use.
         log_level: what the workers log.
 
@@ -60,39 +66,42 @@ async def serve(loaded: Loaded, on_ready: Callable[[Sequence[Endpoint]], None], 
     with node_memory(**Shared.sizes(workers), derivations=MEMORY_BYTES) as memory:
         brief = {
             "properties": dict(loaded.properties),
-            "memory": memory,
+            "memory": list(memory),
             "log_level": log_level,
             "log_lines": settings.log_lines_per_minute,
             "node": secrets.token_hex(8),
         }
         await Supervisor(
-            command=(*WORKER_COMMAND, *_optional_modules(settings)),
+            command=WORKER_COMMAND,
             brief=brief,
             endpoints=[listener.bind for listener in made],
             count=workers,
-            inherited=list(memory.values()),
+            modules=_optional_modules(settings),
+            shared=list(memory.values()),
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
+            forked=template,
         ).run()
 
 
-def worker(brief: Mapping[str, Any]) -> Worker:
+def worker(brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
     """Build the node of one worker process.
 
     Args:
         brief: as `kafka_dt.worker.work` describes it.
+        memory: the file descriptors of `node_memory` by name.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
     settings = from_properties(brief["properties"]).settings
     place = WorkerPlace(brief["number"], _workers(settings), brief["node"])
-    derivations = Derivations.shared(brief["memory"]["derivations"])
+    derivations = Derivations.shared(memory["derivations"])
     return Worker(
         settings,
         ports=brief["ports"],
         place=place,
-        shared=Shared.opened(brief["memory"], place),
+        shared=Shared.opened(memory, place),
         make_stores=partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms),
         now_ms=now_ms,
     )

@@ -1,7 +1,10 @@
-"""The main program of the worker processes: `python -m kafka_dt.worker`, started by the supervisor.
+"""The main program of the worker processes, which are forked from a template (`processes/template.py`).
 
-The process that is started is the template (`processes/template.py`): it imports what a worker needs, and the workers
-are forked from it. Arguments are the names of further modules to import, and the descriptor of its socket.
+    with template_of_workers() as template:      # in a command, before it reads its configuration
+        app.run(app.serve(loaded, template, ...))
+
+A template that replaces another one is `python -m kafka_dt.worker`, started by the supervisor; the argument is the
+descriptor of its socket.
 
 A worker reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output,
 beats there from its event loop, and stops at SIGTERM or when its standard input closes, also while it still starts.
@@ -11,12 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import json
 import resource
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from kafka_dt import app
@@ -27,19 +30,25 @@ from kafka_dt.log import set_up_logging
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
-from kafka_dt.processes.template import become_worker
+from kafka_dt.processes.template import ForkedTemplate, become_worker, forked_template
 from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol import APIS
 
 
-async def work(brief: dict[str, Any]) -> None:
+def template_of_workers() -> AbstractContextManager[ForkedTemplate]:
+    """Fork the template of the workers from this process, which has no loop, thread or secret yet."""
+    APIS.load_entities()
+    return forked_template(main)
+
+
+async def work(brief: Mapping[str, Any], memory: Mapping[str, int]) -> None:
     """Serve until told to stop.
 
     Args:
-        brief: as the supervisor writes it: `properties`, `ports`, `memory` (the file descriptors of `node_memory` by
-            name), `log_level`, `node` (a text that only the workers of this node are given), `number` and
-            `beat_seconds`.
+        brief: as the supervisor writes it: `properties`, `ports`, `memory` (the names of the files of `node_memory`),
+            `log_level`, `node` (a text that only the workers of this node are given), `number` and `beat_seconds`.
+        memory: the file descriptors of `node_memory` by name.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
     stopping = asyncio.Event()
@@ -51,7 +60,7 @@ async def work(brief: dict[str, Any]) -> None:
         stopping.set()
 
     loop.add_reader(sys.stdin.fileno(), supervisor_gone)
-    worker = app.worker(brief)
+    worker = app.worker(brief, memory)
     starting = asyncio.create_task(worker.start())
     stopped = asyncio.create_task(stopping.wait())
     must_restart = asyncio.create_task(worker.must_restart.wait())
@@ -72,8 +81,12 @@ async def work(brief: dict[str, Any]) -> None:
         await _cancel(beating)
 
 
-def main() -> int:
-    """Run a worker; returns its exit status."""
+def main(shared: Sequence[int]) -> int:
+    """Run a worker; returns its exit status.
+
+    Args:
+        shared: the file descriptors of `node_memory`, in the order of their names in the brief.
+    """
     forbid_core_dumps()  # before the brief, which has the keys
     line = sys.stdin.readline()
     if not line:
@@ -82,7 +95,7 @@ def main() -> int:
     set_up_logging(f"worker {brief['number']}", brief["log_level"], lines_per_minute=brief["log_lines"])
     _allow_many_connections()
     try:
-        app.run(work(brief))
+        app.run(work(brief, dict(zip(brief["memory"], shared, strict=True))))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
         _say(str(error).replace("\n", " "))
         return 1
@@ -111,8 +124,4 @@ def _say(line: str) -> None:
 
 if __name__ == "__main__":
     APIS.load_entities()
-    *modules, descriptor = sys.argv[1:]
-    for module in modules:
-        importlib.import_module(module)
-    become_worker(int(descriptor))
-    sys.exit(main())
+    sys.exit(main(become_worker(int(sys.argv[-1]))))

@@ -33,6 +33,8 @@ from kafka_dt.files import replace_file
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt.log import set_up_logging
 from kafka_dt.processes.supervisor import WorkerFailed
+from kafka_dt.processes.template import ForkedTemplate
+from kafka_dt.worker import template_of_workers
 from kafka_dt.zookeeper.connection.settings import DIGEST_LOGIN_MODULE, LoginScheme, ZooKeeperLogin
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper, require_private
 
@@ -72,6 +74,11 @@ _PASTE: Final = (
 )
 def run(port: int, data_dir: Path, workers: int) -> None:
     """Start ZooKeeper and kafka-dt, create a token and log in with it."""
+    with template_of_workers() as template:
+        _run(port, data_dir, workers, template)
+
+
+def _run(port: int, data_dir: Path, workers: int, template: ForkedTemplate) -> None:
     set_up_logging("supervisor", logging.WARNING)
     console = Console(highlight=False)
     node = prepare(data_dir)
@@ -79,7 +86,8 @@ def run(port: int, data_dir: Path, workers: int) -> None:
     with console.status("Starting ZooKeeper"):
         zookeeper.start()
     try:
-        app.run(_serve(node, port, workers, zookeeper, console))
+        properties = node.server_properties(port, zookeeper.address) | {"kafka.dt.workers": str(workers)}
+        app.run(_serve(node, zookeeper, template, properties, console))
         console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True, markup=False)
     except ConfigError as error:
         if error.key == "listeners":
@@ -89,12 +97,17 @@ def run(port: int, data_dir: Path, workers: int) -> None:
         zookeeper.stop()
 
 
-async def _serve(node: EmbeddedNode, port: int, workers: int, zookeeper: EmbeddedZooKeeper, console: Console) -> None:
+async def _serve(
+    node: EmbeddedNode,
+    zookeeper: EmbeddedZooKeeper,
+    template: ForkedTemplate,
+    properties: Mapping[str, str],
+    console: Console,
+) -> None:
     """Serve until told to stop, until ZooKeeper ends, or until the first token fails."""
-    properties = node.server_properties(port, zookeeper.address) | {"kafka.dt.workers": str(workers)}
     _write_properties(node.configuration, properties)
     ready: asyncio.Future[Sequence[Endpoint]] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(app.serve(from_properties(properties), ready.set_result, logging.WARNING))
+    serving = asyncio.create_task(app.serve(from_properties(properties), template, ready.set_result, logging.WARNING))
     zookeeper_ended = asyncio.create_task(zookeeper.exited())
     ends = (serving, zookeeper_ended)
     try:

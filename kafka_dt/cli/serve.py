@@ -15,6 +15,7 @@ from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.log import set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
 from kafka_dt.tokens import SecretKey
+from kafka_dt.worker import template_of_workers
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,16 +30,17 @@ _LOG = logging.getLogger(__name__)
 @override_option
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     """Serve delegation tokens until SIGTERM or Ctrl-C."""
-    set_up_logging("supervisor")
-    loaded = load(config, overrides)
-    if config is None and not loaded.settings.zookeeper_connect:
-        raise ConfigError(
-            "zookeeper.connect",
-            "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
-            "--override zookeeper.connect=...",
-        )
-    report_left_out(loaded)
-    app.run(app.serve(loaded, announce))
+    with template_of_workers() as template:
+        set_up_logging("supervisor")
+        loaded = load(config, overrides)
+        if config is None and not loaded.settings.zookeeper_connect:
+            raise ConfigError(
+                "zookeeper.connect",
+                "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
+                "--override zookeeper.connect=...",
+            )
+        report_left_out(loaded)
+        app.run(app.serve(loaded, template, announce))
 
 
 def report_left_out(loaded: Loaded) -> None:

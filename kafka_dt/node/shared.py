@@ -1,4 +1,4 @@
-"""What the workers of a node share: memories that they inherit from the supervisor.
+"""What the workers of a node share: memories whose descriptors the supervisor gives them.
 
 with node_memory(**Shared.sizes(workers)) as memory:
 Shared.opened(memory, place)         # in each worker

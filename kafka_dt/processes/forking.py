@@ -1,7 +1,7 @@
 """The template of the workers and its workers, as the supervisor sees them.
 
     with adopting_orphans():
-        async with Template(command, inherited, guard.guarding, timeout_s) as template:
+        async with Template(command, modules, shared, guard.guarding, timeout_s) as template:
             worker = await template.fork()
             worker.write(brief)
             line = await worker.readline()
@@ -26,9 +26,10 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from kafka_dt.processes.heartbeats import Watch
+from kafka_dt.processes.template import ForkedTemplate
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,25 +58,33 @@ class Template:
     """The process that workers are forked from. No worker may be left at the end of the block.
 
     Args:
-        command: program and arguments, without the last one, the descriptor of the socket; no secrets.
-        inherited: file descriptors that every worker shares, under the same numbers.
+        command: starts a template: program and arguments, without the last one, the descriptor of the socket; no
+            secrets.
+        modules: what the template imports beside the program.
+        shared: file descriptors that every worker gets, in this order.
         guarding: has a process guarded during a block.
         timeout_s: how long the template may take for a worker, in seconds; longer for the first one.
+        forked: a template that is there already; None where the first one is started as its successors are.
     """
 
     def __init__(
         self,
         command: Sequence[str],
-        inherited: Sequence[int],
+        modules: Sequence[str],
+        shared: Sequence[int],
         guarding: Callable[[int], AbstractContextManager[None]],
         timeout_s: float,
+        *,
+        forked: ForkedTemplate | None = None,
     ) -> None:
         self._command = command
-        self._inherited = inherited
+        self._message = " ".join(modules).encode() + b"\n"
+        self._shared = shared
         self._guarding = guarding
         self._timeout_s = timeout_s
+        self._forked = forked
         self._starting = asyncio.Lock()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: _TemplateProcess | None = None
         self._requests: socket.socket
         self._has_forked = False
         self._guarded: asyncio.Task[None]
@@ -114,7 +123,7 @@ class Template:
         to_worker.close()
         raise NotForked(first or f"the template of the workers ended with status {await process.wait()}")
 
-    async def _running(self) -> asyncio.subprocess.Process:
+    async def _running(self) -> _TemplateProcess:
         async with self._starting:
             if not self._is_needed:
                 raise NotForked("the node stops")
@@ -123,12 +132,21 @@ class Template:
                 await self._guarded
                 self._process = None
             if self._process is None:
-                self._process = await self._start()
+                self._process, self._requests = await self._first_or_next()
+                self._has_forked = False
+                self._guarded = asyncio.create_task(self._guard(self._process, self._requests))
+                if not self._is_needed:
+                    _kill(self._process)
             return self._process
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        """Start a template, which is guarded until it ends."""
-        self._requests, theirs = socket.socketpair()
+    async def _first_or_next(self) -> tuple[_TemplateProcess, socket.socket]:
+        if self._forked is None:
+            return await self._start()
+        forked, self._forked = self._forked, None
+        return ChildProcess(forked.pid), forked.requests
+
+    async def _start(self) -> tuple[_TemplateProcess, socket.socket]:
+        ours, theirs = socket.socketpair()
         with theirs:
             try:
                 process = await asyncio.create_subprocess_exec(
@@ -138,19 +156,15 @@ class Template:
                     stdout=asyncio.subprocess.DEVNULL,
                     # Not as standard input: uvloop would leave a copy open, also in workers, and the socket of a dead
                     # template would take requests.
-                    pass_fds=[*self._inherited, theirs.fileno()],
+                    pass_fds=[theirs.fileno()],
                     start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone
                 )
             except OSError as error:
-                self._requests.close()
+                ours.close()
                 raise NotForked(f"the template of the workers cannot be started: {error.strerror}") from error
-        self._has_forked = False
-        self._guarded = asyncio.create_task(self._guard(process, self._requests))
-        if not self._is_needed:
-            _kill(process)
-        return process
+        return process, ours
 
-    async def _guard(self, process: asyncio.subprocess.Process, requests: socket.socket) -> None:
+    async def _guard(self, process: _TemplateProcess, requests: socket.socket) -> None:
         with requests, self._guarding(process.pid):
             await process.wait()
 
@@ -159,7 +173,7 @@ class Template:
         (its_input, brief), (said, its_output) = os.pipe(), os.pipe()
         try:
             with suppress(OSError):  # the template has just ended
-                socket.send_fds(self._requests, [b"\n"], [its_input, its_output])
+                socket.send_fds(self._requests, [self._message], [its_input, its_output, *self._shared])
         finally:
             os.close(its_input)
             os.close(its_output)
@@ -168,7 +182,7 @@ class Template:
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(said, "rb", 0))
         return writer, reader
 
-    async def _kill_when_silent(self, process: asyncio.subprocess.Process) -> None:
+    async def _kill_when_silent(self, process: _TemplateProcess) -> None:
         watch = Watch(self._timeout_s)
         if self._has_forked:
             watch.heard()
@@ -177,7 +191,45 @@ class Template:
         _kill(process)
 
 
-class ForkedWorker:
+class ChildProcess:
+    """A child of this process that was forked, not started as a program.
+
+    Args:
+        pid: of the child.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid: Final = pid
+        self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._pidfd = os.pidfd_open(pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._end)
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, or the negative number of the signal; None while the process lives."""
+        return self._status.result() if self._status.done() else None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        if not self._status.done():
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def kill(self) -> None:
+        """End the process."""
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """Wait until the process has ended; returns its `returncode`."""
+        return await asyncio.shield(self._status)
+
+    def _end(self) -> None:
+        _, status = os.waitpid(self.pid, 0)
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._status.set_result(os.waitstatus_to_exitcode(status))
+
+
+class ForkedWorker(ChildProcess):
     """A worker: its process, and the pipes to its standard input and output.
 
     Args:
@@ -187,37 +239,16 @@ class ForkedWorker:
     """
 
     def __init__(self, pid: int, brief: asyncio.WriteTransport, said: asyncio.StreamReader) -> None:
-        self.pid: Final = pid
+        super().__init__(pid)
         self.write: Final = brief.write
         self.readline: Final = said.readline
-        self._brief = brief
-        self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._pidfd = os.pidfd_open(pid)
-        asyncio.get_running_loop().add_reader(self._pidfd, self._end)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process has ended."""
-        return self._status.done()
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless the worker has ended."""
-        if not self.has_ended:
-            signal.pidfd_send_signal(self._pidfd, number)
-
-    async def wait(self) -> int:
-        """Wait until the worker has ended; returns its exit status, or the negative number of the signal."""
-        return await asyncio.shield(self._status)
-
-    def _end(self) -> None:
-        _, status = os.waitpid(self.pid, 0)
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._brief.close()
-        self._status.set_result(os.waitstatus_to_exitcode(status))
+        self._status.add_done_callback(lambda _: brief.close())
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
+_TemplateProcess: TypeAlias = "ChildProcess | asyncio.subprocess.Process"
+
+
+def _kill(process: _TemplateProcess) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()

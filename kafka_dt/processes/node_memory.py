@@ -1,12 +1,13 @@
 """What the workers of a node share: memory, and a turn that one of them has at a time.
 
     with node_memory(board=4096, turn=0) as memory:
-        Supervisor(brief={"memory": memory}, inherited=list(memory.values()))
+        Supervisor(brief={"memory": list(memory)}, shared=list(memory.values()))
 
-    mmap.mmap(brief["memory"]["board"], 0)         # in a worker
-    NodeTurn(brief["memory"]["turn"]).take()
+    mmap.mmap(memory["board"], 0)         # in a worker
+    NodeTurn(memory["turn"]).take()
 
-The memory is files on no disk, which the workers inherit: a full disk would kill the process that writes to one.
+The memory is files on no disk, whose descriptors every worker gets: a full disk would kill the process that writes to
+one.
 
 Limit: Linux (memfd_create), like the workers that share a port.
 
@@ -45,7 +46,7 @@ class NodeTurn:
     Nothing waits for it. It is the lock of a process on a file, so it ends with a worker that is killed.
 
     Args:
-        descriptor: of a file that all workers have inherited and that stays open.
+        descriptor: of a file that all workers have open, and that stays open.
     """
 
     def __init__(self, descriptor: int) -> None:

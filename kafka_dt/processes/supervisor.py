@@ -30,6 +30,7 @@ from typing import Any, Final, Self
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.processes.forking import ForkedWorker, NotForked, Template, adopting_orphans
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
+from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.listeners.open_port import bind, hold_port
 
 _LOG = logging.getLogger(__name__)
@@ -61,12 +62,16 @@ class Supervisor:
     """What the listeners bind."""
     count: int
     """How many workers."""
-    inherited: Sequence[int]
-    """File descriptors that every worker shares, under the same numbers."""
+    modules: Sequence[str]
+    """What the template imports beside the program."""
+    shared: Sequence[int]
+    """File descriptors that every worker gets, in this order."""
     on_ready: Callable[[Mapping[str, int]], None]
     """Called once, with the port of each listener, when every worker serves."""
     timeout_s: float
     """How long a worker may be silent before it is taken to hang, in seconds."""
+    forked: ForkedTemplate | None = None
+    """The first template, if it is there already."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _ready: set[int] = field(default_factory=set)
     _announced: bool = False
@@ -86,7 +91,9 @@ class Supervisor:
             loop.add_signal_handler(number, self._stop_at, number)
         with self._reserve(), adopting_orphans():
             async with Guard(GRACE_SECONDS) as self._guard:
-                template = Template(self.command, self.inherited, self._guard.guarding, self.timeout_s)
+                template = Template(
+                    self.command, self.modules, self.shared, self._guard.guarding, self.timeout_s, forked=self.forked
+                )
                 async with template as self._template:
                     await self._run_workers()
         _LOG.info("Stopped")

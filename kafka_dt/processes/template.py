@@ -1,17 +1,22 @@
 """The template of the workers: a process that has imported the program, and that forks a worker at each request.
 
-    APIS.load_entities()
-    become_worker(int(sys.argv[-1]))   # returns in each worker; the template itself stays in it
-    brief = sys.stdin.readline()       # in a worker: from the supervisor
+    with forked_template(run_worker) as template:     # first of all; the supervisor goes on in the block
+        ...
 
-Imports take more than a second of processor time. The template pays it once, and the workers share the memory of what
-it has imported. The template has no event loop, thread, session or secret: a worker's brief goes from the supervisor
-to the worker.
+    shared = become_worker(int(sys.argv[-1]))   # or in a process of its own; returns in each worker
+    brief = sys.stdin.readline()                # in a worker: from the supervisor
 
-The template has a socket to the supervisor (`forking.py`). Each request on it brings the two ends of pipes that become
-the worker's standard input and output. The worker then writes its process id, as its first line. The
-template forks twice, so a worker has no parent; the supervisor adopts it, as `PR_SET_CHILD_SUBREAPER` says. So the
-supervisor waits for its workers as before, and they go on if the template dies.
+Imports take more than a second of processor time and most of the memory of a node. One process pays it: the supervisor,
+which forks the template before it reads its configuration, and so shares the memory with it and with the workers. A
+template that replaces another one is a process of its own and imports again, because by then the supervisor has a loop
+and secrets. The template has no event loop, thread, session or secret: a worker's brief goes from the supervisor to the
+worker.
+
+The template has a socket to the supervisor (`forking.py`). Each request on it names modules that the template is to
+import first, and brings descriptors: two ends of pipes that become the worker's standard input and output, and what
+the workers share. The worker then writes its process id, as its first line. The template forks twice, so a worker has
+no parent; the supervisor adopts it, as `PR_SET_CHILD_SUBREAPER` says. So the supervisor waits for its workers, and they
+go on if the template dies.
 
 Limits: the workers of a node have one address layout and one seed of Python's hashes, those of their template.
 
@@ -20,48 +25,125 @@ Source: fork(2); prctl(2), PR_SET_CHILD_SUBREAPER; unix(7), SCM_RIGHTS; gc.freez
 
 from __future__ import annotations
 
+import fcntl
 import gc
+import importlib
 import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 TEMPLATE_NAME: Final = "worker-template"
 WORKER_NAME: Final = "kafka-dt-worker"
 """What `ps` and `top` call the processes: 15 characters at most (/proc/PID/comm)."""
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _ADOPTION_LOOK_S: Final = 0.001
+_STANDARD: Final = 2
+"""How many descriptors of a request become the standard ones of the worker."""
+_REQUEST_BYTES: Final = 4096
+_REQUEST_DESCRIPTORS: Final = 64
+_FIRST_OTHER: Final = 3
+"""The descriptor behind standard input, output and error."""
 
 
-def become_worker(descriptor: int) -> None:
+@dataclass(frozen=True, slots=True)
+class ForkedTemplate:
+    """A template, as the process that has forked it sees it."""
+
+    pid: int
+    requests: socket.socket
+    """The template ends when this is closed."""
+
+
+@contextmanager
+def forked_template(run_worker: Callable[[Sequence[int]], int]) -> Iterator[ForkedTemplate]:
+    """Fork a template from this process, which has imported the program and has no loop, thread or secret yet.
+
+    Args:
+        run_worker: what each worker does: from the descriptors that the workers share to its exit status.
+    """
+    _freeze()
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            pid = os.fork()
+            if pid == 0:
+                _live_as_template(theirs, run_worker)
+        yield ForkedTemplate(pid, ours)
+
+
+def become_worker(descriptor: int) -> Sequence[int]:
     """Fork workers and return in each of them; exit when the supervisor has ended. Call it in the only thread.
 
     Args:
         descriptor: of the socket to the supervisor.
+
+    Returns:
+        In a worker: the descriptors of what the workers share, in the supervisor's order.
     """
     _name(TEMPLATE_NAME)
     # A signal to all processes of the node ends the template by the supervisor, which ends first.
     handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _STOPPING}
-    # The collector writes to each object that it looks at, and a page that is written to is shared no more.
-    gc.collect()
-    gc.freeze()
     with socket.socket(fileno=descriptor) as requests:
         while True:
-            message, descriptors, _, _ = socket.recv_fds(requests, 1, 2)
+            message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST_BYTES, _REQUEST_DESCRIPTORS)
             if not message:
                 sys.exit(0)
+            for module in message.decode().split():
+                importlib.import_module(module)
+            _freeze()
             if _forked(descriptors):
                 break
-    _take_over(descriptors, handlers)
+    _take_over(descriptors[:_STANDARD], handlers)
+    return descriptors[_STANDARD:]
+
+
+def _freeze() -> None:
+    """Keep the collector from objects that are loaded: a page that it writes to is shared no more."""
+    gc.collect()
+    gc.freeze()
+
+
+def _live_as_template(requests: socket.socket, run_worker: Callable[[Sequence[int]], int]) -> NoReturn:
+    """Be the template, and then a worker, to the end of the process: nothing of the caller's goes on here."""
+    status = 1
+    try:
+        os.setsid()  # Ctrl-C in a terminal reaches the supervisor alone
+        status = run_worker(become_worker(_leave_descriptors(requests)))
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - it is shown here, for no caller is left
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _leave_descriptors(kept: socket.socket) -> int:
+    """Close what this process has open but a socket and standard error; returns the descriptor of the socket."""
+    descriptor = fcntl.fcntl(kept.detach(), fcntl.F_DUPFD_CLOEXEC, _FIRST_OTHER)
+    os.closerange(_FIRST_OTHER, descriptor)
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(_STANDARD):
+        os.dup2(nothing, standard)
+    if nothing >= _STANDARD:
+        os.close(nothing)
+    # Those of the supervisor may be None, and a terminal's would be read in another way than a pipe's.
+    sys.stdin, sys.stdout = (os.fdopen(standard, mode, encoding="utf-8") for standard, mode in enumerate("rw"))
+    return descriptor
 
 
 def _forked(descriptors: Sequence[int]) -> bool:
     """Fork a worker without a parent; True in the worker, False in the template, which keeps nothing of it."""
-    _, output = descriptors
+    output = descriptors[1]
     template = os.getpid()
     try:
         between = os.fork()

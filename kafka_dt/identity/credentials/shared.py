@@ -1,6 +1,6 @@
 """Share the SCRAM credentials of tokens among the workers of a node: one derivation a node, not one a worker.
 
-    with node_memory(credentials=MEMORY_BYTES) as memory:     # in the supervisor; the workers inherit it
+    with node_memory(credentials=MEMORY_BYTES) as memory:     # in the supervisor; every worker gets the descriptor
     shared = SharedCredentials.shared(memory["credentials"])  # in a worker
     shared.keep(SHA_256, token, hmac, credential)
     shared.find(SHA_256, token_id, hmac, salt, iterations)    # in another worker

@@ -1,6 +1,6 @@
 """Bytes derived from secret keys, which open and seal znodes: shared by the workers of a node, and made ahead.
 
-    with node_memory(derivations=MEMORY_BYTES) as memory:     # in the supervisor; the workers inherit it
+    with node_memory(derivations=MEMORY_BYTES) as memory:     # in the supervisor; every worker gets the descriptor
     derivations = Derivations.shared(memory["derivations"])   # in a worker
     derived = derivations.derive(key, salt)
 

@@ -56,9 +56,9 @@ class RunningTemplate:
     process: subprocess.Popen[bytes]
     requests: socket.socket
 
-    def fork(self) -> Forked:
+    def fork(self, shared: Sequence[int] = (), modules: str = "") -> Forked:
         (its_input, brief), (said, its_output) = os.pipe(), os.pipe()
-        socket.send_fds(self.requests, [b"\n"], [its_input, its_output])
+        socket.send_fds(self.requests, [f"{modules}\n".encode()], [its_input, its_output, *shared])
         os.close(its_input)
         os.close(its_output)
         reader = os.fdopen(said, "rb")
@@ -74,9 +74,7 @@ class RunningTemplate:
 
 
 @contextmanager
-def running_template(
-    command: Sequence[str], inherited: Sequence[int] = (), folder: Path | None = None
-) -> Iterator[RunningTemplate]:
+def running_template(command: Sequence[str], folder: Path | None = None) -> Iterator[RunningTemplate]:
     """Start a template; it ends with the block."""
     ours, theirs = socket.socketpair()
     with adopting_orphans(), ours:
@@ -85,7 +83,7 @@ def running_template(
                 [*command, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[*inherited, theirs.fileno()],
+                pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 cwd=folder,
             )

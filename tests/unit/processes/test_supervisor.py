@@ -43,7 +43,8 @@ class Node:
             brief={"folder": str(folder), "secret": "the secret", **brief},
             endpoints=ENDPOINTS,
             count=count,
-            inherited=[],
+            modules=[],
+            shared=[],
             on_ready=self._on_ready,
             timeout_s=timeout_s,
         )
@@ -261,8 +262,8 @@ async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch
 
 async def test_workers_share_what_the_node_gives_them(tmp_path: Path) -> None:
     with (tmp_path / "shared").open("w+b") as shared:
-        node = Node(tmp_path, write_to=shared.fileno())
-        node.supervisor.inherited = [shared.fileno()]
+        node = Node(tmp_path)
+        node.supervisor.shared = [shared.fileno()]
         async with running(node):
             shared.seek(0)
             assert sorted(shared.read()) == [0, 1]
@@ -382,7 +383,7 @@ workers.GRACE_SECONDS = float(sys.argv[3])
 brief = {"folder": sys.argv[2]}
 ready = lambda ports: print("up", flush=True)
 command = [sys.executable, sys.argv[1]]
-asyncio.run(Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], ready, timeout_s=60).run())
+asyncio.run(Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], [], ready, timeout_s=60).run())
 """
 
 

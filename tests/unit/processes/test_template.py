@@ -22,7 +22,7 @@ from kafka_dt.processes.template import become_worker
 ssl.RAND_bytes(8)       # so that OpenSSL's generator has a state that a fork copies
 random.random()
 {prepare}
-become_worker(int(sys.argv[-1]))
+shared = become_worker(int(sys.argv[-1]))
 brief = sys.stdin.readline().strip()
 print(json.dumps({{
     "brief": brief,
@@ -32,6 +32,8 @@ print(json.dumps({{
     "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd")),
     "signals": [signal.getsignal(each).__repr__() for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)],
     "frozen": gc.get_freeze_count(),
+    "shared": [os.fstat(descriptor).st_ino for descriptor in shared],
+    "imported": "colorsys" in sys.modules,
 }}))
 sys.exit(int(brief))
 """
@@ -96,15 +98,29 @@ def test_a_signal_that_was_ignored_before_stays_so_in_a_worker() -> None:
 
 
 def test_template_and_workers_have_open_only_what_they_need(tmp_path: Path) -> None:
-    with (tmp_path / "shared").open("w") as shared, running_template(command(), [shared.fileno()]) as template:
-        workers = [template.fork() for _ in range(3)]
+    with (
+        (tmp_path / "one").open("w") as one,
+        (tmp_path / "two").open("w") as two,
+        running_template(command()) as template,
+    ):
+        shared = [two.fileno(), one.fileno()]
+        workers = [template.fork(shared) for _ in range(3)]
         for worker in workers:
-            found = set(asked(worker)["descriptors"])
+            found = asked(worker)
+            assert found["shared"] == [os.fstat(descriptor).st_ino for descriptor in shared]
             # One more is the folder that the worker lists.
-            assert len(found - {0, 1, 2, shared.fileno()}) == 1
+            assert len(set(found["descriptors"]) - {0, 1, 2}) == len(shared) + 1
             worker.wait()
-        eventually(lambda: len(set(template.descriptors()) - {0, 1, 2, shared.fileno()}) == 1, TIMEOUT_S)
+        eventually(lambda: len(set(template.descriptors()) - {0, 1, 2}) == 1, TIMEOUT_S)
         assert len([name for name in template.descriptors().values() if name.startswith("socket:")]) == 1
+
+
+def test_the_template_imports_for_its_workers_what_a_request_names() -> None:
+    with running_template(command()) as template:
+        without, having = template.fork(), template.fork(modules="colorsys")
+        assert (asked(without)["imported"], asked(having)["imported"]) == (False, True)
+        without.wait()
+        having.wait()
 
 
 def test_the_collector_leaves_the_memory_alone_that_workers_share() -> None:

@@ -13,7 +13,14 @@ def test_a_worker_runs_nothing_of_the_directory_in_which_it_is_started(tmp_path:
     for name in ("kafka_dt", "json"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('not the one that is installed')")
-    brief = {"properties": {"broker.id": "one"}, "number": 0, "log_level": 20, "log_lines": 100, "beat_seconds": 1}
+    brief = {
+        "properties": {"broker.id": "one"},
+        "number": 0,
+        "log_level": 20,
+        "log_lines": 100,
+        "beat_seconds": 1,
+        "memory": [],
+    }
     with running_template(WORKER_COMMAND, folder=tmp_path) as template:
         worker = template.fork()
         assert worker.answer(json.dumps(brief).encode() + b"\n")[-1].startswith("broker.id: ")
@@ -27,9 +34,9 @@ def test_a_worker_whose_supervisor_ends_before_it_has_told_the_brief_ends_as_wel
         assert worker.wait() == 0
 
 
-def test_the_template_imports_what_it_is_told_beside_the_program() -> None:
-    with running_template((*WORKER_COMMAND, "a module that is not there")) as template:
-        worker = template.fork()
+def test_a_template_ends_if_it_cannot_import_what_it_is_told_beside_the_program() -> None:
+    with running_template(WORKER_COMMAND) as template:
+        worker = template.fork(modules="not_there")
         assert worker.first_line == ""
         assert worker.answer(b"") == []
         assert template.process.wait() == 1

@@ -1,8 +1,8 @@
 """A worker of the supervisor's tests: as small as can be, and told by its brief how to behave.
 
 The brief's `folder` receives one file for each start, named by worker number and process id, that holds the brief.
-`refuse` is a reason not to start, `write_to` a file descriptor that receives the worker's number; a `stubborn` worker
-does not hear SIGTERM, and one that `hangs` beats no more once it has said that it serves.
+`refuse` is a reason not to start. What workers share receives the worker's number; a `stubborn` worker does not hear
+SIGTERM, and one that `hangs` beats no more once it has said that it serves.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from kafka_dt.processes.heartbeats import beat_once
 from kafka_dt.processes.supervisor import READY
 from kafka_dt.processes.template import become_worker
 
 
-def main() -> None:
+def main(shared: Sequence[int]) -> NoReturn:
     brief = json.loads(sys.stdin.readline())
     folder = Path(brief["folder"])
     (folder / f"unfinished.{os.getpid()}").write_text(json.dumps(brief))
     (folder / f"unfinished.{os.getpid()}").rename(folder / f"{brief['number']}.{os.getpid()}")
-    if "write_to" in brief:
-        os.write(brief["write_to"], bytes([brief["number"]]))
+    for descriptor in shared:
+        os.write(descriptor, bytes([brief["number"]]))
     if brief.get("refuse"):
         sys.stdout.write(brief["refuse"] + "\n")
         sys.exit(1)
 
-    def drain(_number: int, _frame: FrameType | None) -> None:
+    def drain(_number: int, _frame: FrameType | None) -> NoReturn:
         (folder / f"drained.{os.getpid()}").touch()
         sys.exit(0)
 
@@ -45,5 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    become_worker(int(sys.argv[-1]))
-    main()
+    main(become_worker(int(sys.argv[-1])))
