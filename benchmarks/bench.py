@@ -115,11 +115,18 @@ class Bench(Ledger):
         warm_ms = self.plan.warm_ms if round_number else self.plan.first_warm_ms
         return replace(job, warm_ms=warm_ms, measure_ms=self.plan.measure_ms)
 
-    def load(self, server: Server, job: Job) -> dict[str, Values]:
-        """Put a load on a server that rests, beside others that do; gives values by phase."""
-        if server.zookeeper.running:
-            remove_changes(server.zookeeper.address)
-        self.rest()
+    def load(self, server: Server, job: Job, *, rested: bool = True) -> dict[str, Values]:
+        """Put a load on a server beside others that rest; gives values by phase.
+
+        Args:
+            server: bears the load.
+            job: is the load.
+            rested: whether to wait until this server rests as well.
+        """
+        if rested:
+            if server.zookeeper.running:
+                remove_changes(server.zookeeper.address)
+            self.rest()
         used: dict[tuple[str, str], tuple[float, float]] = {}
 
         def look(phase: str, mark: str) -> None:

@@ -59,13 +59,24 @@ def write_credentials(
     )
     order = {token_id: number for number, token_id in enumerate(ids)}
     found = sorted((line.split("\t") for line in probed.read_text().splitlines()), key=lambda row: order[row[0]])
+    path.write_text("".join(derived_lines(mechanism, [(row[0], row[1], row[2]) for row in found], known)))
+    return path
+
+
+def derived_lines(mechanism: str, salted: Sequence[tuple[str, str, str]], known: Known) -> list[str]:
+    """Derive the lines of a file of credentials, on all cores.
+
+    Args:
+        mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
+        salted: token id, salt as base64, iterations.
+        known: is looked at first and added to.
+    """
     hash_name = f"sha{mechanism.rpartition('-')[2]}"
-    keys = [(hash_name, token_id, salt, iterations) for token_id, salt, iterations in found]
+    keys = [(hash_name, *each) for each in salted]
     new = [key for key in keys if key not in known]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         known.update(zip(new, threads.map(lambda key: derive(*key), new), strict=True))
-    path.write_text("".join(known[key] for key in keys))
-    return path
+    return [known[key] for key in keys]
 
 
 def derive(hash_name: str, token_id: str, salt: str, iterations: str) -> str:

@@ -47,6 +47,7 @@ METRICS: Final = {
     "token_ms": Metric("a further token, ms"),
     "token_kib": Metric("a further token, KiB"),
     "cpu_share": Metric("CPU, % of a core", factor=100),
+    "changes": Metric("changes before"),
     "change_nodes": Metric("most change znodes"),
     "change_bound": Metric("their bound"),
     "connection_kib": Metric("a connection, KiB"),

@@ -12,10 +12,12 @@ from types import ModuleType
 from typing import Any, Final
 
 from benchmarks.scenarios import (
+    after_changes,
     changes,
     cold_logins,
     connections,
     describe,
+    first_logins,
     gateway,
     gateway_latency,
     generator_limit,
@@ -63,6 +65,8 @@ SCENARIOS: Final = {
         (
             changes,
             logins,
+            first_logins,
+            after_changes,
             others,
             connections,
             memory,
