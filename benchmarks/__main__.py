@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -86,6 +87,7 @@ def _each(scenarios: Sequence[Scenario], ledger: Ledger, about: Mapping[str, Any
     """Run scenarios with the same ledger; return the names of those that failed."""
     failures = []
     for scenario in scenarios:
+        begun = time.monotonic()
         try:
             scenario.run(ledger)
         except (LoadFailed, ProcessFailed) as failure:
@@ -97,6 +99,7 @@ def _each(scenarios: Sequence[Scenario], ledger: Ledger, about: Mapping[str, Any
         measured.scenarios[scenario.name] = replace(results, run={**about, "rounds": results.rounds})
         measured.save(LATEST)
         ledger.console.print(terminal_table(scenario, measured.scenarios[scenario.name]))
+        ledger.console.print(f"{scenario.name} took {time.monotonic() - begun:.0f} s")
     return failures
 
 
