@@ -40,7 +40,7 @@ JVM: Final = (
 )
 START_TIMEOUT_S: Final = 1800.0
 """A broker needs some milliseconds a token."""
-KAFKA_DEFAULTS: Final = {"num.clients.threads": 3, "num.io.threads": 8, "background.threads": 10}
+KAFKA_DEFAULTS: Final = {"num.network.threads": 3, "num.io.threads": 8, "background.threads": 10}
 USERS: Final = {user: password_of(user) for user in ("alice", "admin", AUDITOR, EVERYBODY_ELSE, *OWNERS)}
 
 
