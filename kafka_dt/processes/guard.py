@@ -21,7 +21,6 @@ import signal
 import sys
 import time
 from collections.abc import Collection, Iterable
-from pathlib import Path
 
 _PARENT_FIELD = 1
 """Where /proc/PID/stat has the parent's process id, counted from behind the name of the program."""
@@ -57,7 +56,8 @@ def _child_of(supervisor: int, pid: int) -> int:
     """
     worker = os.pidfd_open(pid)
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib takes 1 MiB
+            stat = file.read()
         if int(stat.rpartition(")")[2].split()[_PARENT_FIELD]) != supervisor:
             raise ProcessLookupError(pid)
     except OSError:

@@ -10,6 +10,10 @@ a digest of its content, and a worker that finds a slot half written derives by 
 no disk. Its content opens single znodes, and tells nothing about the secret keys. It holds as much as 100,000 tokens
 need; then the newest entries take the places of others.
 
+The slots are in tables that are filled one after the other. An entry has a row in each of them, and goes into the first
+row with a free slot. So few tokens take little memory; in one large table they would be all over it, and Linux provides
+whole pages.
+
 `DerivedAhead` makes salts, and the bytes derived from them, while the node is idle. They do not depend on the token, so
 a create seals without waiting for half a millisecond of PBKDF2. A longer run of creates empties the stock, and goes on
 as fast as PBKDF2 does.
@@ -25,6 +29,7 @@ import mmap
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, SALT_BYTES, derive
@@ -42,9 +47,14 @@ _DERIVED: Final = slice(_NAME.stop, _NAME.stop + DERIVED_BYTES)
 _SLOT_BYTES: Final = _DERIVED.stop + _DIGEST_BYTES
 MEMORY_BYTES: Final = SLOTS * _SLOT_BYTES
 """How much memory the workers share, in bytes."""
-_EMPTY: Final = bytes(_SLOT_BYTES)
+_TABLES: Final = 8
 _PLACES: Final = 8
-"""In how many slots next to each other the same may stand."""
+"""How many slots a row has."""
+_ROW_BYTES: Final = _PLACES * _SLOT_BYTES
+_ROWS: Final = SLOTS // _TABLES // _PLACES
+"""How many rows a table has; two bytes of a salt tell which one."""
+_ROW_NUMBERS: Final = Struct(f">{_TABLES}H")
+_EMPTY: Final = bytes(_SLOT_BYTES)
 QUIET_S: Final = 0.1
 """How long nothing must have been taken before more is derived."""
 AT_ONCE: Final = 8
@@ -71,10 +81,16 @@ class Derivations:
     def find(self, key: SecretKey, salt: bytes) -> bytes:
         """Return the stored bytes derived from a key with a salt; LookupError if they are not there."""
         name = _name(key, salt)
-        for place in _places(salt):
-            slot = bytes(self._memory[place])
-            if slot[_NAME] == name and slot[_DERIVED.stop :] == _digest(slot[: _DERIVED.stop]):
-                return slot[_DERIVED]
+        for row in _rows(salt):
+            slots = bytes(self._memory[row : row + _ROW_BYTES])
+            place = slots.find(name)
+            while place >= 0:
+                slot = slots[place : place + _SLOT_BYTES]
+                if place % _SLOT_BYTES == 0 and slot[_DERIVED.stop :] == _digest(slot[: _DERIVED.stop]):
+                    return slot[_DERIVED]
+                place = slots.find(name, place + 1)
+            if slots.endswith(_EMPTY):
+                break  # the tables behind are for entries that found this row full
         raise LookupError
 
     def derive(self, key: SecretKey, salt: bytes) -> bytes:
@@ -83,24 +99,27 @@ class Derivations:
             return self.find(key, salt)
         except LookupError:
             derived = derive(key, salt)
-        self._keep(_name(key, salt) + derived, _places(salt))
+        self.keep(key, salt, derived)
         return derived
 
-    def _keep(self, content: bytes, places: Sequence[slice]) -> None:
-        free = next((place for place in places if self._memory[place] == _EMPTY), None)
-        # Where none is free, one that is as random as the content makes room.
-        self._memory[free or places[content[-1] % _PLACES]] = content + _digest(content)
+    def keep(self, key: SecretKey, salt: bytes, derived: bytes) -> None:
+        """Let the other workers find what was derived from a key with a salt."""
+        content = _name(key, salt) + derived
+        # Where no slot is free, one in the last table that is as random as the content makes room.
+        places = (row + place for row in _rows(salt) for place in range(0, _ROW_BYTES, _SLOT_BYTES))
+        free = (place for place in places if self._memory[place : place + _SLOT_BYTES] == _EMPTY)
+        start = next(free, _rows(salt)[-1] + content[-1] % _PLACES * _SLOT_BYTES)
+        self._memory[start : start + _SLOT_BYTES] = content + _digest(content)
 
 
 def _name(key: SecretKey, salt: bytes) -> bytes:
     return salt + bytes.fromhex(key.id)
 
 
-def _places(salt: bytes) -> Sequence[slice]:
-    """Return the slots that may hold the bytes of a salt."""
-    first = int.from_bytes(salt[:8])
-    starts = ((first + number) % SLOTS * _SLOT_BYTES for number in range(_PLACES))
-    return [slice(start, start + _SLOT_BYTES) for start in starts]
+def _rows(salt: bytes) -> Sequence[int]:
+    """Return where the rows begin that may hold the bytes of a salt, one in each table."""
+    numbers = _ROW_NUMBERS.unpack(salt)
+    return [(table * _ROWS + number % _ROWS) * _ROW_BYTES for table, number in enumerate(numbers)]
 
 
 def _digest(content: bytes) -> bytes:
@@ -131,7 +150,8 @@ class DerivedAhead:
         self._derive = derive
         self._random_bytes = random_bytes
         self._key: SecretKey | None = None
-        self._ready: deque[tuple[bytes, bytes]] = deque()
+        self._ready: deque[bytes] = deque()
+        """A salt and what was derived from it, as one text: two and a tuple take twice the memory."""
         self._taken_s = 0.0
         self._filling: asyncio.Task[None] | None = None
 
@@ -139,7 +159,10 @@ class DerivedAhead:
         """Return a salt and the bytes derived from it, if there is one for this key, and begin to make more."""
         self._taken_s = asyncio.get_running_loop().time()
         self.fill(key)
-        return self._ready.popleft() if self._ready else None
+        if not self._ready:
+            return None
+        ready = self._ready.popleft()
+        return ready[:SALT_BYTES], ready[SALT_BYTES:]
 
     def fill(self, key: SecretKey) -> None:
         """Begin to fill the stock, as soon as that disturbs no other work."""
@@ -165,4 +188,4 @@ class DerivedAhead:
             salts = [self._random_bytes(SALT_BYTES) for _ in range(AT_ONCE)]
             async with self._turn():
                 derived = await asyncio.gather(*(self._derive(key, salt) for salt in salts))
-            self._ready.extend(zip(salts, derived, strict=True))
+            self._ready.extend(map(bytes.__add__, salts, derived))

@@ -98,7 +98,7 @@ class TokenCodec:
         self._batches = Batches(executor, os.cpu_count() or 1)
         self._ahead = DerivedAhead(
             ahead,
-            lambda key, salt: self._batches.submit(partial(self._derive, key, salt)),
+            lambda key, salt: self._batches.submit(partial(derive, key, salt)),
             random_bytes,
             nullcontext if idle is None else idle.turn,
         )
@@ -113,6 +113,8 @@ class TokenCodec:
         key = self.keyring.current
         if ready := self._ahead.take(key):
             salt, derived = ready
+            if self._derivations is not None:
+                self._derivations.keep(key, salt, derived)
             return seal(key, data, salt, lambda *_: derived)
         salt = self._random_bytes(SALT_BYTES)
         return await self._batches.submit(partial(seal, key, data, salt, self._derive))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import mmap
 import secrets
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
@@ -75,7 +78,7 @@ def test_a_slot_that_is_half_written_is_not_believed(derived: Counting) -> None:
     shared = Derivations(memory)
     shared.derive(KEY, SALT)
     start = memory.index(SALT)
-    places = slice(start, start + derivations._PLACES * derivations._SLOT_BYTES)
+    places = slice(start, start + derivations._ROW_BYTES)
     whole = bytes(memory[places])
     for offset in range(derivations._SLOT_BYTES):
         memory[places] = whole
@@ -84,14 +87,55 @@ def test_a_slot_that_is_half_written_is_not_believed(derived: Counting) -> None:
     assert derived.count == 1 + derivations._SLOT_BYTES
 
 
-def test_when_there_is_no_room_the_newest_is_kept(derived: Counting) -> None:
-    shared = Derivations(bytearray(derivations.SLOTS * derivations._SLOT_BYTES))
-    salts = [bytes(8) + number.to_bytes(8) for number in range(20)]  # all belong to the same places
-    for salt in salts:
-        shared.derive(KEY, salt)
-    derived.count = 0
-    assert shared.derive(KEY, salts[-1]) == derive(KEY, salts[-1])
-    assert derived.count == 0
+def test_when_there_is_no_room_the_newest_is_kept() -> None:
+    shared = Derivations(bytearray(MEMORY_BYTES))
+    rows = derivations._ROWS.to_bytes(2)  # as a number of a row the same as zero, like the bytes of each salt below
+    salts = [(rows * 8)[: 2 * number] + bytes(16 - 2 * number) for number in range(9)]
+    kept = [SecretKey(f"key {number}") for number in range(derivations._TABLES * derivations._PLACES // len(salts) + 2)]
+    names = [(key, salt) for key in kept for salt in salts]
+    assert len(names) > derivations._TABLES * derivations._PLACES
+    for number, (key, salt) in enumerate(names):
+        shared.keep(key, salt, number.to_bytes(64))
+        assert shared.find(key, salt) == number.to_bytes(64)
+
+
+def test_every_slot_of_the_memory_is_used_before_one_is_used_again() -> None:
+    shared = Derivations(bytearray(MEMORY_BYTES))
+    keys = [SecretKey(f"key {number}") for number in range(derivations._TABLES * derivations._PLACES)]
+    for number, key in enumerate(keys):
+        shared.keep(key, SALT, number.to_bytes(64))
+    assert [shared.find(key, SALT) for key in keys] == [number.to_bytes(64) for number in range(len(keys))]
+
+
+def test_few_entries_take_few_pages_of_the_memory() -> None:
+    memory = bytearray(MEMORY_BYTES)
+    shared, count = Derivations(memory), derivations.SLOTS // derivations._TABLES
+    for number in range(count):
+        salt = hashlib.sha256(number.to_bytes(4)).digest()[:16]
+        shared.keep(KEY, salt, bytes(63) + b"x")
+    pages = [memory[start : start + mmap.PAGESIZE] for start in range(0, MEMORY_BYTES, mmap.PAGESIZE)]
+    used = sum(any(page) for page in pages)
+    assert used * mmap.PAGESIZE <= MEMORY_BYTES // 4
+
+
+async def test_what_is_taken_from_the_stock_other_workers_find() -> None:
+    memory = bytearray(MEMORY_BYTES)
+    with ThreadPoolExecutor(1) as executor:
+        codec = TokenCodec(
+            Keyring(CURRENT),
+            seal=True,
+            executor=executor,
+            random_bytes=secrets.token_bytes,
+            derivations=Derivations(memory),
+            ahead=AT_ONCE,
+        )
+        codec.get_ready()
+        await filled(codec._ahead)
+        assert not any(memory)
+        sealed = await codec.encode(TOKEN)
+        codec.close()
+    opened = open_sealed([CURRENT], sealed, Derivations(memory).find)
+    assert opened.key == CURRENT
 
 
 class Deriving:
