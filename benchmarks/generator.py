@@ -41,6 +41,7 @@ class Job:
     address: str
     phases: tuple[str, ...]
     connections: int = 1
+    at_once: int = 0
     tls: bool = False
     mechanism: str = "PLAIN"
     user: str = "alice"

@@ -1,20 +1,26 @@
-"""What the figures were measured on: cores, memory, kernel, disk and versions, without a name of the machine."""
+"""What the figures were measured on: cores, memory, kernel, disk and versions, without a name of the machine.
+
+Also how many connections it lets one process have.
+"""
 
 from __future__ import annotations
 
 import datetime
 import os
 import platform
+import resource
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from tests.support.java.jvm import Java
 
-_SYNCS = 100
+_SYNCS: Final = 100
+_SPARE_FILES: Final = 500
+"""Of a server or of the load generator: what is open besides connections."""
 
 
 def describe(folder: Path, java: Java, root: Path) -> dict[str, Any]:
@@ -36,6 +42,11 @@ def describe(folder: Path, java: Java, root: Path) -> dict[str, Any]:
         "java": java.version,
         "fsync_ms": round(_fsync_ms(folder), 3),
     }
+
+
+def connections_that_fit(wanted: int) -> int:
+    """Give the number of connections that are wanted, or fewer where a process may not have so many files open."""
+    return min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - _SPARE_FILES)
 
 
 def _processor() -> str:

@@ -22,6 +22,8 @@ class Plan:
     """The broker is not started over and over with more."""
     memory_tokens: int = 11_000
     idle_connections: int = 10_000
+    live_connections: int = 16_000
+    """That log in again: at least as many as a server answers in a second."""
     steady_s: int = 300
     produce_mib: int = 512
     """What a producer sends in a round."""

@@ -40,6 +40,8 @@ JVM: Final = (
 )
 START_TIMEOUT_S: Final = 1800.0
 """A broker needs some milliseconds a token."""
+SESSION_MS: Final = 660_000
+"""How long a session lasts. Java clients log in again when 85 to 95 % of it are over: after ten minutes."""
 KAFKA_DEFAULTS: Final = {"num.network.threads": 3, "num.io.threads": 8, "background.threads": 10}
 USERS: Final = {user: password_of(user) for user in ("alice", "admin", AUDITOR, EVERYBODY_ELSE, *OWNERS)}
 
@@ -215,6 +217,7 @@ def _properties(zookeeper: str, ports: tuple[int, int], key_store: Path) -> dict
         "listeners": f"SASL_PLAINTEXT://127.0.0.1:{ports[0]},SASL_SSL://127.0.0.1:{ports[1]}",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": key_store,
+        "connections.max.reauth.ms": SESSION_MS,
         "allow.everyone.if.no.acl.found": False,
         "super.users": "User:admin;User:ANONYMOUS",
     }

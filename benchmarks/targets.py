@@ -12,7 +12,7 @@ from typing import Final
 from benchmarks.gateways import KAFKA_PROXY
 from benchmarks.metrics import PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
-from benchmarks.scenarios import after_changes, first_logins
+from benchmarks.scenarios import after_changes, first_logins, reauthentication
 from benchmarks.scenarios.gateway import PRODUCED
 from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED
 from benchmarks.statistics import Spread, ratios
@@ -81,6 +81,10 @@ def _targets() -> tuple[Target, ...]:
             other=after_changes.IDLE.name,
         )
     )
+    for mechanism in reauthentication.MECHANISMS:
+        for at_once in (16, 128):
+            case = reauthentication.case_of(mechanism, at_once)
+            found.append(Target(f"re-authentication with {case.label}", "reauthentication", case, RATE, at_least=1.5))
     for how in ("own", "by ACL"):
         case = Case(f"10,000 {how}")
         found.append(Target(f"describe {case.operation} of 100,000", "describe", case, "p50_ms", at_most=0.15))

@@ -20,6 +20,8 @@ final class Connection {
     Job.Phase phase;
 
     long dueNs;
+    /** When its last operation ended. */
+    long endNs;
     /** The token at hand: of RENEW and EXPIRE, and of CYCLE, which also says whether it was renewed. */
     byte[] hmac;
 
@@ -48,6 +50,12 @@ final class Connection {
             channel.close();
             channel = null;
         }
+    }
+
+    /** Log in again on the connection that there is. */
+    void logInAgain(Login again) throws IOException {
+        login = again;
+        transport.send(login.start());
     }
 
     /** Send a request of somebody who has logged in. */

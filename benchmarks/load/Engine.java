@@ -16,7 +16,8 @@ import java.util.function.BooleanSupplier;
  * Does one job: the loop, the connections, and what each of them does next.
  *
  * <p>A phase is warm for a while, then measured; what is counted are operations that end while it is measured. A phase
- * that runs out of tokens ends there.
+ * that runs out of tokens ends there. One that runs out of connections that may do something fails: it would measure how
+ * many there are.
  */
 final class Engine {
     private static final long STUCK_NS = 60_000_000_000L;
@@ -41,7 +42,7 @@ final class Engine {
     private int underWay;
     private int loggedIn;
     private int nextCredential;
-    private int nextHeld;
+    private int opened;
     private long begunNs;
     private long paced;
     private long nowNs;
@@ -64,13 +65,11 @@ final class Engine {
         }
         try (Alarm pace = new Alarm(selector)) {
             alarm = pace;
-            if (!job.phases.get(0).connects()) {
-                for (Connection connection : connections) {
-                    connection.open(selector, job, login(connection));
-                }
-                loop(() -> loggedIn == job.connections);
+            if (job.phases.get(0).connects()) {
+                free.addAll(connections);
+            } else {
+                logInAll();
             }
-            free.addAll(connections);
             for (Job.Phase each : job.phases) {
                 phase = each;
                 switch (each) {
@@ -92,11 +91,10 @@ final class Engine {
         loggedIn++;
         if (phase == Job.Phase.LOGIN) {
             connection.close();
-            done(connection);
-        } else if (phase == Job.Phase.HOLD) {
-            done(connection);
-        } else {
-            progressNs = nowNs;
+        }
+        done(connection);
+        if (phase == null) {
+            openNext();
         }
     }
 
@@ -166,14 +164,25 @@ final class Engine {
         console.say("\"event\":\"result\",\"phase\":\"" + phase + "\"," + json + cpu);
     }
 
-    private void hold() throws IOException {
-        while (free.size() > Job.HOLD_AT_ONCE) {
-            free.removeLast();
+    /** Log in on all connections, which then stay: few at a time, for a server takes some time to accept them. */
+    private void logInAll() throws IOException {
+        while (opened < Math.min(Job.LOGINS_AT_ONCE, job.connections)) {
+            openNext();
         }
-        nextHeld = free.size();
-        begunNs = nowNs = System.nanoTime();
         loop(() -> loggedIn == job.connections);
+    }
+
+    private void openNext() throws IOException {
+        if (opened < job.connections) {
+            Connection connection = connections.get(opened++);
+            connection.open(selector, job, login(connection));
+            underWay++;
+        }
+    }
+
+    private void hold() throws IOException {
         console.say("\"event\":\"held\",\"count\":" + loggedIn);
+        stopping = true;
         loop(console::hasLine);
     }
 
@@ -200,7 +209,7 @@ final class Engine {
                             throw new LoadFailed("a connection failed: " + failure);
                         }
                     },
-                    free.isEmpty() || stopping ? 20 : 1);
+                    free.isEmpty() || stopping || underWay == job.atOnce ? 20 : 1);
             nowNs = System.nanoTime();
             if (underWay > 0 && nowNs - progressNs > STUCK_NS) {
                 throw new LoadFailed("no answer for " + STUCK_NS / 1_000_000_000L + " s in " + phase);
@@ -220,6 +229,15 @@ final class Engine {
                 alarm.at(dueNs);
                 return false;
             }
+        }
+        if (underWay == job.atOnce) {
+            return false;
+        }
+        if (phase == Job.Phase.REAUTHENTICATE && nowNs - connection.endNs < Job.REST_NS) {
+            if (recorder != null) {
+                throw new LoadFailed("too few connections: all " + job.connections + " have just logged in again");
+            }
+            return false;
         }
         connection.phase = phase;
         connection.dueNs = dueNs;
@@ -247,6 +265,10 @@ final class Engine {
             case DESCRIBE -> connection.ask(Request.DESCRIBE, describe);
             case PRODUCE -> connection.ask(Request.PRODUCE, produce);
             case METADATA -> connection.ask(Request.METADATA, metadata);
+            case REAUTHENTICATE -> {
+                Scram again = new Scram(hashes, connection.credential);
+                connection.logInAgain(Login.scramAgain(handshake, again, job.trust));
+            }
             case CYCLE -> {
                 if (connection.hmac == null) {
                     connection.ask(Request.CREATE, CREATE);
@@ -284,15 +306,11 @@ final class Engine {
     private void done(Connection connection) {
         underWay--;
         long endNs = System.nanoTime();
-        progressNs = endNs;
+        progressNs = connection.endNs = endNs;
         if (recorder != null && connection.phase == phase) {
             recorder.add(endNs, endNs - connection.dueNs);
         }
-        if (phase != Job.Phase.HOLD) {
-            free.addLast(connection);
-        } else if (nextHeld < job.connections) {
-            free.addLast(connections.get(nextHeld++));
-        }
+        free.addLast(connection);
     }
 
     private boolean exhausted() {

@@ -20,6 +20,7 @@ import java.util.Properties;
  * once         true: each credential logs in once, and the phase ends with the last one
  * trust        true: server signatures are not checked (for NullServer)
  * connections  how many
+ * at_once      how many of them have an operation under way at a time; 0: all
  * phases       what is done with them, one after the other, separated by commas: see Phase
  * warm_ms      how long each phase goes on before it is measured
  * measure_ms   how long it is measured
@@ -51,16 +52,24 @@ final class Job {
         /** Write a record to a topic. */
         PRODUCE,
         /** Ask where a topic is. */
-        METADATA;
+        METADATA,
+        /** Log in again on a connection that has logged in, with the same token. */
+        REAUTHENTICATE;
 
         /** Whether each operation has a connection of its own. */
         boolean connects() {
-            return this == LOGIN || this == PROBE || this == HOLD;
+            return this == LOGIN || this == PROBE;
         }
     }
 
-    /** How many connections of a HOLD log in at the same time. */
-    static final int HOLD_AT_ONCE = 64;
+    /** How many connections that stay log in at the same time. */
+    static final int LOGINS_AT_ONCE = 64;
+
+    /**
+     * How long a connection rests before a REAUTHENTICATE. Servers refuse a second one within a second of the begin of the
+     * first; this counts from its end, and a little more, because some look at a clock that is adjusted.
+     */
+    static final long REST_NS = 1_010_000_000L;
 
     final InetSocketAddress address;
     final boolean tls;
@@ -71,6 +80,7 @@ final class Job {
     final boolean once;
     final boolean trust;
     final int connections;
+    final int atOnce;
     final List<Phase> phases;
     final long warmNs;
     final long measureNs;
@@ -97,6 +107,8 @@ final class Job {
         once = Boolean.parseBoolean(given.getProperty("once"));
         trust = Boolean.parseBoolean(given.getProperty("trust"));
         connections = Integer.parseInt(given.getProperty("connections", "1"));
+        int most = Integer.parseInt(given.getProperty("at_once", "0"));
+        atOnce = most == 0 ? connections : most;
         phases = Arrays.stream(given.getProperty("phases").split(",")).map(Phase::valueOf).toList();
         warmNs = Long.parseLong(given.getProperty("warm_ms", "0")) * 1_000_000;
         measureNs = Long.parseLong(given.getProperty("measure_ms", "0")) * 1_000_000;

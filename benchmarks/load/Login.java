@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 
 /**
  * What one connection says to log in, as a Java client does: ApiVersions, SaslHandshake, then SaslAuthenticate once
- * (PLAIN) or twice (SCRAM).
+ * (PLAIN) or twice (SCRAM). A client that logs in again leaves ApiVersions out (KIP-368).
  */
 final class Login {
     private enum Due {
@@ -21,9 +21,10 @@ final class Login {
     private final byte[] plain;
     private final Scram scram;
     private final boolean trust;
-    private Due due = Due.API_VERSIONS;
+    private Due due;
 
-    private Login(byte[] handshake, byte[] plain, Scram scram, boolean trust) {
+    private Login(Due due, byte[] handshake, byte[] plain, Scram scram, boolean trust) {
+        this.due = due;
         this.handshake = handshake;
         this.plain = plain;
         this.scram = scram;
@@ -32,7 +33,7 @@ final class Login {
 
     static Login plain(String user, String password) {
         byte[] message = ("\0" + user + "\0" + password).getBytes(StandardCharsets.UTF_8);
-        return new Login(Request.handshake("PLAIN"), Request.authenticate(message), null, false);
+        return new Login(Due.API_VERSIONS, Request.handshake("PLAIN"), Request.authenticate(message), null, false);
     }
 
     /**
@@ -41,11 +42,17 @@ final class Login {
      * @param trust whether a wrong server signature is let pass; only for the null server, which knows no token
      */
     static Login scram(byte[] handshake, Scram scram, boolean trust) {
-        return new Login(handshake, null, scram, trust);
+        return new Login(Due.API_VERSIONS, handshake, null, scram, trust);
     }
 
+    /** A further login with a token, on a connection that has logged in. */
+    static Login scramAgain(byte[] handshake, Scram scram, boolean trust) {
+        return new Login(Due.HANDSHAKE, handshake, null, scram, trust);
+    }
+
+    /** The first request. */
     byte[] start() {
-        return API_VERSIONS;
+        return due == Due.API_VERSIONS ? API_VERSIONS : handshake;
     }
 
     /** Read an answer; the next request, null when the login is done. */

@@ -6,12 +6,12 @@ difference between the server before and after the connections.
 
 from __future__ import annotations
 
-import resource
 import time
 from typing import Final
 
 from benchmarks.bench import Bench
 from benchmarks.generator import Job
+from benchmarks.machine import connections_that_fit
 from benchmarks.results import Case
 from benchmarks.servers import BROKER, KAFKA_DT, Server
 
@@ -22,13 +22,12 @@ MECHANISM: Final = "SCRAM-SHA-256"
 TOKENS: Final = 100
 FIRST: Final = 50
 IDLE_S: Final = 3.0
-_SPARE_FILES: Final = 500
 
 
 def run(bench: Bench) -> None:
     """Hold the connections in each round."""
     bench.clear_stage()
-    count = min(bench.plan.idle_connections, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - _SPARE_FILES)
+    count = connections_that_fit(bench.plan.idle_connections)
     servers = [bench.new_server(subject, bench.plan.few) for subject in (BROKER, KAFKA_DT)]
     for round_number, server in bench.rounds(f"{count:,} idle connections", servers, warm=False):
         server.start()

@@ -1,0 +1,86 @@
+"""The load generator of the benchmarks does what a measurement needs, against a broker and against kafka-dt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from benchmarks.credentials import write_credentials
+from benchmarks.generator import Job, LoadFailed, LoadGenerator, compile_load
+from kafka_dt.client import TokenClient
+from tests.interop.conftest import Authority, unavailable
+from tests.support.brokers.broker import USERS, Broker
+from tests.support.java.jvm import Java
+from tests.support.java.properties import plain
+
+MECHANISM: Final = "SCRAM-SHA-512"
+TOKENS: Final = 3
+CONNECTIONS: Final = 60
+RATE: Final = 30
+SECONDS: Final = 3
+
+
+@pytest.fixture(scope="module")
+def classes(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not java.has_compiler:
+        unavailable(f"{java.executable} has no compiler")
+    return compile_load(java, tmp_path_factory.mktemp("load") / "classes")
+
+
+@pytest.fixture
+def generator(java: Java, classes: Path, tmp_path: Path) -> Iterator[LoadGenerator]:
+    with LoadGenerator(java, classes, tmp_path / "jobs") as generator:
+        yield generator
+
+
+@pytest.fixture(scope="module")
+def token_ids(broker: Broker) -> list[str]:
+    async def create() -> list[str]:
+        configuration = {"bootstrap.servers": broker.sasl, **plain("alice", USERS["alice"])}
+        async with TokenClient.from_config(configuration) as client:
+            return [(await client.create()).token_id for _ in range(TOKENS)]
+
+    return asyncio.run(create())
+
+
+def test_connections_log_in_again_and_again(
+    generator: LoadGenerator, authority: Authority, token_ids: list[str], tmp_path: Path
+) -> None:
+    job = _job(generator, authority, token_ids, tmp_path, connections=CONNECTIONS, rate=RATE)
+    result = generator.run(job)["REAUTHENTICATE"]
+    assert result.count > CONNECTIONS, "some did more than once"
+
+
+def test_too_few_connections_to_log_in_again_fail_a_measurement(
+    generator: LoadGenerator, authority: Authority, token_ids: list[str], tmp_path: Path
+) -> None:
+    job = _job(generator, authority, token_ids, tmp_path, connections=5)
+    with pytest.raises(LoadFailed, match="too few connections: all 5 have just logged in again"):
+        generator.run(job)
+
+
+def _job(
+    generator: LoadGenerator,
+    authority: Authority,
+    token_ids: list[str],
+    folder: Path,
+    *,
+    connections: int,
+    rate: float = 0,
+) -> Job:
+    credentials = write_credentials(folder / "credentials.tsv", generator, (authority.sasl, MECHANISM), token_ids, {})
+    return Job(
+        address=authority.sasl,
+        phases=("REAUTHENTICATE",),
+        connections=connections,
+        at_once=2,
+        mechanism=MECHANISM,
+        credentials=credentials,
+        rate=rate,
+        warm_ms=2_000,
+        measure_ms=SECONDS * 1_000,
+    )
