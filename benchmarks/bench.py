@@ -25,7 +25,7 @@ from benchmarks.change_znodes import remove_changes
 from benchmarks.credentials import Known, write_credentials
 from benchmarks.generator import Job, LoadGenerator, LoadResult
 from benchmarks.ledger import Ledger
-from benchmarks.metrics import GENERATOR, PSS, RATE, SERVER_CPU, ZOOKEEPER_CPU
+from benchmarks.metrics import GENERATOR, PSS, RATE, RESUMED, SERVER_CPU, ZOOKEEPER_CPU
 from benchmarks.servers import Kit, Server, Subject, make_server
 from benchmarks.tokens import PreparedTokens
 
@@ -135,7 +135,7 @@ class Bench(Ledger):
         results = self.generator.run(job, look)
         memory = server.memory()
         return {
-            phase: _values(result, used[phase, "begin"], used[phase, "end"])
+            phase: _values(job, result, used[phase, "begin"], used[phase, "end"])
             | {PSS: memory.pss_mib, "rss_mib": memory.rss_mib}
             for phase, result in results.items()
         }
@@ -179,11 +179,11 @@ class Bench(Ledger):
         return sum(each.all_cpu_seconds() for each in everybody.values() if each.running)
 
 
-def _values(result: LoadResult, begin: tuple[float, float], end: tuple[float, float]) -> Values:
+def _values(job: Job, result: LoadResult, begin: tuple[float, float], end: tuple[float, float]) -> Values:
     if not result.count:
         return {RATE: 0.0}
     server, zookeeper = (after - before for before, after in zip(begin, end, strict=True))
-    return {
+    values = {
         RATE: result.count / result.seconds,
         "p50_ms": result.p50_us / 1000,
         "p99_ms": result.p99_us / 1000,
@@ -191,3 +191,6 @@ def _values(result: LoadResult, begin: tuple[float, float], end: tuple[float, fl
         ZOOKEEPER_CPU: zookeeper / result.count * 1000,
         GENERATOR: result.cpu_seconds / result.seconds,
     }
+    if job.resume:
+        values[RESUMED] = max(0.0, 1 - result.full_handshakes / result.count)
+    return values

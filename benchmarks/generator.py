@@ -17,7 +17,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -43,6 +43,7 @@ class Job:
     connections: int = 1
     at_once: int = 0
     tls: bool = False
+    resume: bool = False
     mechanism: str = "PLAIN"
     user: str = "alice"
     credentials: Path | None = None
@@ -74,6 +75,8 @@ class LoadResult:
     p99_us: float
     cpu_seconds: float
     """Of the generator."""
+    full_handshakes: int
+    """Of TLS; sessions that went on are not among them."""
     series: list[list[float]] = field(repr=False)
     """Second by second: count, p50 and p99 in microseconds."""
 
@@ -187,6 +190,4 @@ class LoadGenerator:
 
 
 def _result(event: Mapping[str, Any]) -> LoadResult:
-    return LoadResult(
-        **{name: event[name] for name in ("count", "seconds", "p50_us", "p99_us", "cpu_seconds", "series")}
-    )
+    return LoadResult(**{each.name: event[each.name] for each in fields(LoadResult)})

@@ -16,6 +16,7 @@ BROKER_GIB: Final = "broker_gib_s"
 TOTAL_GIB: Final = "total_gib_s"
 PSS: Final = "pss_mib"
 PEAK: Final = "peak_pss_mib"
+RESUMED: Final = "resumed_share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ METRICS: Final = {
     PROXY_GIB: Metric("gateway CPU a GiB, s"),
     BROKER_GIB: Metric("broker CPU a GiB, s"),
     TOTAL_GIB: Metric("CPU of all and the client, a GiB, s"),
+    RESUMED: Metric("resumed TLS sessions, %", more_is_better=True, factor=100),
     GENERATOR: Metric("generator, % of a core", factor=100),
     "start_s": Metric("first login after, s"),
     "ready_s": Metric("every worker serves after, s"),

@@ -12,7 +12,7 @@ from typing import Final
 from benchmarks.gateways import KAFKA_PROXY
 from benchmarks.metrics import PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
-from benchmarks.scenarios import after_changes, first_logins, reauthentication
+from benchmarks.scenarios import after_changes, first_logins, logins, reauthentication
 from benchmarks.scenarios.gateway import PRODUCED
 from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED
 from benchmarks.statistics import Spread, ratios
@@ -64,9 +64,9 @@ def _targets() -> tuple[Target, ...]:
             work = f"logins with {case.label}"
             found.append(Target(work, "logins", case, RATE, at_least=1.3))
             found.append(Target(f"{work}: server CPU", "logins", case, SERVER_CPU, at_most=0.8))
-    for operation, at_least in (("PLAIN", 1.6), ("SCRAM-SHA-256 over TLS", 1.8)):
+    for kind, at_least in ((logins.PLAIN, 1.6), *((each, 1.8) for each in logins.OVER_TLS)):
         for connections in (16, 128):
-            case = Case(operation, connections)
+            case = Case(kind.label, connections)
             found.append(Target(f"logins with {case.label}", "logins", case, RATE, at_least=at_least))
     found.append(
         Target(f"first logins with {first_logins.CASE.label}", "first-logins", first_logins.CASE, RATE, at_least=1)

@@ -10,6 +10,7 @@ import java.nio.channels.SocketChannel;
 /** One connection at a time to the server, with one request under way: connect, log in, then what the engine says. */
 final class Connection {
     private final Engine engine;
+    private final int number;
     private final Answer answer = new Answer();
     private SocketChannel channel;
     private Transport transport;
@@ -29,8 +30,9 @@ final class Connection {
     /** Who logs in, of a PROBE. */
     Credential credential;
 
-    Connection(Engine engine) {
+    Connection(Engine engine, int number) {
         this.engine = engine;
+        this.number = number;
     }
 
     /** Connect and log in. */
@@ -40,9 +42,22 @@ final class Connection {
         channel = SocketChannel.open();
         channel.configureBlocking(false);
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        transport = job.tls ? new Tls(channel) : new Transport.Plain(channel);
+        transport = transport(job);
         channel.register(selector, SelectionKey.OP_CONNECT, this);
         channel.connect(job.address);
+    }
+
+    private Transport transport(Job job) throws IOException {
+        if (!job.tls) {
+            return new Transport.Plain(channel);
+        }
+        return job.resume ? Tls.resumed(channel, number, job.address.getPort()) : Tls.full(channel);
+    }
+
+    /** Close as a client does that has what it wanted. */
+    void end() throws IOException {
+        transport.end();
+        close();
     }
 
     void close() throws IOException {

@@ -61,7 +61,7 @@ final class Engine {
 
     void run() throws IOException {
         for (int number = 0; number < job.connections; number++) {
-            connections.add(new Connection(this));
+            connections.add(new Connection(this, number));
         }
         try (Alarm pace = new Alarm(selector)) {
             alarm = pace;
@@ -90,7 +90,7 @@ final class Engine {
     void loggedIn(Connection connection) throws IOException {
         loggedIn++;
         if (phase == Job.Phase.LOGIN) {
-            connection.close();
+            connection.end();
         }
         done(connection);
         if (phase == null) {
@@ -150,6 +150,7 @@ final class Engine {
             throw new LoadFailed("too few tokens for " + phase + ": none is left after the warm-up");
         }
         long cpuNs = Main.cpuNs();
+        long fullHandshakes = Tls.fullHandshakes();
         long measuredNs = System.nanoTime();
         console.say("\"event\":\"begin\",\"phase\":\"" + phase + "\"");
         recorder = new Recorder(measuredNs);
@@ -158,10 +159,11 @@ final class Engine {
         console.say("\"event\":\"end\",\"phase\":\"" + phase + "\"");
         String cpu = String.format(Locale.ROOT, ",\"cpu_seconds\":%.6f", (Main.cpuNs() - cpuNs) / 1e9);
         String json = recorder.json(seconds);
+        String full = ",\"full_handshakes\":" + (Tls.fullHandshakes() - fullHandshakes);
         recorder = null;
         stopping = true;
         loop(() -> underWay == 0);
-        console.say("\"event\":\"result\",\"phase\":\"" + phase + "\"," + json + cpu);
+        console.say("\"event\":\"result\",\"phase\":\"" + phase + "\"," + json + cpu + full);
     }
 
     /** Log in on all connections, which then stay: few at a time, for a server takes some time to accept them. */

@@ -14,6 +14,7 @@ import java.util.Properties;
  * <pre>
  * address      host:port of the server
  * tls          true: over TLS; who the server is, is not checked
+ * resume       true: a connection resumes its last TLS session, if the server lets it
  * mechanism    PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
  * user         of PLAIN; also password
  * credentials  of SCRAM: the file of tokens, see Credential
@@ -73,6 +74,7 @@ final class Job {
 
     final InetSocketAddress address;
     final boolean tls;
+    final boolean resume;
     final String mechanism;
     final String user;
     final String password;
@@ -99,6 +101,7 @@ final class Job {
         String[] hostAndPort = given.getProperty("address").split(":");
         address = new InetSocketAddress(hostAndPort[0], Integer.parseInt(hostAndPort[1]));
         tls = Boolean.parseBoolean(given.getProperty("tls"));
+        resume = Boolean.parseBoolean(given.getProperty("resume"));
         mechanism = given.getProperty("mechanism", "PLAIN");
         user = given.getProperty("user", "");
         password = given.getProperty("password", "");

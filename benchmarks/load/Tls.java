@@ -14,25 +14,52 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedTrustManager;
 
 /**
- * TLS over one connection: a full handshake each time (the engine knows no peer, so it resumes no session).
+ * TLS 1.3 over one connection: a full handshake, or the session of an earlier connection goes on (RFC 8446, section 2.2).
+ *
+ * <p>Java keeps one session for each peer and uses it once. So every connection that resumes has a name of its own for the
+ * server; an engine that knows no peer resumes nothing. A server must be asked for its certificate at each full handshake:
+ * that is how these are counted.
  *
  * <p>The server's certificate is not checked, its signature in the handshake is: a client of Java does the latter itself.
  */
 final class Tls implements Transport {
     private static final SSLContext CONTEXT = context();
+    private static final String[] VERSIONS = {"TLSv1.3"};
+    private static long fullHandshakes;
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
     private static final ByteBuffer OUT = ByteBuffer.allocateDirect(64 * 1024);
     private static final ByteBuffer PLAIN = ByteBuffer.allocate(64 * 1024);
 
     private final SocketChannel channel;
-    private final SSLEngine engine = CONTEXT.createSSLEngine();
+    private final SSLEngine engine;
     private final ByteBuffer in = ByteBuffer.allocate(32 * 1024);
     private boolean ready;
 
-    Tls(SocketChannel channel) throws IOException {
+    private Tls(SocketChannel channel, SSLEngine engine) throws IOException {
         this.channel = channel;
+        this.engine = engine;
         engine.setUseClientMode(true);
+        engine.setEnabledProtocols(VERSIONS);
         engine.beginHandshake();
+    }
+
+    /** A connection with a full handshake. */
+    static Tls full(SocketChannel channel) throws IOException {
+        return new Tls(channel, CONTEXT.createSSLEngine());
+    }
+
+    /**
+     * A connection that resumes a session, if there is one.
+     *
+     * @param connection which one; what it keeps for this port, no other uses
+     */
+    static Tls resumed(SocketChannel channel, int connection, int port) throws IOException {
+        return new Tls(channel, CONTEXT.createSSLEngine("connection-" + connection, port));
+    }
+
+    /** How many handshakes were full ones until now. */
+    static long fullHandshakes() {
+        return fullHandshakes;
     }
 
     @Override
@@ -60,7 +87,7 @@ final class Tls implements Transport {
         PLAIN.clear();
         while (in.hasRemaining() && PLAIN.remaining() >= engine.getSession().getApplicationBufferSize()) {
             int before = in.remaining();
-            engine.unwrap(in, PLAIN); // session tickets give nothing
+            engine.unwrap(in, PLAIN); // session tickets give nothing; the engine keeps them
             runTasks();
             if (in.remaining() == before) {
                 break; // half a record
@@ -68,6 +95,13 @@ final class Tls implements Transport {
         }
         in.compact();
         return PLAIN.flip();
+    }
+
+    /** The alert close_notify, which a client of Java sends as well. */
+    @Override
+    public void end() throws IOException {
+        engine.closeOutbound();
+        wrap(NOTHING);
     }
 
     private void handshake() throws IOException {
@@ -120,7 +154,9 @@ final class Tls implements Transport {
             public void checkServerTrusted(X509Certificate[] chain, String type, Socket socket) {}
 
             @Override
-            public void checkServerTrusted(X509Certificate[] chain, String type, SSLEngine engine) {}
+            public void checkServerTrusted(X509Certificate[] chain, String type, SSLEngine engine) {
+                fullHandshakes++;
+            }
 
             @Override
             public X509Certificate[] getAcceptedIssuers() {

@@ -18,6 +18,9 @@ interface Transport {
     /** What has come, valid until the next call on any transport; empty when there is nothing more for now. */
     ByteBuffer receive() throws IOException;
 
+    /** Say that no more requests come, before the connection is closed. */
+    void end() throws IOException;
+
     /** TCP alone. */
     final class Plain implements Transport {
         private static final ByteBuffer OUT = ByteBuffer.allocateDirect(4096);
@@ -48,6 +51,11 @@ interface Transport {
         public ByteBuffer receive() throws IOException {
             read(channel, IN.clear());
             return IN.flip();
+        }
+
+        @Override
+        public void end() {
+            // the end of the connection says it
         }
     }
 

@@ -28,7 +28,7 @@ def run(bench: Bench) -> None:
         for round_number, server in bench.rounds(f"changes with {tokens:,} tokens", servers):
             changes.measure(bench, server, round_number, CONNECTIONS, tokens)
         for round_number, server in bench.rounds(f"logins with {tokens:,} tokens", servers):
-            logins.measure(bench, server, round_number, CONNECTIONS, mechanism="SCRAM-SHA-256", tokens=tokens)
+            logins.measure(bench, server, round_number, CONNECTIONS, kind=logins.KINDS[0], tokens=tokens)
         if OWNER in owners_of(tokens):
             for round_number, server in bench.rounds(f"describe with {tokens:,} tokens", servers):
                 case = Case("describe 10", tokens=tokens)

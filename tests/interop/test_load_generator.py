@@ -20,6 +20,8 @@ from tests.support.java.properties import plain
 MECHANISM: Final = "SCRAM-SHA-512"
 TOKENS: Final = 3
 CONNECTIONS: Final = 60
+TLS_CONNECTIONS: Final = 4
+"""A multiple of the broker's threads, which take turns: so each connection comes to the same thread again."""
 RATE: Final = 30
 SECONDS: Final = 3
 
@@ -61,6 +63,27 @@ def test_too_few_connections_to_log_in_again_fail_a_measurement(
     job = _job(generator, authority, token_ids, tmp_path, connections=5)
     with pytest.raises(LoadFailed, match="too few connections: all 5 have just logged in again"):
         generator.run(job)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_connection_over_tls_resumes_the_session_of_the_one_before_it_only_if_it_is_told_to(
+    generator: LoadGenerator, authority: Authority, resume: bool
+) -> None:
+    job = Job(
+        address=authority.address("SASL_SSL"),
+        tls=True,
+        resume=resume,
+        phases=("LOGIN",),
+        connections=TLS_CONNECTIONS,
+        rate=RATE,
+        warm_ms=1_000,
+        measure_ms=SECONDS * 1_000,
+    )
+    result = generator.run(job)["LOGIN"]
+    if resume:  # each thread or worker of a server knows its own sessions only
+        assert result.full_handshakes < 0.85 * result.count
+    else:
+        assert abs(result.full_handshakes - result.count) <= TLS_CONNECTIONS
 
 
 def _job(
