@@ -150,16 +150,19 @@ class LoadGenerator:
         return results
 
     @contextmanager
-    def holding(self, job: Job) -> Iterator[None]:
-        """Log in on all connections of a job and keep them open during the block. Raises LoadFailed."""
+    def holding(self, job: Job) -> Iterator[list[LoadResult]]:
+        """Log in on all connections of a job and keep them open during the block; they may log in again meanwhile.
+
+        Gives a list that receives the result of these further logins at the end of the block. Raises LoadFailed.
+        """
         events = self._events(job)
         next(event for event in events if event["event"] == "held")
+        results: list[LoadResult] = []
         try:
-            yield
+            yield results
         finally:
             self._say("release")
-            for _ in events:
-                pass
+            results += [_result(event) for event in events if event["event"] == "result"]
 
     def _events(self, job: Job) -> Iterator[Mapping[str, Any]]:
         self._jobs += 1

@@ -29,6 +29,11 @@ class Metric:
     factor: float = 1.0
     """What a value is multiplied with to be shown in that unit."""
 
+    @property
+    def unit(self) -> str:
+        """The unit alone."""
+        return self.heading.rpartition(", ")[2]
+
 
 METRICS: Final = {
     RATE: Metric("a second", more_is_better=True),

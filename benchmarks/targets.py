@@ -1,7 +1,7 @@
 """The targets: what kafka-dt must reach against a broker that is measured in the same run.
 
 A target is a ratio of medians' rounds: kafka-dt's value divided by the broker's of the same round, or that of another
-program that is measured beside both.
+program that is measured beside both. A target without another program is kafka-dt's value itself, with its unit.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.gateways import KAFKA_PROXY
-from benchmarks.metrics import PSS, RATE, SERVER_CPU, THROUGHPUT
+from benchmarks.metrics import METRICS, PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
-from benchmarks.scenarios import after_changes, first_logins, logins, reauthentication
+from benchmarks.scenarios import after_changes, first_logins, live_connections, logins, reauthentication
 from benchmarks.scenarios.gateway import PRODUCED
 from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED
 from benchmarks.statistics import Spread, ratios
@@ -29,27 +29,30 @@ class Target:
     at_least: float | None = None
     at_most: float | None = None
     subject: str = KAFKA_DT.name
-    other: str = BROKER.name
-    """Whose value it is divided by."""
+    other: str | None = BROKER.name
+    """Whose value it is divided by; None: the value itself is aimed at."""
 
     @property
     def words(self) -> str:
         """What is aimed at."""
-        return f"at least {self.at_least:g}" if self.at_least is not None else f"at most {self.at_most:.3g}"
+        words = f"at least {self.at_least:g}" if self.at_least is not None else f"at most {self.at_most:.3g}"
+        return f"{words} {METRICS[self.metric].unit}" if self.other is None else words
 
-    def ratio(self, results: Results) -> Spread | None:
-        """Tell what was measured; None where it was not."""
+    def reached(self, results: Results) -> Spread | None:
+        """Tell what was measured, the ratio or the value itself; None where it was not."""
         scenario = results.scenarios.get(self.scenario)
         if scenario is None:
             return None
-        ours, theirs = (scenario.by_round(self.case, who, self.metric) for who in (self.subject, self.other))
-        return ratios(ours, theirs)
+        ours = scenario.by_round(self.case, self.subject, self.metric)
+        if self.other is None:
+            return Spread.of(list(ours.values())) if ours else None
+        return ratios(ours, scenario.by_round(self.case, self.other, self.metric))
 
-    def met(self, ratio: Spread) -> bool:
-        """Whether a median ratio is what is aimed at."""
+    def met(self, reached: Spread) -> bool:
+        """Whether the median is what is aimed at."""
         if self.at_least is not None:
-            return ratio.median >= self.at_least
-        return self.at_most is None or ratio.median <= self.at_most
+            return reached.median >= self.at_least
+        return self.at_most is None or reached.median <= self.at_most
 
 
 def _targets() -> tuple[Target, ...]:
@@ -85,6 +88,8 @@ def _targets() -> tuple[Target, ...]:
         for at_once in (16, 128):
             case = reauthentication.case_of(mechanism, at_once)
             found.append(Target(f"re-authentication with {case.label}", "reauthentication", case, RATE, at_least=1.5))
+    beside = live_connections.login_beside(live_connections.LIVE)
+    found.append(Target(f"p99 of {beside.label}", "live-connections", beside, "p99_ms", at_most=50, other=None))
     for how in ("own", "by ACL"):
         case = Case(f"10,000 {how}")
         found.append(Target(f"describe {case.operation} of 100,000", "describe", case, "p50_ms", at_most=0.15))

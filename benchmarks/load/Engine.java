@@ -73,7 +73,6 @@ final class Engine {
             for (Job.Phase each : job.phases) {
                 phase = each;
                 switch (each) {
-                    case HOLD -> hold();
                     case PROBE -> probe();
                     default -> measure();
                 }
@@ -139,7 +138,7 @@ final class Engine {
         begunNs = nowNs = System.nanoTime();
         paced = 0;
         recorder = null;
-        stopping = false;
+        stopping = phase == Job.Phase.HOLD && job.rate == 0;
         for (Connection connection : connections) {
             connection.hmac = phase == Job.Phase.CYCLE ? connection.hmac : null;
         }
@@ -149,12 +148,16 @@ final class Engine {
         if (exhausted()) {
             throw new LoadFailed("too few tokens for " + phase + ": none is left after the warm-up");
         }
+        if (phase == Job.Phase.HOLD) {
+            console.say("\"event\":\"held\",\"count\":" + loggedIn);
+        }
         long cpuNs = Main.cpuNs();
         long fullHandshakes = Tls.fullHandshakes();
         long measuredNs = System.nanoTime();
         console.say("\"event\":\"begin\",\"phase\":\"" + phase + "\"");
         recorder = new Recorder(measuredNs);
-        loop(() -> nowNs >= measuredNs + job.measureNs || exhausted());
+        BooleanSupplier over = () -> nowNs >= measuredNs + job.measureNs || exhausted();
+        loop(phase == Job.Phase.HOLD ? console::hasLine : over);
         double seconds = (System.nanoTime() - measuredNs) / 1e9;
         console.say("\"event\":\"end\",\"phase\":\"" + phase + "\"");
         String cpu = String.format(Locale.ROOT, ",\"cpu_seconds\":%.6f", (Main.cpuNs() - cpuNs) / 1e9);
@@ -180,12 +183,6 @@ final class Engine {
             connection.open(selector, job, login(connection));
             underWay++;
         }
-    }
-
-    private void hold() throws IOException {
-        console.say("\"event\":\"held\",\"count\":" + loggedIn);
-        stopping = true;
-        loop(console::hasLine);
     }
 
     private void probe() throws IOException {
@@ -235,7 +232,7 @@ final class Engine {
         if (underWay == job.atOnce) {
             return false;
         }
-        if (phase == Job.Phase.REAUTHENTICATE && nowNs - connection.endNs < Job.REST_NS) {
+        if (phase.logsInAgain() && nowNs - connection.endNs < Job.REST_NS) {
             if (recorder != null) {
                 throw new LoadFailed("too few connections: all " + job.connections + " have just logged in again");
             }
@@ -267,7 +264,7 @@ final class Engine {
             case DESCRIBE -> connection.ask(Request.DESCRIBE, describe);
             case PRODUCE -> connection.ask(Request.PRODUCE, produce);
             case METADATA -> connection.ask(Request.METADATA, metadata);
-            case REAUTHENTICATE -> {
+            case REAUTHENTICATE, HOLD -> {
                 Scram again = new Scram(hashes, connection.credential);
                 connection.logInAgain(Login.scramAgain(handshake, again, job.trust));
             }

@@ -38,7 +38,7 @@ final class Job {
         LOGIN,
         /** Log in with every token up to the server's first message; write down salts and iterations. */
         PROBE,
-        /** Log in and stay, until the next line of standard input. */
+        /** Stay, until the next line of standard input; with a rate, log in again at that rate. */
         HOLD,
         /** Create tokens; they are there for the phases that follow. */
         CREATE,
@@ -61,13 +61,18 @@ final class Job {
         boolean connects() {
             return this == LOGIN || this == PROBE;
         }
+
+        /** Whether each operation is a login on a connection that has logged in. */
+        boolean logsInAgain() {
+            return this == REAUTHENTICATE || this == HOLD;
+        }
     }
 
     /** How many connections that stay log in at the same time. */
     static final int LOGINS_AT_ONCE = 64;
 
     /**
-     * How long a connection rests before a REAUTHENTICATE. Servers refuse a second one within a second of the begin of the
+     * How long a connection rests before it logs in again. Servers refuse a second one within a second of the begin of the
      * first; this counts from its end, and a little more, because some look at a clock that is adjusted.
      */
     static final long REST_NS = 1_010_000_000L;

@@ -58,6 +58,20 @@ def test_targets_say_what_was_reached_and_what_was_not_measured() -> None:
     assert "| renew at 16 connections | at least 18 | not measured |  |" in lines
 
 
+@pytest.mark.parametrize(("at_most", "met"), [(1.2, "**no**"), (1.3, "yes")])
+def test_a_target_may_be_a_value_with_its_unit(at_most: float, met: str) -> None:
+    target = Target("p50 of a create", "changes", CREATE, "p50_ms", at_most=at_most, other=None)
+    assert target.words == f"at most {at_most} ms"
+    assert f"| p50 of a create | at most {at_most} ms | 1.25 (1.25 to 1.25) | {met} |" in targets_table(
+        RESULTS, [target]
+    )
+
+
+def test_a_target_with_a_unit_is_not_measured_where_its_case_is_not() -> None:
+    target = Target("p50 of a renewal", "changes", Case("renew", 16), "p50_ms", at_most=1, other=None)
+    assert target.reached(RESULTS) is None
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.work)
 def test_every_target_is_about_a_scenario_and_a_value(target: Target) -> None:
     assert target.scenario in SCENARIOS
