@@ -41,6 +41,8 @@ from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper, require_privat
 USER: Final = "alice"
 HOST: Final = "127.0.0.1"
 ZOOKEEPER_USER: Final = "kafka-dt"
+SEALING_AHEAD: Final = 64
+"""`kafka.dt.sealing.ahead`: the default keeps each core of a laptop busy for four seconds at every start."""
 _SECRETS: Final = {"password": 12, "secret_key": 32, "zookeeper_password": 32}
 """Random bytes of each secret, by its name in the file and in `EmbeddedNode`."""
 _PASTE: Final = (
@@ -214,6 +216,7 @@ class EmbeddedNode:
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": users,
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "delegation.token.secret.key": self.secret_key,
+            "kafka.dt.sealing.ahead": str(SEALING_AHEAD),
             "zookeeper.connect": zookeeper,
             "zookeeper.set.acl": "true",
             "kafka.dt.zookeeper.sasl.jaas.config": LoginModule(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.cli import run as embedded
+from kafka_dt.config import from_properties
 from kafka_dt.zookeeper.errors import DataDirOpen
 
 
@@ -34,3 +35,9 @@ def test_a_directory_that_others_can_open_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataDirOpen, match="chmod 700"):
         embedded.prepare(tmp_path)
     assert not (tmp_path / "secrets.json").exists()
+
+
+def test_a_start_prepares_less_than_a_tenth_of_a_second_of_sealing(tmp_path: Path) -> None:
+    properties = embedded.prepare(tmp_path / "data").server_properties(0, "127.0.0.1:2181")
+    # Half a millisecond each; a test of a real worker holds that it prepares no more.
+    assert from_properties(properties).settings.sealing_ahead * 0.0005 < 0.1
