@@ -22,9 +22,10 @@ from typing import Self
 import pyspark
 
 from tests.interop.kdc import REALM, Kdc
-from tests.support.java.jvm import Java
+from tests.support.java.jvm import QUICK_START, Java
 from tests.support.java.maven import Classpath
 from tests.support.processes.process import ChildProcess
+from tests.support.spark.quick_spark import INTERPRETED, QUICK_JVM
 
 SOURCE = Path(__file__).with_name("SecureYarn.java")
 PRINCIPAL = "yarn/localhost"
@@ -107,8 +108,10 @@ class Yarn:
             "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
             "spark.jars": ",".join(map(str, jars)),
             "spark.yarn.stagingDir": (self._directory / "staging").as_uri(),
-            "spark.driver.extraJavaOptions": self._kerberos,
-            "spark.yarn.am.extraJavaOptions": self._kerberos,
+            **INTERPRETED,
+            "spark.driver.extraJavaOptions": f"{self._kerberos} {QUICK_JVM}",
+            "spark.yarn.am.extraJavaOptions": f"{self._kerberos} {' '.join(QUICK_START)}",
+            "spark.executor.extraJavaOptions": " ".join(QUICK_START),
             "spark.executorEnv.JAVA_HOME": self._java_home,
             "spark.yarn.appMasterEnv.JAVA_HOME": self._java_home,
             "spark.driver.host": "127.0.0.1",
