@@ -3,8 +3,10 @@
 #   docker build --tag kafka-dt .                         the server: kafka-dt serve
 #   docker build --tag kafka-dt-tests --target tests .    all of it: ZooKeeper, Java, the clients and the tests
 #
-# PYTHON_IMAGE is an image with Python 3.11 or newer and its venv; Debian with python3-venv does as well.
+# PYTHON_IMAGE is an image with Python 3.11 or newer and its venv; Debian with python3-venv does as well. BUILD_IMAGE has
+# the same Python, and a C compiler: then the protocol is compiled, otherwise it is interpreted.
 ARG PYTHON_IMAGE=python:3.13-slim
+ARG BUILD_IMAGE=python:3.13
 
 # Everything that requirements.lock holds, and this package from its source.
 FROM ${PYTHON_IMAGE} AS tests
@@ -25,19 +27,27 @@ USER 10001
 VOLUME /var/lib/kafka-dt
 CMD ["pytest", "tests/unit", "tests/integration"]
 
-# What the server needs and no more; the tools that build the package go again.
+# The two wheels; a compiled one is of the Python that builds it.
+FROM ${BUILD_IMAGE} AS wheels
+COPY requirements-build.lock /src/
+RUN python3 -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check \
+        --require-hashes --requirement /src/requirements-build.lock
+COPY pyproject.toml README.md LICENSE /src/
+COPY protocol /src/protocol
+COPY kafka_dt /src/kafka_dt
+RUN if command -v cc >/dev/null; then export HATCH_BUILD_HOOKS_ENABLE=true; fi \
+    && /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check \
+        --no-deps --no-build-isolation --wheel-dir /wheels /src/protocol /src
+
+# What the server needs and no more.
 FROM ${PYTHON_IMAGE} AS build
 COPY requirements-server.lock /src/
 RUN python3 -m venv /opt/kafka-dt \
     && /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
         --require-hashes --requirement /src/requirements-server.lock
-COPY pyproject.toml README.md LICENSE /src/
-COPY protocol /src/protocol
-COPY kafka_dt /src/kafka_dt
-RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check \
-        --no-deps --no-build-isolation /src/protocol /src \
-    && /opt/kafka-dt/bin/pip uninstall --yes --quiet \
-        editables hatchling pathspec pluggy tomlkit trove-classifiers
+COPY --from=wheels /wheels /wheels
+RUN /opt/kafka-dt/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps /wheels/*.whl
 
 FROM ${PYTHON_IMAGE} AS server
 RUN useradd --create-home --uid 10001 kafka-dt \

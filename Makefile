@@ -77,9 +77,9 @@ soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: 
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
 
-bench: $(READY) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
+bench: $(READY) $(if $(COMPILER),$(COMPILED)/.ready) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
-	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(ARGS)
+	$(if $(COMPILER),PYTHONPATH=$(CURDIR)/$(COMPILED)) $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(ARGS)
 
 kerberos: $(READY) ## Add the extra for Kerberos to .venv (needs a C compiler and Kerberos' headers: libkrb5-dev)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-kerberos.lock
@@ -105,7 +105,10 @@ lock: ## Resolve the dependencies again (needs uv)
 		--extra embedded --extra clients --extra spark --group build --group compile --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
-		--constraint requirements.lock --extra audit-kafka --group build -o requirements-server.lock
+		--constraint requirements.lock --extra audit-kafka -o requirements-server.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock \
+		protocol/pyproject.toml --group pyproject.toml:build --group pyproject.toml:compile -o requirements-build.lock
 	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -39,6 +40,7 @@ def describe(folder: Path, java: Java, root: Path) -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "protocol": _form_of_the_protocol(),
         "java": java.version,
         "fsync_ms": round(_fsync_ms(folder), 3),
     }
@@ -64,6 +66,13 @@ def _revision(root: Path) -> str:
     except FileNotFoundError:
         return ""
     return done.stdout.strip()
+
+
+def _form_of_the_protocol() -> str:
+    """Tell whether nodes that start now run the protocol `compiled` or `interpreted`."""
+    command = [Path(sys.executable).with_name("kafka-dt"), "--version"]
+    version = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return version.rpartition("(")[2].rstrip(")\n")
 
 
 def _fsync_ms(folder: Path) -> float:

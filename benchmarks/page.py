@@ -58,8 +58,9 @@ def _provenance(measured: ScenarioResults) -> str:
     rounds = f"{run['rounds']} round{'s'[: run['rounds'] != 1]}"
     others = {each.subject for each in measured.measurements} & {KAFKA_PROXY.name}
     with_others = "".join(f", {name} {run['kafka_proxy']}" for name in others)
+    form = f", the protocol {run['protocol']}" if "protocol" in run else ""
     return (
         f"{rounds}, {run['begun'][:10]}, revision {run['revision'] or 'unknown'}: {run['cores']} cores "
-        f"of {run['processor']}, Linux {run['kernel']}, Python {run['python']}, Java {run['java']}{with_others}; "
+        f"of {run['processor']}, Linux {run['kernel']}, Python {run['python']}{form}, Java {run['java']}{with_others}; "
         f"making one write durable takes {run['fsync_ms']:g} ms."
     )
