@@ -28,6 +28,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import importlib
+import logging
 import os
 import signal
 import socket
@@ -123,6 +124,7 @@ def _live_as_template(requests: socket.socket, run_worker: Callable[[Sequence[in
         traceback.print_exc()
     finally:
         sys.stdout.flush()
+        logging.shutdown()  # it writes how many lines were held back; os._exit runs nothing of atexit
         os._exit(status)
 
 
