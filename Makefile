@@ -47,7 +47,7 @@ test-gateway: CHOICE = -m 'not spark' tests/interop/gateway
 test-chaos: CHOICE = -m 'not spark' tests/chaos
 test-unit: CHOICE = tests/unit
 test-fuzz: CHOICE = tests/fuzz
-test-compiled: CHOICE = tests/unit/protocol
+test-compiled: CHOICE = tests/unit/protocol tests/integration/test_node_*.py
 test-compiled: NICE = PYTHONPATH=$(CURDIR)/$(COMPILED) nice
 test-compiled: $(COMPILED)/.ready
 
@@ -70,10 +70,11 @@ $(COMPILED)/.ready: $(READY) protocol/pyproject.toml $(shell find protocol -name
 		--no-build-isolation --target $(COMPILED) $(COMPILED)/*.tar.gz
 	@touch $@
 
-soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: faults, fuzzing, and the gateway in front of Kafka 4.x and of 3.9
+soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: faults, fuzzing, the gateway in front of Kafka 4.x and of 3.9, the compiled form
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz tests/chaos
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/unit/protocol tests/integration
 	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m soak tests/unit/protocol)
+	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m 'not spark' tests/interop tests/chaos tests/fuzz)
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
 

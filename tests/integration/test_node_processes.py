@@ -56,6 +56,13 @@ def alive(pid: int) -> bool:
     return False
 
 
+@pytest.mark.compiled
+def test_a_node_beside_the_compiled_wheel_runs_it(own_node: Node) -> None:
+    for pid in own_node.workers():
+        mapped = Path(f"/proc/{pid}/maps").read_text()
+        assert "kafka_dt_protocol/connection." in mapped or "kafka_dt_protocol__mypyc" in mapped
+
+
 def stored_tokens(connect: str) -> set[str]:
     kazoo = KazooClient(hosts=connect)
     kazoo.start()
