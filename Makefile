@@ -34,11 +34,12 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	@rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going -j 2 $(PARTS:%=test-%) || { \
+	@$(MAKE) --no-print-directory --keep-going -j 3 $(PARTS:%=test-%) || { \
 		grep -hE '^(FAILED|ERROR) tests/' build/test-*.log >&2; exit 1; }
 
-# Two parts run at a time, the longest first. Each ends with its ten slowest tests. Those without servers of ours run
-# where the others leave time: some of the others break off what takes too long.
+# Three parts run at a time, the longest first: tests with servers wait half of their time. Each part ends with its ten
+# slowest tests. Parts without servers of ours run where the others leave time: some of the others break off what takes
+# too long.
 test-spark test-unit test-fuzz: NICE = nice
 test-spark: CHOICE = -m spark $(SERVER_TESTS)
 test-integration: CHOICE = -m 'not spark' tests/integration
