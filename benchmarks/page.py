@@ -1,7 +1,7 @@
 """The parts of docs/performance.md, and of docs/security.md, that are made of results.
 
-The pages are written by hand, except the parts between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets, and
-one part for each scenario. `write_pages` replaces these parts and draws the pictures.
+The pages are written by hand, except the parts between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets, the
+model of workers, and one part for each scenario. `write_pages` replaces these parts and draws the pictures.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from benchmarks.gateways import KAFKA_PROXY
 from benchmarks.results import Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS
+from benchmarks.sizing import sizing_table
 from benchmarks.tables import markdown, table, targets_table
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -46,6 +47,8 @@ def filled(page: str, results: Results) -> str:
 def _parts(results: Results) -> Iterator[tuple[str, str]]:
     """Make every part: its name and its text."""
     yield "targets", targets_table(results)
+    if "workers" in results.scenarios:
+        yield "sizing", markdown(*sizing_table(results.scenarios["workers"]))
     for name, measured in results.scenarios.items():
         scenario = SCENARIOS[name]
         picture = f"![{scenario.title}](performance/{name}.svg)\n\n" if scenario.axis else ""

@@ -40,6 +40,16 @@ def ratios(numerators: Mapping[int, float], denominators: Mapping[int, float]) -
     return Spread.of(both) if both else None
 
 
+def fitted(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Give the line that fits some points (x, y) best, by least squares: its value at 0 and its rise.
+
+    Raises:
+        statistics.StatisticsError: there are fewer than two points, or all have the same x.
+    """
+    line = statistics.linear_regression([x for x, _ in points], [y for _, y in points])
+    return line.intercept, line.slope
+
+
 def slope(points: Sequence[tuple[float, float]]) -> float:
     """Give the rise of a line through the first and the last of some points (x, y)."""
     (first_x, first_y), (last_x, last_y) = points[0], points[-1]

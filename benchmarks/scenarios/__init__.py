@@ -31,6 +31,7 @@ from benchmarks.scenarios import (
     reauthentication,
     start,
     steady,
+    workers,
     worst_requests,
 )
 
@@ -76,6 +77,7 @@ SCENARIOS: Final = {
             memory,
             start,
             growth,
+            workers,
             describe,
             cold_logins,
             steady,
