@@ -22,6 +22,8 @@ READY = r"kafka-dt is ready: (?P<listeners>[^\n]+)\n"
 
 
 FAR_AWAY = 10**9
+_AS_INSTALLED = Path(__file__).with_name("as_installed")
+"""Modules of the tests that a node must not find, as where it is installed."""
 
 
 def server_properties(zookeeper: str) -> dict[str, object]:
@@ -71,7 +73,7 @@ class KafkaDt:
         self.configuration = write_properties(directory / f"{name}.properties", properties)
         program = program or Path(sys.executable).with_name("kafka-dt")
         command = [str(program), "serve", "--config", str(self.configuration)]
-        variables = {"PYTHONUNBUFFERED": "1", **(environment or {})}
+        variables = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(_AS_INSTALLED), **(environment or {})}
         self.process = ChildProcess(name, command, directory / f"{name}.log", variables)
         self._addresses: dict[str, str] = {}
         self._start_timeout_s = start_timeout_s
