@@ -36,7 +36,8 @@ class Memory(SharedCredentials):
     def entries(self, token: DelegationToken, mechanism: ScramMechanism) -> list[bytes]:
         """The entries of a token, whatever they were derived from: a test does not know the salt."""
         name = shared._name(mechanism, token.token_id)
-        return [slot for slot in self._slots(name) if slot.startswith(name) and shared._is_whole(slot)]
+        slots = (bytes(self._memory[place : place + shared._SLOT_BYTES]) for place in self._places(name))
+        return [slot for slot in slots if shared._is_whole(slot)]
 
     def has(self, token: DelegationToken) -> bool:
         return all(self.entries(token, mechanism) for mechanism in ScramMechanism)

@@ -13,6 +13,10 @@ The memory has no name, is on no disk and in no core dump. A thief of an entry c
 and, if he has recorded a login, could log in; so a worker overwrites the entries of a token when the token ends. The
 memory holds the newest tokens: an entry takes the place of one whose token was issued earlier, never of a later one.
 
+The slots are in tables. An entry has a row in each of them; a further table is used only when the rows of an entry in
+the others are full. So few tokens take little memory. Also a look takes memory, a page, so unused tables are not looked
+at.
+
 Source: RFC 5802 section 9 (what a stored key and a server key are worth to a thief).
 """
 
@@ -29,16 +33,24 @@ from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
 
 SLOTS: Final = 32_768
 """As many credentials: about 12,000 tokens with two mechanisms find a place."""
+_TABLES: Final = 8
 _PLACES: Final = 8
-"""How many slots next to each other may hold the same entry."""
+"""How many slots a row has."""
+_ROWS: Final = SLOTS // _TABLES // _PLACES
+"""How many rows a table has; two bytes of a name tell which one."""
+_ROW_NUMBERS: Final = Struct(f">{_TABLES}H")
 _DIGEST_BYTES: Final = 16
 _CONTENT: Final = Struct(f">{_DIGEST_BYTES}s{_DIGEST_BYTES}sQ64s64s")
 """Digests of mechanism and id and of what the keys were derived from; when the token was issued; the keys."""
 _SLOT_BYTES: Final = _CONTENT.size + _DIGEST_BYTES
 _ROW_BYTES: Final = _PLACES * _SLOT_BYTES
-MEMORY_BYTES: Final = SLOTS * _SLOT_BYTES
+_IN_USE: Final = SLOTS * _SLOT_BYTES
+"""Where a byte for each table begins, which says whether the table is in use; the first one always is."""
+MEMORY_BYTES: Final = _IN_USE + _TABLES
 """How much memory the workers share, in bytes; Linux provides what is used of it."""
 _EMPTY: Final = bytes(_SLOT_BYTES)
+_SAME_MS: Final = -2
+_FREE_MS: Final = -1
 
 
 class SharedCredentials:
@@ -77,10 +89,12 @@ class SharedCredentials:
         source = _source(hmac, credential.salt, credential.iterations)
         issued_ms = max(0, token.issue_timestamp_ms)
         content = _CONTENT.pack(name, source, issued_ms, credential.stored_key, credential.server_key)
-        ages = [_age_ms(slot, content) for slot in self._slots(name)]
-        oldest_ms = min(ages)
+        rows = self._rows(name)
+        oldest_ms, place = min(age for row in rows for age in self._ages(row, content))
+        if oldest_ms >= 0 and len(rows) < _TABLES:
+            self._memory[_IN_USE + len(rows)] = 1
+            oldest_ms, place = _FREE_MS, self._rows(name)[-1]
         if oldest_ms <= issued_ms:
-            place = _row(name) + ages.index(oldest_ms) * _SLOT_BYTES
             self._memory[place : place + _SLOT_BYTES] = content + _digest(content)
 
     def forget(self, mechanism: ScramMechanism, token_id: str) -> None:
@@ -90,18 +104,24 @@ class SharedCredentials:
 
     def _places(self, beginning: bytes) -> Iterator[int]:
         """Find the slots that begin with a name, or with a name and a source; one search is faster than eight looks."""
-        row = _row(beginning)
-        place = self._memory.find(beginning, row, row + _ROW_BYTES)
-        while place >= 0:
-            if (place - row) % _SLOT_BYTES == 0:
-                yield place
-            place = self._memory.find(beginning, place + 1, row + _ROW_BYTES)
+        for row in self._rows(beginning):
+            place = self._memory.find(beginning, row, row + _ROW_BYTES)
+            while place >= 0:
+                if (place - row) % _SLOT_BYTES == 0:
+                    yield place
+                place = self._memory.find(beginning, place + 1, row + _ROW_BYTES)
 
-    def _slots(self, name: bytes) -> Iterator[bytes]:
-        """Read a copy of the slots that may hold an entry."""
-        row = _row(name)
+    def _rows(self, beginning: bytes) -> list[int]:
+        """Find where the rows begin that may hold an entry, one in each table that is in use."""
+        numbers = _ROW_NUMBERS.unpack_from(beginning)
+        in_use = 1 + sum(self._memory[_IN_USE + 1 :])
+        return [(table * _ROWS + numbers[table] % _ROWS) * _ROW_BYTES for table in range(in_use)]
+
+    def _ages(self, row: int, content: bytes) -> Iterator[tuple[int, int]]:
+        """Tell of each slot of a row when its token was issued, as `_age_ms` does, and where it is."""
         slots = bytes(self._memory[row : row + _ROW_BYTES])
-        return (slots[start : start + _SLOT_BYTES] for start in range(0, _ROW_BYTES, _SLOT_BYTES))
+        for start in range(0, _ROW_BYTES, _SLOT_BYTES):
+            yield _age_ms(slots[start : start + _SLOT_BYTES], content), row + start
 
 
 def _name(mechanism: ScramMechanism, token_id: str) -> bytes:
@@ -113,17 +133,12 @@ def _source(hmac: bytes, salt: bytes, iterations: int) -> bytes:
     return _digest(iterations.to_bytes(4) + len(hmac).to_bytes(4) + hmac + salt)
 
 
-def _row(name: bytes) -> int:
-    """Return where in the memory the slots of an entry begin."""
-    return int.from_bytes(name[:8]) % (SLOTS // _PLACES) * _ROW_BYTES
-
-
 def _age_ms(slot: bytes, content: bytes) -> int:
-    """Return when the token of a slot was issued; -2 for the same entry, -1 for one that is empty or half written."""
+    """Return when the token of a slot was issued; a negative number if the slot holds the same entry or no entry."""
     if slot.startswith(content[: 2 * _DIGEST_BYTES]):
-        return -2
-    if not _is_whole(slot):
-        return -1
+        return _SAME_MS
+    if slot == _EMPTY or not _is_whole(slot):
+        return _FREE_MS
     return int(_CONTENT.unpack_from(slot)[2])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 from dataclasses import replace
 
 import pytest
@@ -96,11 +98,36 @@ def test_the_same_entry_takes_one_place(memory: bytearray, credentials: SharedCr
     assert memory.count(b"k" * SHA_256.hash_bytes) == 1
 
 
-def test_the_newest_tokens_keep_their_places(credentials: SharedCredentials, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "SLOTS", shared._PLACES)  # all belong to the same places
-    tokens = [replace(new_token(), issue_timestamp_ms=number) for number in range(shared._PLACES + 2)]
+def test_the_newest_tokens_keep_their_places(
+    memory: bytearray, credentials: SharedCredentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "_ROWS", 1)  # all belong to the same rows
+    room = shared._TABLES * shared._PLACES
+    tokens = [replace(new_token(), issue_timestamp_ms=number) for number in range(room + 2)]
     middle, oldest, *others = tokens[1], tokens[0], *tokens[2:]
     for token in (middle, *others, oldest):
         credentials.keep(SHA_256, token, HMAC, credential())
     found = [token.issue_timestamp_ms for token in tokens if find(credentials, token)]
-    assert found == list(range(2, shared._PLACES + 2))
+    assert found == list(range(2, room + 2))
+    for token in tokens:
+        credentials.forget(SHA_256, token.token_id)
+    assert not any(memory[: shared._IN_USE])
+
+
+def test_few_tokens_take_few_pages_of_the_memory(memory: bytearray, credentials: SharedCredentials) -> None:
+    tokens = [new_token() for _ in range(shared.SLOTS // shared._TABLES // 2)]
+    for token in tokens:
+        credentials.keep(SHA_256, token, HMAC, credential())
+    assert all(find(credentials, token) for token in tokens)
+    pages = [memory[start : start + mmap.PAGESIZE] for start in range(0, MEMORY_BYTES, mmap.PAGESIZE)]
+    assert sum(any(page) for page in pages) * mmap.PAGESIZE < MEMORY_BYTES / 3
+
+
+def test_a_look_takes_no_memory_of_tables_that_are_not_in_use() -> None:
+    with node_memory(credentials=MEMORY_BYTES) as files:
+        credentials = SharedCredentials.shared(files["credentials"])
+        for _ in range(shared.SLOTS // shared._TABLES):
+            token = new_token()
+            assert find(credentials, token) is None
+            credentials.forget(SHA_256, token.token_id)
+        assert os.fstat(files["credentials"]).st_blocks * 512 < MEMORY_BYTES / 4
