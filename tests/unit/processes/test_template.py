@@ -130,6 +130,32 @@ def test_the_collector_leaves_the_memory_alone_that_workers_share() -> None:
         worker.wait()
 
 
+ARENAS = """
+import atexit, ctypes, tempfile
+def arenas():
+    threads = [threading.Thread(target=bytes, args=(100_000,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    libc = ctypes.CDLL(None)
+    libc.fopen.restype = ctypes.c_void_p
+    with tempfile.NamedTemporaryFile() as file:
+        stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+        libc.malloc_info(0, stream)
+        libc.fclose(stream)
+        return file.read().count(b"<heap nr=")
+atexit.register(lambda: print(arenas()))
+"""
+
+
+def test_the_threads_of_a_worker_have_one_arena_of_malloc() -> None:
+    with running_template(command(ARENAS)) as template:
+        worker = template.fork()
+        assert worker.answer(b"0\n")[-1] == "1"
+        worker.wait()
+
+
 def test_the_template_has_one_thread_and_the_name_of_one() -> None:
     with running_template(command()) as template:
         worker = template.fork()
