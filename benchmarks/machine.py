@@ -70,9 +70,9 @@ def _revision(root: Path) -> str:
 
 def _form_of_the_protocol() -> str:
     """Tell whether nodes that start now run the protocol `compiled` or `interpreted`."""
-    command = [Path(sys.executable).with_name("kafka-dt"), "--version"]
-    done: subprocess.CompletedProcess[str] = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.rpartition("(")[2].rstrip(")\n")
+    command = [str(Path(sys.executable).with_name("kafka-dt")), "--version"]
+    version = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return version.rpartition("(")[2].rstrip(")\n")
 
 
 def _fsync_ms(folder: Path) -> float:
