@@ -2,7 +2,7 @@
 
     make bench                              every scenario, about two hours
     make bench ONLY=changes,logins          some of them
-    make bench ONLY=changes QUICK=1         two short rounds: whether it works, not how fast it is
+    make bench QUICK=1                      one short round, with few tokens: roughly how fast it is, in twenty minutes
 
 `scenarios/` holds one module for each question. Each asks `bench.py` for servers (`servers.py`: a process tree and a
 ZooKeeper of its own each) on a number of tokens (`tokens.py`), drives one after the other in turns with the same load

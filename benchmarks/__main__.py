@@ -22,7 +22,7 @@ from benchmarks.plan import QUICK, Plan
 from benchmarks.results import LATEST, REFERENCE, Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers import Kit
-from benchmarks.tables import terminal_table
+from benchmarks.tables import terminal_table, terminal_targets
 from benchmarks.tls import write_key_store
 from tests.support.java.jvm import Java, find_java
 from tests.support.java.maven import KAFKA_39, resolve
@@ -34,7 +34,7 @@ WORK: Final = ROOT / "build" / "benchmarks"
 
 @click.command()
 @click.option("--only", default=",".join(SCENARIOS), help="Names of scenarios, separated by commas.")
-@click.option("--quick", is_flag=True, help="Two short rounds: whether everything works, not how fast it is.")
+@click.option("--quick", is_flag=True, help="One short round of everything with few tokens: roughly how fast it is.")
 @click.option("--rounds", type=click.IntRange(1), help="How often each server has its turn.")
 @click.option("--reference", is_flag=True, help="Bring the committed results and the pages made of them up to date.")
 @click.option("--render", is_flag=True, help="Measure nothing; make the pages of the committed results.")
@@ -49,10 +49,12 @@ def main(*, only: str, quick: bool, rounds: int | None, reference: bool, render:
     if unknown := [name for name in names if name not in SCENARIOS]:
         raise click.UsageError(f"unknown: {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
     if quick and reference:
-        raise click.UsageError("--quick says whether everything works, not how fast it is: that is no reference")
+        raise click.UsageError("--quick says roughly how fast everything is: that is no reference")
     plan = QUICK if quick else Plan()
     chosen = [SCENARIOS[name] for name in SCENARIOS if name in names]
     measured, failures = run(chosen, plan.with_rounds(rounds), directory, console)
+    if (targets := terminal_targets(measured)).row_count:
+        console.print(targets)
     console.print(f"stored in {LATEST}")
     if reference:
         results = Results.load(REFERENCE)

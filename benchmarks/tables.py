@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.table import Table
 
@@ -14,17 +15,26 @@ from benchmarks.servers import BROKER
 from benchmarks.statistics import Spread, ratios
 from benchmarks.targets import TARGETS, Target
 
+_TARGET_HEADINGS: Final = ("work", "target: times the broker's", "measured", "met")
+
 
 def targets_table(results: Results, targets: Sequence[Target] = TARGETS) -> str:
     """Write what is aimed at and what was reached, as Markdown."""
-    rows = []
-    for target in targets:
-        reached = target.reached(results)
-        cells = (
-            ("not measured", "") if reached is None else (_spread(reached), "yes" if target.met(reached) else "**no**")
-        )
-        rows.append((target.work, target.words, *cells))
-    return markdown(("work", "target: times the broker's", "measured", "met"), rows)
+    rows = [_target_row(target, results) or (target.work, target.words, "not measured", "") for target in targets]
+    return markdown(_TARGET_HEADINGS, [(*row[:3], "**no**" if row[3] == "no" else row[3]) for row in rows])
+
+
+def terminal_targets(results: Results, targets: Sequence[Target] = TARGETS) -> Table:
+    """Lay out for a terminal what was reached of the targets that were measured."""
+    rows = [row for target in targets if (row := _target_row(target, results))]
+    return _laid_out("Targets", _TARGET_HEADINGS, rows)
+
+
+def _target_row(target: Target, results: Results) -> tuple[str, str, str, str] | None:
+    reached = target.reached(results)
+    if reached is None:
+        return None
+    return target.work, target.words, _spread(reached), "yes" if target.met(reached) else "no"
 
 
 def table(scenario: Scenario, measured: ScenarioResults) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -50,8 +60,11 @@ def table(scenario: Scenario, measured: ScenarioResults) -> tuple[Sequence[str],
 
 def terminal_table(scenario: Scenario, measured: ScenarioResults) -> Table:
     """Lay the table of a scenario out for a terminal."""
-    headings, rows = table(scenario, measured)
-    laid_out = Table(title=scenario.title, title_justify="left")
+    return _laid_out(scenario.title, *table(scenario, measured))
+
+
+def _laid_out(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    laid_out = Table(title=title, title_justify="left")
     for number, heading in enumerate(headings):
         laid_out.add_column(heading, justify="left" if number <= 1 else "right")
     for row in rows:

@@ -34,18 +34,17 @@ class _Who:
 
 
 def run(ledger: Ledger) -> None:
-    """Send every kind to a node of its own, so that each finds the memory of a fresh one."""
+    """Send every kind to a node of its own, so that each finds the memory of a fresh one, or all to one node."""
     folder = ledger.folder / "worst-requests"
     tokens = PreparedTokens(ledger.folder / "prepared", TOKENS)
     with ledger.console.status(f"preparing {TOKENS:,} tokens"):
         tokens.copy_to(folder / "zookeeper")
     with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
-        for number, shape in enumerate(SHAPES):
+        for number, shapes in enumerate([[shape] for shape in SHAPES] if ledger.plan.fresh_nodes else [SHAPES]):
             own = folder / f"node-{number}"
             shutil.rmtree(own, ignore_errors=True)
-            with (
-                ledger.console.status(f"{shape.name}, {shape.caller.value}"),
-                WatchedNode(own, zookeeper.address, tokens.ids[-1]) as node,
-            ):
-                values = measure(node, shape)
-            ledger.record(Case(shape.name), _Who(shape.caller.value), 1, values)
+            with WatchedNode(own, zookeeper.address, tokens.ids[-1]) as node:
+                for shape in shapes:
+                    with ledger.console.status(f"{shape.name}, {shape.caller.value}"):
+                        values = measure(node, shape)
+                    ledger.record(Case(shape.name), _Who(shape.caller.value), 1, values)

@@ -6,7 +6,7 @@ from benchmarks.metrics import METRICS, digits
 from benchmarks.page import filled
 from benchmarks.results import Case, Measurement, Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.tables import table, targets_table
+from benchmarks.tables import table, targets_table, terminal_targets
 from benchmarks.targets import TARGETS, Target
 
 CREATE = Case("create", 16)
@@ -76,6 +76,20 @@ def test_a_target_with_a_unit_is_not_measured_where_its_case_is_not() -> None:
 def test_every_target_is_about_a_scenario_and_a_value(target: Target) -> None:
     assert target.scenario in SCENARIOS
     assert target.metric in METRICS
+
+
+def test_the_terminal_shows_the_targets_that_were_measured() -> None:
+    targets = [
+        Target("create", "changes", CREATE, "rate", at_least=5),
+        Target("renew", "changes", Case("renew", 16), "rate", at_least=5),
+    ]
+    shown = terminal_targets(RESULTS, targets)
+    assert [list(column.cells) for column in shown.columns] == [
+        ["create"],
+        ["at least 5"],
+        ["20.0 (10.0 to 30.0)"],
+        ["yes"],
+    ]
 
 
 def test_only_marked_parts_of_a_page_are_made_anew() -> None:
