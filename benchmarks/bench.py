@@ -192,5 +192,5 @@ def _values(job: Job, result: LoadResult, begin: tuple[float, float], end: tuple
         GENERATOR: result.cpu_seconds / result.seconds,
     }
     if job.resume:
-        values[RESUMED] = max(0.0, 1 - result.full_handshakes / result.count)
+        values[RESUMED] = 1 - result.full_handshakes / result.count
     return values

@@ -54,6 +54,10 @@ final class Connection {
         return job.resume ? Tls.resumed(channel, number, job.address.getPort()) : Tls.full(channel);
     }
 
+    boolean fullHandshake() {
+        return transport.fullHandshake();
+    }
+
     /** Close as a client does that has what it wanted. */
     void end() throws IOException {
         transport.end();

@@ -152,7 +152,6 @@ final class Engine {
             console.say("\"event\":\"held\",\"count\":" + loggedIn);
         }
         long cpuNs = Main.cpuNs();
-        long fullHandshakes = Tls.fullHandshakes();
         long measuredNs = System.nanoTime();
         console.say("\"event\":\"begin\",\"phase\":\"" + phase + "\"");
         recorder = new Recorder(measuredNs);
@@ -162,11 +161,10 @@ final class Engine {
         console.say("\"event\":\"end\",\"phase\":\"" + phase + "\"");
         String cpu = String.format(Locale.ROOT, ",\"cpu_seconds\":%.6f", (Main.cpuNs() - cpuNs) / 1e9);
         String json = recorder.json(seconds);
-        String full = ",\"full_handshakes\":" + (Tls.fullHandshakes() - fullHandshakes);
         recorder = null;
         stopping = true;
         loop(() -> underWay == 0);
-        console.say("\"event\":\"result\",\"phase\":\"" + phase + "\"," + json + cpu + full);
+        console.say("\"event\":\"result\",\"phase\":\"" + phase + "\"," + json + cpu);
     }
 
     /** Log in on all connections, which then stay: few at a time, for a server takes some time to accept them. */
@@ -307,7 +305,7 @@ final class Engine {
         long endNs = System.nanoTime();
         progressNs = connection.endNs = endNs;
         if (recorder != null && connection.phase == phase) {
-            recorder.add(endNs, endNs - connection.dueNs);
+            recorder.add(endNs, endNs - connection.dueNs, connection.fullHandshake());
         }
         free.addLast(connection);
     }

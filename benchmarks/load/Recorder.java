@@ -6,10 +6,11 @@ import java.util.List;
 import java.util.Locale;
 import java.util.StringJoiner;
 
-/** The latencies of one phase, exact, and how they were second by second. */
+/** The latencies of one phase, exact, and how they were second by second; also the full handshakes of TLS. */
 final class Recorder {
     private int[] micros = new int[1 << 16];
     private int count;
+    private int fullHandshakes;
     private final List<Integer> seconds = new ArrayList<>();
     private final long beginNs;
 
@@ -21,7 +22,8 @@ final class Recorder {
         return count;
     }
 
-    void add(long nowNs, long latencyNs) {
+    void add(long nowNs, long latencyNs, boolean fullHandshake) {
+        fullHandshakes += fullHandshake ? 1 : 0;
         while (nowNs - beginNs >= (seconds.size() + 1) * 1_000_000_000L) {
             seconds.add(count);
         }
@@ -43,8 +45,9 @@ final class Recorder {
         int[] all = sorted(0, count);
         return String.format(
                 Locale.ROOT,
-                "\"count\":%d,\"seconds\":%.6f,\"p50_us\":%d,\"p99_us\":%d,\"max_us\":%d,\"series\":%s",
+                "\"count\":%d,\"full_handshakes\":%d,\"seconds\":%.6f,\"p50_us\":%d,\"p99_us\":%d,\"max_us\":%d,\"series\":%s",
                 count,
+                fullHandshakes,
                 elapsedSeconds,
                 percentile(all, 0.5),
                 percentile(all, 0.99),

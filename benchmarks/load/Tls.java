@@ -6,6 +6,9 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.security.GeneralSecurityException;
 import java.security.cert.X509Certificate;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Set;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLEngineResult.HandshakeStatus;
@@ -17,15 +20,15 @@ import javax.net.ssl.X509ExtendedTrustManager;
  * TLS 1.3 over one connection: a full handshake, or the session of an earlier connection goes on (RFC 8446, section 2.2).
  *
  * <p>Java keeps one session for each peer and uses it once. So every connection that resumes has a name of its own for the
- * server; an engine that knows no peer resumes nothing. A server must be asked for its certificate at each full handshake:
- * that is how these are counted.
+ * server; an engine that knows no peer resumes nothing. Only a full handshake asks whether the server's certificate is
+ * trusted: that is how these are known.
  *
  * <p>The server's certificate is not checked, its signature in the handshake is: a client of Java does the latter itself.
  */
 final class Tls implements Transport {
     private static final SSLContext CONTEXT = context();
     private static final String[] VERSIONS = {"TLSv1.3"};
-    private static long fullHandshakes;
+    private static final Set<SSLEngine> TRUSTED = Collections.newSetFromMap(new IdentityHashMap<>());
     private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
     private static final ByteBuffer OUT = ByteBuffer.allocateDirect(64 * 1024);
     private static final ByteBuffer PLAIN = ByteBuffer.allocate(64 * 1024);
@@ -34,6 +37,7 @@ final class Tls implements Transport {
     private final SSLEngine engine;
     private final ByteBuffer in = ByteBuffer.allocate(32 * 1024);
     private boolean ready;
+    private boolean full;
 
     private Tls(SocketChannel channel, SSLEngine engine) throws IOException {
         this.channel = channel;
@@ -57,11 +61,6 @@ final class Tls implements Transport {
         return new Tls(channel, CONTEXT.createSSLEngine("connection-" + connection, port));
     }
 
-    /** How many handshakes were full ones until now. */
-    static long fullHandshakes() {
-        return fullHandshakes;
-    }
-
     @Override
     public void advance() throws IOException {
         Transport.read(channel, in);
@@ -73,6 +72,11 @@ final class Tls implements Transport {
     @Override
     public boolean ready() {
         return ready;
+    }
+
+    @Override
+    public boolean fullHandshake() {
+        return full;
     }
 
     @Override
@@ -120,6 +124,7 @@ final class Tls implements Transport {
                     break;
                 default:
                     ready = true;
+                    full = TRUSTED.remove(engine);
                     return;
             }
         }
@@ -155,7 +160,7 @@ final class Tls implements Transport {
 
             @Override
             public void checkServerTrusted(X509Certificate[] chain, String type, SSLEngine engine) {
-                fullHandshakes++;
+                TRUSTED.add(engine);
             }
 
             @Override

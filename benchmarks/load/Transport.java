@@ -12,6 +12,9 @@ interface Transport {
     /** Whether requests may be sent. */
     boolean ready();
 
+    /** Whether that took a full handshake of TLS. */
+    boolean fullHandshake();
+
     /** Send a frame at once; it is far smaller than what a socket takes. */
     void send(byte[] frame) throws IOException;
 
@@ -40,6 +43,11 @@ interface Transport {
         @Override
         public boolean ready() {
             return true;
+        }
+
+        @Override
+        public boolean fullHandshake() {
+            return false;
         }
 
         @Override
