@@ -19,11 +19,11 @@ from tests.support.java.properties import plain
 
 MECHANISM: Final = "SCRAM-SHA-512"
 TOKENS: Final = 3
-CONNECTIONS: Final = 60
+CONNECTIONS: Final = 120
 TLS_CONNECTIONS: Final = 4
 """A multiple of the broker's threads, which take turns: so each connection comes to the same thread again."""
-RATE: Final = 30
-SECONDS: Final = 3
+RATE: Final = 40
+SECONDS: Final = 4
 
 
 @pytest.fixture(scope="module")
