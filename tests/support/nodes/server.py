@@ -8,6 +8,7 @@ Listeners may ask for port 0; the address is taken from the line with which the 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,7 +74,8 @@ class KafkaDt:
         self.configuration = write_properties(directory / f"{name}.properties", properties)
         program = program or Path(sys.executable).with_name("kafka-dt")
         command = [str(program), "serve", "--config", str(self.configuration)]
-        variables = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(_AS_INSTALLED), **(environment or {})}
+        path = os.pathsep.join(filter(None, (str(_AS_INSTALLED), os.environ.get("PYTHONPATH"))))
+        variables = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, **(environment or {})}
         self.process = ChildProcess(name, command, directory / f"{name}.log", variables)
         self._addresses: dict[str, str] = {}
         self._start_timeout_s = start_timeout_s
