@@ -5,7 +5,8 @@
 
 The broker is Kafka 4.3 without ZooKeeper, with the options of Kafka's start script. On every way the client connects to
 a SASL_PLAINTEXT listener and logs in with PLAIN. The program in between logs in at the broker with SCRAM-SHA-512 as
-itself (`service`, and kafka-proxy), or with a token of the client's principal (`owner-token`).
+itself (`service`, and kafka-proxy), or with a token of the client's principal (`owner-token`). With `tls=True` all of
+these connections are TLS connections, those of clients and those to the broker, and clients verify certificates.
 
 kafka-proxy is measured where `KAFKA_PROXY` in the environment names its program; the program of its plugin for PLAIN,
 `auth-user`, must be in the same folder. Otherwise the tables say that its figures are missing.
@@ -26,9 +27,10 @@ from typing import Any, Final
 
 from benchmarks.bench import Bench
 from benchmarks.generator import password_of
-from benchmarks.perf_tools import USER, PerfTools
+from benchmarks.perf_tools import USER, PerfTools, client_tls
 from benchmarks.processes import Memory, ProcessTree
 from benchmarks.servers import BROKER, HEAP_MB, JVM, KAFKA_DEFAULTS, KAFKA_DT, Subject
+from benchmarks.tls import write_trust_store
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt_protocol.api.responses import element_type
 from tests.support.brokers.broker import SECRET_KEY, sasl_properties
@@ -109,10 +111,47 @@ class Stage:
             connection.ask(_DELETE_TOPICS, _VERSION, topic_names=(name,), timeout=ms(_TIMEOUT_MS))
 
 
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """What connections with TLS need."""
+
+    key_store: Path
+    """Of all servers: PEM with key and certificate."""
+    trusted: Path
+    """The certificate alone."""
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """Settings of a server."""
+        return {"ssl.keystore.type": "PEM", "ssl.keystore.location": self.key_store}
+
+    @property
+    def broker(self) -> dict[str, Any]:
+        """Settings of the broker, whose listener with login keeps its name."""
+        protocols = "SASL_PLAINTEXT:SASL_SSL,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        return {**self.server, "listener.security.protocol.map": protocols}
+
+    @property
+    def kafka_proxy(self) -> list[str]:
+        """Arguments of kafka-proxy."""
+        listener = ("cert-file", "key-file")
+        return [
+            *("--proxy-listener-tls-enable", *(f"--proxy-listener-{each}={self.key_store}" for each in listener)),
+            *("--tls-enable", f"--tls-ca-chain-cert-file={self.trusted}"),
+        ]
+
+
 @contextmanager
-def stage(bench: Bench) -> Iterator[Stage]:
-    """Start everything, and stop it at the end."""
+def stage(bench: Bench, *, tls: bool = False) -> Iterator[Stage]:
+    """Start everything, and stop it at the end.
+
+    Args:
+        bench: has the programs and the folder.
+        tls: whether clients, gateways and the broker speak TLS with each other.
+    """
     bench.clear_stage()
+    key_store = bench.kit.key_store
+    encryption = Encryption(key_store, write_trust_store(key_store)) if tls else None
     folder = bench.folder_of("gateway")
     shutil.rmtree(folder, ignore_errors=True)
     java = bench.kit.java
@@ -131,6 +170,7 @@ def stage(bench: Bench) -> Iterator[Stage]:
                 "allow.everyone.if.no.acl.found": True,
                 "offsets.topic.num.partitions": 1,
                 "log.segment.delete.delay.ms": 1000,
+                **(encryption.broker if encryption else {}),
             },
         )
         stack.enter_context(cluster)
@@ -139,17 +179,19 @@ def stage(bench: Bench) -> Iterator[Stage]:
         ways = [Way(BROKER, node.sasl, node.process)]
         for subject, identity in ((KAFKA_DT, "service"), (KAFKA_DT_OWNER_TOKEN, "owner-token")):
             base = free_ports(_PORTS)
-            properties = _properties(f"{zookeeper.address}/{identity}", node.sasl, identity, base)
+            properties = _properties(f"{zookeeper.address}/{identity}", node.sasl, identity, base, encryption)
             gateway = stack.enter_context(KafkaDt(folder / identity, properties))
-            ways.append(Way(subject, gateway.sasl, node.process, gateway.process))
+            ways.append(Way(subject, gateway.address(_protocol(encryption)), node.process, gateway.process))
         if program := kafka_proxy():
             port = free_ports(1)
-            process = ChildProcess("kafka-proxy", _command(program, node.sasl, port), folder / "kafka-proxy.log")
+            process = ChildProcess(
+                "kafka-proxy", _command(program, node.sasl, port, encryption), folder / "kafka-proxy.log"
+            )
             stack.enter_context(process).wait_for("Ready for new connections", 30)
             ways.append(Way(KAFKA_PROXY, f"127.0.0.1:{port}", node.process, process))
         else:
             bench.console.print(f"[yellow]{PROGRAM_VARIABLE} names no kafka-proxy: it is not measured")
-        tools = PerfTools(java, jars[KAFKA_4X], folder / "tools")
+        tools = PerfTools(java, jars[KAFKA_4X], folder / "tools", encryption.trusted if encryption else None)
         yield Stage(tuple(ways), tools, node.plaintext)
 
 
@@ -167,22 +209,31 @@ def kafka_proxy_version() -> str:
     return subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _properties(zookeeper: str, upstream: str, identity: str, base: int) -> dict[str, Any]:
+def _protocol(encryption: Encryption | None) -> str:
+    return "SASL_PLAINTEXT" if encryption is None else "SASL_SSL"
+
+
+def _properties(
+    zookeeper: str, upstream: str, identity: str, base: int, encryption: Encryption | None
+) -> dict[str, Any]:
+    protocol = _protocol(encryption)
+    upstream_login = service_login() | client_tls(encryption.trusted if encryption else None)
     return {
         "zookeeper.connect": zookeeper,
-        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
-        **sasl_properties(),
+        "listeners": f"{protocol}://127.0.0.1:0",
+        **sasl_properties(listener=protocol.lower()),
+        **(encryption.server if encryption else {}),
         "delegation.token.secret.key": SECRET_KEY,
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "kafka.dt.workers": KAFKA_DT.workers,
         f"{UPSTREAM}.bootstrap.servers": upstream,
-        **{f"{UPSTREAM}.{key}": value for key, value in service_login().items()},
+        **{f"{UPSTREAM}.{key}": value for key, value in upstream_login.items()},
         IDENTITY: identity,
         PORT_BASE: base,
     }
 
 
-def _command(program: Path, upstream: str, port: int) -> list[str]:
+def _command(program: Path, upstream: str, port: int, encryption: Encryption | None) -> list[str]:
     """Start kafka-proxy with its defaults, on this machine's own addresses alone."""
     return [
         *(str(program), "server"),
@@ -192,6 +243,7 @@ def _command(program: Path, upstream: str, port: int) -> list[str]:
         *("--sasl-username", GATEWAY, "--sasl-password", GATEWAY_PASSWORD),
         *("--auth-local-enable", "--auth-local-command", str(program.with_name(PLUGIN))),
         *(f"--auth-local-param=--username={USER}", f"--auth-local-param=--password={password_of(USER)}"),
+        *(encryption.kafka_proxy if encryption else []),
     ]
 
 

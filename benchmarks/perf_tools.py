@@ -61,6 +61,8 @@ class PerfTools:
     classpath: Classpath
     folder: Path
     """Receives the settings of the clients."""
+    trusted: Path | None = None
+    """The certificate of the servers as PEM: the tools connect with TLS; None = without."""
     _groups: Iterator[int] = field(default_factory=itertools.count)
 
     def produce(self, address: str, topic: str, *, records: int, record_bytes: int, acks: str) -> PerfResult:
@@ -79,7 +81,7 @@ class PerfTools:
     def _run(self, tool: str, result: re.Pattern[str], address: str, arguments: list[str]) -> PerfResult:
         self.folder.mkdir(parents=True, exist_ok=True)
         login = {key: value for key, value in plain(USER, password_of(USER)).items() if key in _LOGIN}
-        settings = write_properties(self.folder / "client.properties", login)
+        settings = write_properties(self.folder / "client.properties", login | client_tls(self.trusted))
         command = self.java.command(
             f"org.apache.kafka.tools.{tool}",
             ["--bootstrap-server", address, "--command-config", str(settings), *arguments],
@@ -94,6 +96,14 @@ class PerfTools:
         if done.returncode or not found or "Exception" in done.stdout + done.stderr:
             raise LoadFailed(f"{tool} at {address}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
         return PerfResult(float(found[-1]["mib_s"]), seconds, cpu_seconds)
+
+
+def client_tls(trusted: Path | None) -> dict[str, str]:
+    """Give the settings with which a client connects with TLS, for a login without TLS; none if nothing is trusted."""
+    if trusted is None:
+        return {}
+    store = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(trusted)}
+    return {"security.protocol": "SASL_SSL", **store}
 
 
 def _children_cpu_s() -> float:

@@ -6,14 +6,23 @@ program that is measured beside both. A target without another program is kafka-
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.gateways import KAFKA_PROXY
 from benchmarks.metrics import METRICS, PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
-from benchmarks.scenarios import after_changes, first_logins, live_connections, logins, reauthentication
-from benchmarks.scenarios.gateway import PRODUCED
+from benchmarks.scenarios import (
+    after_changes,
+    first_logins,
+    gateway,
+    gateway_tls,
+    live_connections,
+    logins,
+    reauthentication,
+)
+from benchmarks.scenarios.memory import FURTHER_WORKER
 from benchmarks.servers import BROKER, KAFKA_DT, UNSEALED
 from benchmarks.statistics import Spread, ratios
 
@@ -99,12 +108,23 @@ def _targets() -> tuple[Target, ...]:
         found.append(Target(work, "start", further, "token_ms", at_most=at_most, subject=who))
     memory = Case("after work", tokens=11_000)
     found.append(Target("memory, 11,000 tokens, 2 workers", "memory", memory, PSS, at_most=0.15))
-    for case in (each.case for each in PRODUCED):
-        work = f"{case.label}, through the gateway"
-        found.append(Target(work, "gateway", case, THROUGHPUT, at_least=0.85))
-        words = f"{work}: times {KAFKA_PROXY.name}'s"
-        found.append(Target(words, "gateway", case, THROUGHPUT, at_least=1.5, other=KAFKA_PROXY.name))
-    return tuple(found)
+    further_worker = Case(FURTHER_WORKER, tokens=11_000)
+    found.append(
+        Target("memory, 11,000 tokens, a further worker", "memory", further_worker, PSS, at_most=20, other=None)
+    )
+    return (*found, *_gateway_targets())
+
+
+def _gateway_targets() -> Iterator[Target]:
+    for scenario, produced, how in (
+        ("gateway", gateway.PRODUCED, ""),
+        ("gateway-tls", gateway_tls.PRODUCED, " with TLS"),
+    ):
+        for case in (*(each.case for each in produced), gateway.CONSUMED):
+            work = f"{case.label}, through the gateway{how}"
+            yield Target(work, scenario, case, THROUGHPUT, at_least=0.85)
+            words = f"{work}: times {KAFKA_PROXY.name}'s"
+            yield Target(words, scenario, case, THROUGHPUT, at_least=1.5, other=KAFKA_PROXY.name)
 
 
 TARGETS: Final = _targets()

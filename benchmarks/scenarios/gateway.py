@@ -9,7 +9,7 @@ GiB of values. If all cores are busy, the CPU that all processes use together li
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,16 +58,21 @@ CONSUMED: Final = Case(f"consume {KIB:,} B")
 def run(bench: Bench) -> None:
     """Measure all ways in turns."""
     with stage(bench) as on:
-        for produced in PRODUCED:
-            for round_number, way in bench.rounds(produced.case.label, on.ways):
-                bench.record(produced.case, way.subject, round_number, _produce(bench, on, way, round_number, produced))
-        records = bench.plan.consume_mib * _MIB // KIB
-        with bench.console.status(f"writing {records:,} records to be read"):
-            on.make_topic(_TOPIC, PRODUCED[0].partitions)
-            direct = next(way for way in on.ways if way.subject == BROKER)
-            on.tools.produce(direct.address, _TOPIC, records=records, record_bytes=KIB, acks="1")
-        for round_number, way in bench.rounds(CONSUMED.label, on.ways):
-            bench.record(CONSUMED, way.subject, round_number, _consume(bench, on, way, round_number, records))
+        measure(bench, on, PRODUCED)
+
+
+def measure(bench: Bench, on: Stage, cases: Sequence[Produced]) -> None:
+    """Measure all ways of a stage in turns: those cases of writing, and reading."""
+    for produced in cases:
+        for round_number, way in bench.rounds(produced.case.label, on.ways):
+            bench.record(produced.case, way.subject, round_number, _produce(bench, on, way, round_number, produced))
+    records = bench.plan.consume_mib * _MIB // KIB
+    with bench.console.status(f"writing {records:,} records to be read"):
+        on.make_topic(_TOPIC, PRODUCED[0].partitions)
+        direct = next(way for way in on.ways if way.subject == BROKER)
+        on.tools.produce(direct.address, _TOPIC, records=records, record_bytes=KIB, acks="1")
+    for round_number, way in bench.rounds(CONSUMED.label, on.ways):
+        bench.record(CONSUMED, way.subject, round_number, _consume(bench, on, way, round_number, records))
 
 
 def _produce(bench: Bench, on: Stage, way: Way, round_number: int, produced: Produced) -> dict[str, float]:

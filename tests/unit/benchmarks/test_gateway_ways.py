@@ -11,8 +11,11 @@ from benchmarks.metrics import THROUGHPUT
 from benchmarks.page import filled
 from benchmarks.perf_tools import CONSUMED, PRODUCED
 from benchmarks.results import Measurement, Results, ScenarioResults
+from benchmarks.scenarios import gateway
 from benchmarks.scenarios.gateway import PRODUCED as CASES
-from benchmarks.targets import TARGETS
+from benchmarks.servers import BROKER
+from benchmarks.targets import TARGETS, Target
+from benchmarks.tls import write_key_store, write_trust_store
 from tests.unit.benchmarks.test_tables import RUN
 
 CASE = CASES[0].case
@@ -37,6 +40,23 @@ def results(**rates: float) -> Results:
     return Results({"gateway": ScenarioResults(RUN | {"kafka_proxy": "v9.8.7"}, measured)})
 
 
+def of_the_case(target: Target) -> bool:
+    return target.scenario == "gateway" and target.case == CASE
+
+
+def test_reading_and_writing_have_targets_with_tls_and_without() -> None:
+    for scenario in ("gateway", "gateway-tls"):
+        targets = [each for each in TARGETS if each.scenario == scenario]
+        assert {each.other for each in targets if each.case == gateway.CONSUMED} == {BROKER.name, KAFKA_PROXY.name}
+        assert any(each.case == CASE for each in targets)
+
+
+def test_clients_trust_the_certificate_and_get_no_key(tmp_path: Path) -> None:
+    trusted = write_trust_store(write_key_store(tmp_path / "server.pem")).read_text()
+    assert trusted.startswith("-----BEGIN CERTIFICATE-----")
+    assert "PRIVATE KEY" not in trusted
+
+
 def test_a_producer_counts_from_when_it_is_warm() -> None:
     assert [float(each["mib_s"]) for each in PRODUCED.finditer(OF_PRODUCER)] == [60.08, 90.17]
 
@@ -46,12 +66,14 @@ def test_a_consumer_counts_from_when_it_has_its_partitions() -> None:
 
 
 def test_the_gateway_is_compared_with_the_direct_way_and_with_another_proxy() -> None:
-    reached = [each.reached(results(broker=100, kafka_dt=90, kafka_proxy=60)) for each in TARGETS if each.case == CASE]
+    measured = results(broker=100, kafka_dt=90, kafka_proxy=60)
+    reached = [each.reached(measured) for each in TARGETS if of_the_case(each)]
     assert [ratio and ratio.median for ratio in reached] == [0.9, 1.5]
 
 
 def test_what_was_not_measured_is_not_compared() -> None:
-    reached = [each.reached(results(broker=100, kafka_dt=90)) for each in TARGETS if each.case == CASE]
+    measured = results(broker=100, kafka_dt=90)
+    reached = [each.reached(measured) for each in TARGETS if of_the_case(each)]
     assert [ratio and ratio.median for ratio in reached] == [0.9, None]
 
 
