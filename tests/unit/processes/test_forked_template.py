@@ -14,7 +14,7 @@ from tests.unit.processes import worker_script
 ALONE_KIB = 4_000
 """More than a Python that has just forked writes to, less than the ballast that the processes share."""
 PROGRAM = """
-import asyncio, json, os, sys
+import asyncio, json, os, sys, time
 from pathlib import Path
 from kafka_dt.config import Endpoint
 from kafka_dt.processes.supervisor import Supervisor
@@ -36,7 +36,10 @@ async def serve(folder, template):
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     private = {pid: (Path("/proc") / pid / "smaps_rollup").read_text() for pid in children}
     names = {pid: (Path("/proc") / pid / "comm").read_text().strip() for pid in children}
-    descriptors = sorted(int(name) for name in os.listdir(f"/proc/{template.pid}/fd"))
+    # A worker can be ready before the template has closed what it gave to it.
+    until = time.monotonic() + 10
+    while len(descriptors := sorted(map(int, os.listdir(f"/proc/{template.pid}/fd")))) > 4 and time.monotonic() < until:
+        await asyncio.sleep(0.01)
     if sys.argv[3:]:
         os.kill(template.pid, 9)
         os.kill(next(int(pid) for pid, name in names.items() if name == "kafka-dt-worker"), 9)
