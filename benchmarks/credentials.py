@@ -39,7 +39,8 @@ def write_credentials(
         generator: asks the server for salts.
         server: host:port of the listener without TLS, and the mechanism, SCRAM-SHA-256 or SCRAM-SHA-512.
         ids: of the tokens.
-        known: is looked at first and added to: some servers name the same salt again after a restart.
+        known: the lines that were derived before; the function adds the new ones. Some servers name the same salt again
+            after a restart.
 
     Returns:
         The path.
@@ -69,7 +70,7 @@ def derived_lines(mechanism: str, salted: Sequence[tuple[str, str, str]], known:
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
         salted: token id, salt as base64, iterations.
-        known: is looked at first and added to.
+        known: the lines that were derived before; the function adds the new ones.
     """
     hash_name = f"sha{mechanism.rpartition('-')[2]}"
     keys = [(hash_name, *each) for each in salted]

@@ -43,6 +43,11 @@ class Plan:
         return self if rounds is None else replace(self, rounds=rounds, pipeline_rounds=rounds)
 
     @property
+    def several_connections(self) -> tuple[int, ...]:
+        """The numbers of connections but 1, for loads that one connection cannot make."""
+        return tuple(each for each in self.connections if each > 1)
+
+    @property
     def few(self) -> int:
         """The usual number of tokens."""
         return self.sizes[0]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kafka_dt_protocol import connection
+from tests.support.nodes.server import AS_INSTALLED
 
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,15 +53,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_hypothesis_in_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hide hypothesis from the programs that tests start, as it is not there where they are used.
-
-    kio imports it wherever it is installed: a quarter of a second of each process.
-    """
-    hidden = tmp_path_factory.mktemp("hidden")
-    (hidden / "hypothesis.py").write_text('raise ImportError("hidden from programs that tests start")\n')
+def no_hypothesis_in_programs() -> Iterator[None]:
+    """Hide hypothesis from the programs that tests start, as it is not there where they are used."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(hidden), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(AS_INSTALLED), prepend=os.pathsep)
         yield
 
 

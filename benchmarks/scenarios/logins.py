@@ -53,9 +53,7 @@ def run(bench: Bench) -> None:
     """Measure every kind on every number of connections but 1."""
     servers = bench.stage(bench.plan.few, (BROKER, KAFKA_DT))
     for kind in KINDS:
-        for connections in bench.plan.connections:
-            if connections == 1:
-                continue
+        for connections in bench.plan.several_connections:
             for round_number, server in bench.rounds(f"{kind.label} on {connections} connections", servers):
                 measure(bench, server, round_number, connections, kind=kind)
 

@@ -33,9 +33,7 @@ def run(bench: Bench) -> None:
     """Measure both mechanisms with every number of connections but 1."""
     servers = bench.stage(bench.plan.few, (BROKER, KAFKA_DT))
     for mechanism in MECHANISMS:
-        for at_once in bench.plan.connections:
-            if at_once == 1:
-                continue
+        for at_once in bench.plan.several_connections:
             for round_number, server in bench.rounds(f"{mechanism} again, {at_once} at a time", servers):
                 values = _measure(bench, server, round_number, mechanism=mechanism, at_once=at_once)
                 bench.record(case_of(mechanism, at_once), server.subject, round_number, values)

@@ -23,8 +23,8 @@ READY = r"kafka-dt is ready: (?P<listeners>[^\n]+)\n"
 
 
 FAR_AWAY = 10**9
-_AS_INSTALLED = Path(__file__).with_name("as_installed")
-"""Modules of the tests that a node must not find, as where it is installed."""
+AS_INSTALLED = Path(__file__).with_name("as_installed")
+"""For PYTHONPATH: stands before packages of the tests that a program must not find, as where it is installed."""
 
 
 def server_properties(zookeeper: str) -> dict[str, object]:
@@ -74,7 +74,7 @@ class KafkaDt:
         self.configuration = write_properties(directory / f"{name}.properties", properties)
         program = program or Path(sys.executable).with_name("kafka-dt")
         command = [str(program), "serve", "--config", str(self.configuration)]
-        path = os.pathsep.join(filter(None, (str(_AS_INSTALLED), os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
         variables = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, **(environment or {})}
         self.process = ChildProcess(name, command, directory / f"{name}.log", variables)
         self._addresses: dict[str, str] = {}
