@@ -47,7 +47,6 @@ def zookeeper(port: int, data_dir: Path, host: str, login: str | None) -> None:
     served = None if login is None else _login(login)
     server = EmbeddedZooKeeper(data_dir, port=port, login=served, properties={"clientPortAddress": host})
     with server:
-        click.echo(f"ZooKeeper is ready: {server.address}")
         asyncio.run(_until_told(server))
         if not server.running:
             raise click.ClickException(f"ZooKeeper ended by itself; its log is {server.log}")
@@ -67,6 +66,7 @@ async def _until_told(server: EmbeddedZooKeeper) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
+    click.echo(f"ZooKeeper is ready: {server.address}")
     ends = [asyncio.ensure_future(told.wait()), asyncio.ensure_future(server.exited())]
     _, pending = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for task in pending:

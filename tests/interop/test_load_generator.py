@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from tests.interop.conftest import Authority, unavailable
 from tests.support.brokers.broker import USERS, Broker
 from tests.support.java.jvm import Java
 from tests.support.java.properties import plain
+from tests.support.processes.waiting import on_this_machine
 
 MECHANISM: Final = "SCRAM-SHA-512"
 TOKENS: Final = 3
@@ -24,6 +26,8 @@ TLS_CONNECTIONS: Final = 4
 """A multiple of the broker's threads, which take turns: so each connection comes to the same thread again."""
 RATE: Final = 40
 SECONDS: Final = 4
+BROKER_SETTLES_S: Final = 1.0
+"""A broker salts a token when it makes it, and once more when ZooKeeper tells it of its own change."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,9 @@ def token_ids(broker: Broker) -> list[str]:
         async with TokenClient.from_config(configuration) as client:
             return [(await client.create()).token_id for _ in range(TOKENS)]
 
-    return asyncio.run(create())
+    ids = asyncio.run(create())
+    time.sleep(on_this_machine(BROKER_SETTLES_S))
+    return ids
 
 
 def test_connections_log_in_again_and_again(
