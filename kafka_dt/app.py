@@ -19,7 +19,7 @@ from kafka_dt.clock import now_ms
 from kafka_dt.config import Endpoint, Listener, Loaded, Settings, audit_settings, from_properties, listeners
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
-from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
@@ -60,7 +60,7 @@ async def serve(
         WorkerFailed: the node cannot start for another reason, such as ZooKeeper not being there.
     """
     settings = loaded.settings
-    made = listeners(settings, MECHANISMS)
+    made = listeners(settings, mechanisms_of(settings))
     workers = _workers(settings)
     _check(settings, made, workers)
     with node_memory(**Shared.sizes(workers), derivations=MEMORY_BYTES) as memory:

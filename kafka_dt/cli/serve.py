@@ -11,7 +11,7 @@ import click
 from kafka_dt import app
 from kafka_dt.cli.options import override_option
 from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, listeners, load
-from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.log import set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
 from kafka_dt.tokens import SecretKey
@@ -68,8 +68,8 @@ def _report_keys(settings: Settings) -> None:
 
 def _report_mechanisms(settings: Settings) -> None:
     """Log which listeners offer a mechanism that has a warning."""
-    made = listeners(settings, MECHANISMS)
-    for mechanism in MECHANISMS.values():
+    made = listeners(settings, mechanisms_of(settings))
+    for mechanism in mechanisms_of(settings).values():
         offering = [each.name for each in made if mechanism.name in each.mechanisms]
         if mechanism.warning and offering:
             _LOG.warning("%s is offered on %s; %s", mechanism.name, ", ".join(offering), mechanism.warning)

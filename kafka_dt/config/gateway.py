@@ -35,8 +35,10 @@ ID: Final = "{id}"
 _LABEL: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _HOST_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LARGEST_PORT: Final = 65535
-_OURS: Final = ("identity", "identity.file", "identity.mechanism")
+_OURS: Final = ("identity", "identity.file", "identity.max.logins.per.ip", "identity.mechanism")
 """The names behind the prefix that are no settings of Kafka's clients."""
+_WITH_OWNER_TOKENS: Final = {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.RELAY}
+"""With these the gateway makes tokens upstream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,8 @@ class GatewaySettings:
     identity: UpstreamIdentity
     identity_file: Path | None = None
     """The file with the credentials of each principal; set with MAPPED only."""
+    logins_per_ip: int = 100
+    """How many connections of one address may have a login under way at the cluster; used with RELAY only."""
     identity_mechanism: str = SCRAM_MECHANISMS[0]
     """One of SCRAM_MECHANISMS: how clients' tokens, and their users of a ScramLoginModule, log in there."""
 
@@ -76,6 +80,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
         client=settings.client_properties(UPSTREAM_PREFIX, _OURS),
         identity=identity,
         identity_file=Path(settings.upstream_identity_file) if settings.upstream_identity_file else None,
+        logins_per_ip=settings.upstream_identity_logins,
         identity_mechanism=settings.upstream_identity_mechanism
         or (mechanism if mechanism in SCRAM_MECHANISMS else SCRAM_MECHANISMS[0]),
     )
@@ -86,7 +91,7 @@ def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
     protocol = SecurityProtocol(settings.upstream_security_protocol)
     certified = bool(settings.upstream_ssl_keystore_location or settings.upstream_ssl_keystore_key)
     match identity:
-        case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.MAPPED if not protocol.uses_sasl:
+        case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.RELAY | UpstreamIdentity.MAPPED if not protocol.uses_sasl:
             reason = f"{IDENTITY}={identity} needs SASL_SSL or SASL_PLAINTEXT, since that is how clients log in there"
             raise ConfigError(SECURITY_PROTOCOL, reason)
         case UpstreamIdentity.SERVICE if not (protocol.uses_sasl or (protocol.uses_tls and certified)):
@@ -98,7 +103,7 @@ def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
                 f"it gives the gateway a login upstream; set {IDENTITY}={UpstreamIdentity.SERVICE} if every client is"
             )
             raise ConfigError(key, f"{reason} to use it")
-    if identity is UpstreamIdentity.OWNER_TOKEN and _is_token(settings.upstream_sasl_jaas_config):
+    if identity in _WITH_OWNER_TOKENS and _is_token(settings.upstream_sasl_jaas_config):
         raise ConfigError(JAAS, 'it is a token (tokenauth="true"), which makes no other tokens; log in as a user')
 
 
@@ -111,7 +116,7 @@ def _check_identity_file(settings: Settings, identity: UpstreamIdentity) -> None
 
 def _check_authorizer(settings: Settings, identity: UpstreamIdentity) -> None:
     """Check that no client can act as another user upstream by creating a token for that user."""
-    if identity in {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.MAPPED} and not settings.authorizer_class_name:
+    if identity in {*_WITH_OWNER_TOKENS, UpstreamIdentity.MAPPED} and not settings.authorizer_class_name:
         reason = (
             f"without it every user may create tokens for every other user, and so act as any user upstream "
             f"({IDENTITY}={identity}); "

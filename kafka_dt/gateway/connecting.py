@@ -48,6 +48,7 @@ from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig, Credentials
+    from kafka_dt.client.login import Channel
     from kafka_dt.gateway.identities import Identities, UpstreamLogin
     from kafka_dt.gateway.upstream import Exchange, UpstreamListener
     from kafka_dt.server.connections.connection import ClientConnection
@@ -131,6 +132,15 @@ class Connector:
             if other is None or other.credentials == login.credentials:
                 raise
             return await self._connect_once_known(other, addresses, listener)
+
+    async def connect_for_login(
+        self, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
+    ) -> Upstream:
+        """Return a connection that is not logged in: the client is about to do that through us.
+
+        Raises as `connect`, except for what is about logins.
+        """
+        return await self._connect_to_one(None, addresses(), listener)
 
     async def log_in_again(self, principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
         """Log in again on a connection whose session ends; see `Upstream.reauthenticate`.
@@ -265,6 +275,19 @@ class UpstreamSide:
         """
         self._begin(self._open(listener, candidates))
 
+    async def open_for_login(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
+        """Connect without a login, which the client is to make on this connection; raises as `Connector.connect`."""
+        connection = self._connection
+        upstream = await self._connector.connect_for_login(candidates, listener)
+        if connection.closing:
+            upstream.abort()
+            raise ConnectionFailed("the client has gone")
+        self.link = upstream
+
+    def channel(self, upstream: Upstream, answers: AnswerStream) -> Channel:
+        """Give what makes requests of the gateway's own on the connection, while no answer is due."""
+        return upstream.channel(self._exchange(upstream, answers))
+
     def write(self) -> None:
         """Write what was passed on: a call of the system costs more than all that is done with a short request."""
         pieces = self.pieces
@@ -350,14 +373,18 @@ class UpstreamSide:
             self.login_timer = self._loop.call_later(seconds, self.log_in_when_drained)
 
     async def _log_in_again(self, upstream: Upstream, answers: AnswerStream) -> None:
+        exchange = self._exchange(upstream, answers)
+        await self._connector.log_in_again(self._connection.authenticator.principal, upstream, exchange)
+        self._log_in_later(upstream)
+
+    def _exchange(self, upstream: Upstream, answers: AnswerStream) -> Exchange:
         async def exchange(correlation_id: int, request: bytes) -> bytes:
             self.own_answer = self._loop.create_future()
             answers.expect_own(correlation_id)
             upstream.write(request)
             return await self.own_answer
 
-        await self._connector.log_in_again(self._connection.authenticator.principal, upstream, exchange)
-        self._log_in_later(upstream)
+        return exchange
 
 
 def _abandon(attempts: set[asyncio.Task[Upstream]]) -> None:

@@ -21,16 +21,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector, UpstreamSide
+from kafka_dt.gateway.relay import ClientRelay, LoginsUnderWay
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 from kafka_dt_protocol.rewriting import AnswerStream, Forward, RequestStart, RequestStream
+
+if TYPE_CHECKING:
+    from kafka_dt.client import Address
 
 MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
@@ -50,6 +54,8 @@ class GatewayServices:
     brokers: UpstreamBrokers
     addresses: BrokerAddresses
     offered: OfferedByUpstream
+    relayed: LoginsUnderWay | None = None
+    """The logins under way at the cluster, where it decides about them."""
 
 
 class _Side(Enum):
@@ -99,6 +105,17 @@ class Forwarding:
         self.upstream: Final = UpstreamSide(
             connection, self._route, connector=gateway.connector, now_ms=services.now_ms
         )
+        self._relay: ClientRelay | None = None
+        if gateway.relayed is not None:
+            self._relay = ClientRelay(
+                connection,
+                self.upstream,
+                self._answers,
+                open_upstream=lambda: self.upstream.open_for_login(self, self._candidates),
+                logins=gateway.relayed,
+                now_ms=services.now_ms,
+            )
+            connection.authenticator.relay_by(self._relay)
         self._request: RequestStart | None = None  # the one under way, or one that has to wait
         self._side: _Side | None = None  # whose the request under way is; None between two
         self._deadline: asyncio.TimerHandle | None = None
@@ -180,6 +197,8 @@ class Forwarding:
     def lost(self) -> None:
         """End the other side as well."""
         self.upstream.leave()
+        if self._relay is not None:
+            self._relay.lost()
         if self._deadline is not None:
             self._deadline.cancel()
 
@@ -265,7 +284,7 @@ class Forwarding:
         elif self._machine.session.ended(self._services.now_ms()):
             self._connection.end(ConnectionClosed("the session has ended"))
         elif self.upstream.link is None:
-            self.upstream.open(self, lambda: self._gateway.brokers.candidates(self._broker_id))
+            self.upstream.open(self, self._candidates)
         elif self._answers.outstanding < MAX_OUTSTANDING:
             self._answers.expect(request)
             return _Side.UPSTREAM
@@ -337,8 +356,14 @@ class Forwarding:
 
     def upstream_lost(self, reason: str) -> None:
         """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
-        if not self._connection.closing:
+        own_answer = self.upstream.own_answer
+        if own_answer is not None and not own_answer.done():
+            own_answer.set_exception(EOFError())  # the login that waits for it ends the connection
+        elif not self._connection.closing:
             self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
+
+    def _candidates(self) -> list[Address]:
+        return self._gateway.brokers.candidates(self._broker_id)
 
     def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
         """Add what the client is to get to some pieces."""

@@ -31,6 +31,7 @@ from kafka_dt.gateway.connecting import Connector
 from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
 from kafka_dt.gateway.identities import Identities, MappedIdentities, OneForAll
 from kafka_dt.gateway.owner_tokens import OwnerTokens
+from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
@@ -69,6 +70,7 @@ class Gateway:
             brokers=self._brokers,
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway),
+            relayed=LoginsUnderWay(settings.logins_per_ip) if settings.identity is UpstreamIdentity.RELAY else None,
         )
 
     async def start(self) -> None:
@@ -166,7 +168,7 @@ def identities_for(
     """
     mechanism = ScramMechanism(settings.identity_mechanism)
     match settings.identity:
-        case UpstreamIdentity.OWNER_TOKEN:
+        case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.RELAY:
             user = client.credentials.username if client.credentials else ANONYMOUS.name
             requests = TokenRequests(lambda address: TokenClient(client, servers=lambda: (address,)), servers)
             return OwnerTokens(requests, f"{USER_TYPE}:{user}", mechanism)

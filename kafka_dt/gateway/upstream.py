@@ -132,10 +132,14 @@ class Upstream(asyncio.Protocol):
         each the connection is of no more use.
         """
         try:
-            await self._log_in(_Channel(self._requests, exchange, self._config.request_timeout_ms), credentials)
+            await self._log_in(self.channel(exchange), credentials)
         except BaseException:
             self.abort()
             raise
+
+    def channel(self, exchange: Exchange) -> Channel:
+        """Give what makes requests of the gateway's own on this connection, of which `exchange` sends one at a time."""
+        return _Channel(self._requests, exchange, self._config.request_timeout_ms)
 
     def close(self) -> None:
         """End the connection when all was sent that was written."""

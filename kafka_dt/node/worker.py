@@ -31,7 +31,7 @@ from kafka_dt.identity.credentials.ahead import CredentialsAhead
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.tokens import LoginTokens
-from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.idle import IdleTime
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import WorkerPorts
@@ -93,9 +93,9 @@ class Worker:
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
         self._idle = IdleTime(self._executor)
         self._credentials_ahead: CredentialsAhead | None = None
-        made = [_bound(listener, ports) for listener in listeners(settings, MECHANISMS)]
+        made = [_bound(listener, ports) for listener in listeners(settings, mechanisms_of(settings))]
         self._ports = WorkerPorts(settings, made, place, shared, recorder=self._recorder, now_ms=now_ms)
-        self._mechanisms = OpenMechanisms(settings, made, MECHANISMS, now_ms)
+        self._mechanisms = OpenMechanisms(settings, made, mechanisms_of(settings), now_ms)
         self._tokens = WorkerTokens(
             settings,
             place,

@@ -25,6 +25,7 @@ class UpstreamIdentity(StrEnum):
     """The user as which the gateway logs in upstream for a client."""
 
     OWNER_TOKEN = "owner-token"  # noqa: S105 - the name of a kind
+    RELAY = "relay"
     MAPPED = "mapped"
     SERVICE = "service"
     NONE = "none"
@@ -45,7 +46,9 @@ class GatewayOptions:
         "",
         "The user as which the gateway logs in upstream for a client; a gateway needs this setting. `owner-token`: "
         "the client's own principal, with a delegation token of that cluster that the gateway creates for it (Kafka "
-        "3.3 or later; the gateway needs CREATE_TOKENS on the user). `mapped`: the user that "
+        "3.3 or later; the gateway needs CREATE_TOKENS on the user). `relay`: the client logs in at the cluster. "
+        "The gateway passes on what PLAIN, SCRAM and OAUTHBEARER say, and needs no users of its own; who logs in by "
+        "token, by a certificate or by Kerberos acts upstream as with `owner-token`. `mapped`: the user that "
         "`kafka.dt.gateway.upstream.identity.file` names for the client's principal. `service`: the gateway's own "
         "user, for every client. `none`: no login upstream. Clients without a login (on a PLAINTEXT listener, or on "
         "SSL without a certificate) can use the last two only.",
@@ -58,6 +61,13 @@ class GatewayOptions:
         '`"User:alice" { org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" '
         'password="..."; };`. The gateway reads the file again when it changes. It refuses a principal that the file '
         "does not name.",
+    )
+    upstream_identity_logins: int = option(
+        "kafka.dt.gateway.upstream.identity.max.logins.per.ip",
+        100,
+        "For `relay`: how many connections of one client address may have a login under way at the cluster, in each "
+        "worker. The cluster sees the address of the gateway only, so its own limits cannot tell clients apart.",
+        minimum=1,
     )
     upstream_identity_mechanism: str = option(
         "kafka.dt.gateway.upstream.identity.mechanism",

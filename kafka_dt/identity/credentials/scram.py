@@ -81,12 +81,16 @@ class ScramAccounts:
         user = self._users.credential(name, mechanism)
         decoy = self._decoy(mechanism, name, claim)
         principal = Principal.user(name)
-        may_be_token = self._takes_tokens(claim) and has_token_id_form(name)
+        may_be_token = self.may_be_token(name, claim)
         if user is not None and claim is not Claim.TOKEN:
             return Beginning(user, ScramAccount(principal, credential=user), may_be_token)
         if may_be_token:
             return Beginning(ScramParameters(decoy.salt, decoy.iterations), None, may_be_token)
         return Beginning(decoy, ScramAccount(None, credential=decoy), may_be_token)
+
+    def may_be_token(self, name: str, claim: Claim) -> bool:
+        """Say whether a login may be by token, as far as its name and the client's claim tell."""
+        return (claim is Claim.TOKEN or (claim is Claim.UNSAID and self._without_extension)) and has_token_id_form(name)
 
     def find(self, mechanism: ScramMechanism, name: str) -> ScramAccount | None:
         """Give the account of a login that may be by token if memory has all it takes; None if `lookup` is needed."""
@@ -110,9 +114,6 @@ class ScramAccounts:
             return self._no_token(mechanism, name)
         credential = await self._credentials.derive(mechanism, token)
         return ScramAccount(token.token.owner, token, credential=credential)
-
-    def _takes_tokens(self, claim: Claim) -> bool:
-        return claim is Claim.TOKEN or (claim is Claim.UNSAID and self._without_extension)
 
     def _no_token(self, mechanism: ScramMechanism, name: str) -> ScramAccount:
         return ScramAccount(None, credential=self._salts.token(mechanism, name))

@@ -17,13 +17,13 @@ org.apache.kafka.common.security.plain.internals.PlainSaslServer.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.identity.credentials.newest_first import TooMuchWaits
 from kafka_dt.identity.login.exchange import Exchange, TokenExchange
-from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism
+from kafka_dt.identity.mechanisms.mechanism import Accounts, OpenMechanism, Relay, RelayFailed
 from kafka_dt.tokens import Principal, StoreUnavailable, Token
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl import Challenge, CredentialRequest, Failure, Fault, StepResult, Success, VerdictRequest
@@ -96,6 +96,10 @@ class Login:
         self._mechanism = ""
         self._exchange: Exchange | None = None
 
+    def relay_by(self, relay: Relay) -> None:
+        """Let the cluster behind a gateway decide about the logins that a mechanism relays."""
+        self._accounts = replace(self._accounts, relay=relay)
+
     def begin(self, mechanism: str) -> None:
         """Start an exchange by a mechanism that the listener offers."""
         self.abandon()
@@ -130,7 +134,7 @@ class Login:
     async def _conclude_awaited(self, exchange: Exchange, waiting: Coroutine[Any, Any, StepResult]) -> LoginOutcome:
         try:
             outcome = await waiting
-        except (StoreUnavailable, TooMuchWaits) as error:
+        except (StoreUnavailable, TooMuchWaits, RelayFailed) as error:
             return self._refused(exchange, str(error), reason=RefusalReason.UNAVAILABLE)
         concluded = self._conclude_when_sure(exchange, outcome)
         return concluded if isinstance(concluded, LoginOutcome) else await concluded

@@ -21,22 +21,34 @@ Source: org.apache.kafka.common.config.SaslConfigs; RFC 4616, RFC 5802, RFC 7628
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+from kafka_dt.config import Settings, UpstreamIdentity
 from kafka_dt.identity.mechanisms.digest_md5 import open_digest, refuse_users
 from kafka_dt.identity.mechanisms.gssapi import kerberos_settings, open_kerberos
 from kafka_dt.identity.mechanisms.mechanism import (
     Accounts,
     Mechanism,
     OpenMechanism,
+    Relay,
+    RelayedAnswer,
+    RelayFailed,
     Resources,
     no_settings,
     open_mechanisms,
 )
 from kafka_dt.identity.mechanisms.oauthbearer import open_bearer
 from kafka_dt.identity.mechanisms.passwords import jaas_users, open_passwords
+from kafka_dt.identity.mechanisms.relayed import (
+    name_claim,
+    no_users,
+    open_relayed_bearer,
+    open_relayed_plain,
+    open_relayed_scram,
+)
 from kafka_dt.identity.mechanisms.scram import open_scram
 from kafka_dt.identity.oauth.settings import oauthbearer_settings
 from kafka_dt.jaas import (
@@ -47,7 +59,18 @@ from kafka_dt.jaas import (
 )
 from kafka_dt_protocol.sasl import DIGEST_MD5, GSSAPI, OAUTHBEARER, PLAIN, PlainServer, ScramMechanism
 
-__all__ = ["MECHANISMS", "Accounts", "Mechanism", "OpenMechanism", "Resources", "open_mechanisms"]
+__all__ = [
+    "MECHANISMS",
+    "Accounts",
+    "Mechanism",
+    "OpenMechanism",
+    "Relay",
+    "RelayFailed",
+    "RelayedAnswer",
+    "Resources",
+    "mechanisms_of",
+    "open_mechanisms",
+]
 
 _SCRAM_USERS: Final = "the cluster's SCRAM users (`kafka-dt user create`, `kafka-configs.sh`)"
 
@@ -105,3 +128,17 @@ _ROWS: Final = (
 
 MECHANISMS: Final[Mapping[str, Mechanism[Any]]] = MappingProxyType({row.name: row for row in _ROWS})
 """The table, by name."""
+
+_RELAYED: Final[Mapping[str, Mechanism[Any]]] = MappingProxyType(
+    {
+        **MECHANISMS,
+        PLAIN: replace(MECHANISMS[PLAIN], settings=no_users, open=open_relayed_plain),
+        **{each: replace(MECHANISMS[each], open=partial(open_relayed_scram, each)) for each in ScramMechanism},
+        OAUTHBEARER: replace(MECHANISMS[OAUTHBEARER], settings=name_claim, open=open_relayed_bearer),
+    }
+)
+
+
+def mechanisms_of(settings: Settings) -> Mapping[str, Mechanism[Any]]:
+    """Give the table of a node: where a gateway relays logins, the cluster decides about those by its own users."""
+    return _RELAYED if settings.upstream_identity == UpstreamIdentity.RELAY else MECHANISMS

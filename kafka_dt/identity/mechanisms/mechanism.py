@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kafka_dt.config import Listener, MechanismKeys
 from kafka_dt.identity.credentials.scram import ScramAccounts
@@ -16,11 +16,49 @@ SettingsT = TypeVar("SettingsT")
 
 
 @dataclass(frozen=True, slots=True)
+class RelayedAnswer:
+    """The cluster's answer to a message of a login."""
+
+    message: bytes
+    """What the mechanism of the cluster says."""
+    refusal: str | None = None
+    """The cluster's words for the client, if it has refused the login."""
+    ends_timestamp_ms: int | None = None
+    """When the cluster ends the session, milliseconds since the epoch; None if it does not."""
+
+
+class RelayFailed(Exception):
+    """The cluster cannot be asked about a login; the text is half a sentence for the log, without secrets."""
+
+
+class Relay(Protocol):
+    """The cluster behind a gateway, for the logins of one connection."""
+
+    async def begin(self, mechanism: str) -> None:
+        """Ask the cluster for a login by a mechanism, on the connection upstream that is the client's from then on.
+
+        Raises:
+            RelayFailed: the cluster cannot be asked, or does not offer the mechanism.
+        """
+        ...
+
+    async def pass_on(self, message: bytes) -> RelayedAnswer:
+        """Pass on a message of the client.
+
+        Raises:
+            RelayFailed: the connection upstream is lost, or the cluster takes too long.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Accounts:
     """Where exchanges look for users and tokens of the cluster."""
 
     tokens: LoginTokens
     scram: ScramAccounts
+    relay: Relay | None = None
+    """Decides about logins where a gateway relays them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,15 +160,7 @@ class BearerTokens:
             raise InvalidClaimError(self._settings.scope_claim_name, "a scope is empty, there twice or no text")
 
     def _accepted(self, claims: Mapping[str, Any]) -> Judgement:
-        claim = self._settings.sub_claim_name
-        name = claims.get(claim)
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidClaimError(claim, "the principal's name is missing or empty")
-        name = name.strip()
-        if len(name) > MAX_NAME_CHARACTERS:
-            raise InvalidClaimError(claim, f"the principal's name has more than {MAX_NAME_CHARACTERS} characters")
-        if any(unicodedata.category(character) in _NOT_IN_A_NAME for character in name):
-            raise InvalidClaimError(claim, "the principal's name has a control character or half a character")
+        name = principal_name(claims, self._settings.sub_claim_name)
         return Judgement(BearerAccepted(name), math.floor(claims["exp"] * 1000))
 
 
@@ -206,6 +198,23 @@ class BearerExchange(Exchange):
         else:
             self.foregone = verdict.detail
         return self._machine.resume(verdict)
+
+
+def principal_name(claims: Mapping[str, Any], claim: str) -> str:
+    """Read the principal's name in the claims of a bearer token.
+
+    Raises:
+        InvalidClaimError: there is none, or one that cannot be a principal's.
+    """
+    name = claims.get(claim)
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidClaimError(claim, "the principal's name is missing or empty")
+    name = name.strip()
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise InvalidClaimError(claim, f"the principal's name has more than {MAX_NAME_CHARACTERS} characters")
+    if any(unicodedata.category(character) in _NOT_IN_A_NAME for character in name):
+        raise InvalidClaimError(claim, "the principal's name has a control character or half a character")
+    return name
 
 
 def _expected_claims(settings: OAuthBearerSettings) -> dict[str, ClaimsOption]:

@@ -49,7 +49,7 @@ class ScramExchange(TokenExchange):
         if not isinstance(outcome, CredentialRequest):
             return outcome
         if not self._searches:
-            return self._challenge(outcome)
+            return self._begin(outcome, message)
         if self._found is None and not self._find():
             return self._check_later()
         return self._check()
@@ -65,12 +65,14 @@ class ScramExchange(TokenExchange):
         if self._lookup is not None:
             self._lookup.cancel()
 
+    def _begin(self, request: CredentialRequest, message: bytes) -> StepResult | Coroutine[Any, Any, StepResult]:
+        """Take the name of the client-first message."""
+        del message  # it is of use where logins are relayed
+        return self._challenge(request)
+
     def _challenge(self, request: CredentialRequest) -> StepResult:
         self.name = request.name
-        if request.token:
-            self._claim = Claim.TOKEN
-        else:
-            self._claim = Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
+        self._claim = claim_of(request)
         self._store_was_there = self._tokens.can_ask()
         beginning = self._accounts.begin(self._mechanism, request.name, self._claim)
         self._may_be_token = beginning.may_be_token
@@ -94,6 +96,13 @@ class ScramExchange(TokenExchange):
         else:
             self._found = await self._accounts.lookup(self._mechanism, self.name)
         return self._check()
+
+
+def claim_of(request: CredentialRequest) -> Claim:
+    """Tell what the client says its user name is."""
+    if request.token:
+        return Claim.TOKEN
+    return Claim.USER if TOKENAUTH in request.extensions else Claim.UNSAID
 
 
 def _seen(task: asyncio.Task[ScramAccount]) -> None:

@@ -29,6 +29,7 @@ from kafka_dt_protocol.sasl import Challenge
 if TYPE_CHECKING:
     import ssl
 
+    from kafka_dt.identity.mechanisms import Relay
     from kafka_dt.server.connections.connection import ClientConnection
 
 _LOG = logging.getLogger(__name__)
@@ -83,6 +84,10 @@ class Authenticator:
         self._certified = self._services.certified(_certificate(transport))
         if self.audit is not None and self._certified != ANONYMOUS:
             self.audit.certified(self._certified)
+
+    def relay_by(self, relay: Relay) -> None:
+        """Let the cluster behind a gateway decide about the logins that a mechanism relays."""
+        self._login.relay_by(relay)
 
     def begin(self, mechanism: str) -> None:
         """Begin a login by a mechanism; in a session that there is, it must not take too long."""

@@ -27,9 +27,10 @@ import pytest
 
 from kafka_dt.client import DelegationToken
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
+from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE
 from kafka_dt.tls import client_context
 from tests.interop.conftest import unavailable
-from tests.support.brokers.broker import USERS
+from tests.support.brokers.broker import MECHANISMS, USERS
 from tests.support.brokers.kraft import RELEASES, KraftCluster
 from tests.support.brokers.kraft_operator import Operator
 from tests.support.identity.tls_material import Identity, authority, leaf
@@ -84,6 +85,8 @@ def cluster(
     sessions = {
         "connections.max.reauth.ms": SESSION_MS,
         "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": PLAIN_SESSION_MS,
+        "sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
+        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": f"{OAUTHBEARER_LOGIN_MODULE} required;",
     }
     with KraftCluster(tmp_path_factory.mktemp("kraft"), java=java, classpath=classpath, overrides=sessions) as running:
         yield running

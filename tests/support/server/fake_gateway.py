@@ -15,15 +15,20 @@ import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import ConnectionLost
 from kafka_dt.config import Endpoint, Listener
 from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
+from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
-from kafka_dt.tokens import Principal
-from kafka_dt_protocol import frame
+from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import ApiKey, frame
 from tests.support.server.fake_transport import Shell, turns
 
 PRODUCE: Final = 0
@@ -78,6 +83,24 @@ class FakeUpstream:
         """Answer a request."""
         self.listener.upstream_data(answer(correlation_id, body))
 
+    def channel(self, exchange: Exchange) -> Requests:
+        """Give what makes requests of the gateway's own, as `Upstream` does."""
+        return Requests(exchange)
+
+
+@dataclass
+class Requests:
+    """Sends each request as its number alone, from 1,000 on."""
+
+    exchange: Exchange
+
+    async def request(self, api: ApiKey, **_values: Any) -> Any:
+        try:
+            await self.exchange(1_000, request(api, 1_000))
+        except EOFError as error:
+            raise ConnectionLost("broker:9092", "it closed the connection") from error
+        return SimpleNamespace(error_code=ErrorCode.none, auth_bytes=b"", error_message=None)
+
 
 class FakeConnector:
     """Makes connections to nowhere, once `open` is set; the first of `failures` is raised instead."""
@@ -100,6 +123,9 @@ class FakeConnector:
             raise self.failures.pop(0)
         self.made.append(FakeUpstream(listener, self.login_due_ms))
         return cast("Upstream", self.made[-1])
+
+    async def connect_for_login(self, addresses: Any, listener: UpstreamListener) -> Upstream:
+        return await self.connect(ANONYMOUS, addresses, listener)
 
     async def log_in_again(self, _principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
         assert self.relogin is not None, "no connection was to log in again"
@@ -135,7 +161,9 @@ class FakeAddresses:
 
 @dataclass
 class GatewayShell(Shell):
-    """One connection of a client to the gateway."""
+    """One connection of a client to the gateway; logins are relayed if those under way are counted."""
+
+    relayed: LoginsUnderWay | None = None
 
     def __post_init__(self) -> None:
         self.connector = FakeConnector()
@@ -160,6 +188,7 @@ class GatewayShell(Shell):
                 brokers=cast("Any", self.brokers),
                 addresses=cast("Any", FakeAddresses()),
                 offered=cast("Any", None),
+                relayed=self.relayed,
             ),
         )
         return self.forwarding

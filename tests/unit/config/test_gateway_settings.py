@@ -134,7 +134,11 @@ def test_a_certificate_makes_somebody_of_a_client_and_of_the_gateway() -> None:
 @pytest.mark.parametrize(
     ("changes", "key", "reason"),
     [
-        ({f"{UPSTREAM}identity": None}, f"{UPSTREAM}identity", "is needed for a gateway, one of owner-token, mapped"),
+        (
+            {f"{UPSTREAM}identity": None},
+            f"{UPSTREAM}identity",
+            "is needed for a gateway, one of owner-token, relay",
+        ),
         ({f"{UPSTREAM}identity": "token"}, f"{UPSTREAM}identity", "is not one of"),
         ({f"{UPSTREAM}security.protocol": "SSL"}, f"{UPSTREAM}security.protocol", "needs SASL_SSL or SASL_PLAINTEXT"),
         (
@@ -217,3 +221,30 @@ def test_without_an_authorizer_everybody_could_be_anybody(identity: dict[str, st
 def test_a_node_can_be_told_to_log_in_by_every_mechanism_of_the_client() -> None:
     assert LOGIN_MECHANISMS == client.MECHANISMS
     assert tuple(ScramMechanism) == SCRAM_MECHANISMS
+
+
+RELAY = GATEWAY | UPSTREAM_SASL | {f"{UPSTREAM}identity": "relay"}
+
+
+def test_relayed_logins_are_bounded_for_each_address() -> None:
+    assert gateway(RELAY).identity is UpstreamIdentity.RELAY
+    key = f"{UPSTREAM}identity.max.logins.per.ip"
+    assert gateway(RELAY | {key: "7"}).logins_per_ip == 7
+    assert key.removeprefix(UPSTREAM) not in gateway(RELAY | {key: "7"}).client
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({f"{UPSTREAM}security.protocol": "SSL"}, f"{UPSTREAM}security.protocol"),
+        ({"authorizer.class.name": ""}, "authorizer.class.name"),
+        (
+            {f"{UPSTREAM}sasl.jaas.config": f'{SCRAM} username="id" password="hmac" tokenauth="true";'},
+            f"{UPSTREAM}sasl.jaas.config",
+        ),
+    ],
+)
+def test_a_gateway_that_relays_needs_what_one_with_owner_tokens_needs(change: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        gateway(RELAY | change)
+    assert error.value.key == key

@@ -1,0 +1,131 @@
+"""Logins of a gateway's clients at the cluster itself, each on the connection upstream that is the client's afterwards.
+
+    relay = ClientRelay(connection, side, answers, open_upstream=open_upstream, logins=logins, now_ms=now_ms)
+    connection.authenticator.relay_by(relay)     # from now on `kafka_dt.identity` passes on what a login says
+
+A login again (KIP-368) goes over the same connection, when nothing else is under way there.
+
+The cluster sees the gateway's address only, so its limits for each address hold for all clients together.
+`LoginsUnderWay` therefore bounds how many connections one address has opened upstream without completing a login.
+
+Source: KIP-43, KIP-152, KIP-368; org.apache.kafka.common.security.authenticator.SaslClientAuthenticator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import TokenClientError
+from kafka_dt.identity.mechanisms import RelayedAnswer, RelayFailed
+from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl.text import printable
+from kafka_dt_protocol.wire.times import from_duration
+
+if TYPE_CHECKING:
+    from kafka_dt.gateway.connecting import UpstreamSide
+    from kafka_dt.server.connections.connection import ClientConnection
+    from kafka_dt_protocol.rewriting import AnswerStream
+
+
+class LoginsUnderWay:
+    """The connections that have begun a login at the cluster, by the address of their client.
+
+    Args:
+        most: how many of one address there may be.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._of: dict[str, set[ClientConnection]] = {}
+
+    def enter(self, connection: ClientConnection) -> bool:
+        """Count a connection until it is logged in or has left; False if its address has too many."""
+        others = {each for each in self._of.get(connection.client_host, ()) if not each.machine.state.logged_in}
+        if len(others) >= self._most:
+            return False
+        self._of[connection.client_host] = {*others, connection}
+        return True
+
+    def leave(self, connection: ClientConnection) -> None:
+        """Forget a connection."""
+        others = self._of.get(connection.client_host)
+        if others is not None:
+            others.discard(connection)
+            if not others:
+                del self._of[connection.client_host]
+
+
+class ClientRelay:
+    """The cluster, for the logins of one client.
+
+    Args:
+        connection: the client's.
+        side: its way upstream.
+        answers: what comes upstream for it.
+        open_upstream: connects without a login; raises as `UpstreamSide.open_for_login`.
+        logins: those of all clients.
+        now_ms: the clock, milliseconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        side: UpstreamSide,
+        answers: AnswerStream,
+        *,
+        open_upstream: Callable[[], Awaitable[None]],
+        logins: LoginsUnderWay,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._connection = connection
+        self._side = side
+        self._answers = answers
+        self._open_upstream = open_upstream
+        self._logins: Final = logins
+        self._now_ms = now_ms
+        self._opened = False
+
+    async def begin(self, mechanism: str) -> None:
+        """Connect at the first login, and choose the mechanism; see `Relay`."""
+        if self._side.link is None:
+            await self._open()
+        elif not self._opened:
+            raise RelayFailed("a session that began with a token cannot go on with a login at the cluster")
+        answer = await self._ask(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
+        if answer.error_code is not ErrorCode.none:
+            raise RelayFailed(f"the cluster behind the gateway does not take {mechanism} ({answer.error_code.name})")
+
+    async def pass_on(self, message: bytes) -> RelayedAnswer:
+        """Pass on a message of the client; see `Relay`."""
+        asked_ms = self._now_ms()
+        answer = await self._ask(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
+        if answer.error_code is not ErrorCode.none:
+            return RelayedAnswer(b"", answer.error_message or "")
+        # Version 0 has no lifetime, and 0 is none.
+        lifetime_ms = from_duration(answer.session_lifetime) if hasattr(answer, "session_lifetime") else 0
+        return RelayedAnswer(answer.auth_bytes, ends_timestamp_ms=asked_ms + lifetime_ms if lifetime_ms > 0 else None)
+
+    def lost(self) -> None:
+        """Take note that the client has gone."""
+        self._logins.leave(self._connection)
+
+    async def _open(self) -> None:
+        if not self._logins.enter(self._connection):
+            raise RelayFailed("too many logins of this address are under way at the cluster")
+        try:
+            await self._open_upstream()
+        except (TokenClientError, OSError) as error:
+            raise RelayFailed(f"no connection to the upstream cluster: {error}") from error
+        self._opened = True
+
+    async def _ask(self, api: ApiKey, **values: Any) -> Any:
+        link = self._side.link
+        if link is None:
+            raise RelayFailed("the connection to the upstream broker has ended")
+        try:
+            return await self._side.channel(link, self._answers).request(api, **values)
+        except (TokenClientError, OSError) as error:
+            raise RelayFailed(printable(str(error))) from error

@@ -1,0 +1,90 @@
+"""A gateway that relays logins: whose connection upstream is whose, and how many there may be."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, cast
+
+from kafka_dt.config import Endpoint, Listener, MechanismSettings, SecurityProtocol
+from kafka_dt.gateway.relay import LoginsUnderWay
+from kafka_dt.identity.login.login import Login
+from kafka_dt.identity.mechanisms import Accounts, OpenMechanism
+from kafka_dt.identity.mechanisms.relayed import RelayedPlain
+from kafka_dt_protocol import ApiKey
+from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
+from tests.support.server.fake_transport import NOW, turns
+
+ADDRESS = "192.0.2.1"
+LISTENER = Listener(
+    bind=Endpoint("SASL", "", 0),
+    advertised=Endpoint("SASL", "", 0),
+    security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+    mechanisms=MappingProxyType({"PLAIN": MechanismSettings(None)}),
+)
+unused = cast("Any", None)
+
+
+def shell(logins: LoginsUnderWay) -> GatewayShell:
+    def new_login(_listener: Listener) -> Login:
+        return Login({"PLAIN": OpenMechanism(RelayedPlain)}, Accounts(unused, unused), lambda: NOW)
+
+    return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins)
+
+
+def log_in(client: GatewayShell) -> None:
+    client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"\0alice\0secret")
+
+
+async def test_requests_go_over_the_connection_on_which_the_client_has_logged_in() -> None:
+    client = shell(LoginsUnderWay(1))
+    log_in(client)
+    upstream = await client.upstream()
+    for _ in range(2):  # the handshake and the message
+        upstream.answer(1_000)
+        await turns()
+    assert [answer.error_code.value for answer in client.answers()] == [0, 0]
+    upstream.written.clear()
+    client.send(request(JOIN_GROUP, 5))
+    await turns()
+    assert len(client.connector.made) == 1
+    assert upstream.written == request(JOIN_GROUP, 5)
+
+
+async def test_a_broker_that_goes_during_a_login_ends_the_client_without_an_answer() -> None:
+    client = shell(LoginsUnderWay(1))
+    log_in(client)
+    upstream = await client.upstream()
+    upstream.listener.upstream_lost("it closed the connection")
+    await turns()
+    assert client.connection.closing
+    assert len(client.answers()) == 1, "the handshake's"
+
+
+async def test_a_client_that_goes_during_a_login_takes_the_connection_upstream_with_it() -> None:
+    logins = LoginsUnderWay(1)
+    client = shell(logins)
+    log_in(client)
+    upstream = await client.upstream()
+    client.connection.connection_lost(None)
+    assert upstream.closed
+    another = shell(logins)
+    log_in(another)
+    assert not (await another.upstream()).closed
+
+
+async def test_an_address_with_too_many_logins_under_way_gets_no_further_connection_upstream() -> None:
+    logins = LoginsUnderWay(1)
+    first, second = shell(logins), shell(logins)
+    log_in(first)
+    upstream = await first.upstream()
+    log_in(second)
+    await turns()
+    assert second.connection.closing
+    assert not second.connector.made
+    for _ in range(2):
+        upstream.answer(1_000)
+        await turns()
+    third = shell(logins)
+    log_in(third)
+    assert not (await third.upstream()).closed, "the first one has logged in"
