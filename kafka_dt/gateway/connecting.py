@@ -325,6 +325,7 @@ class UpstreamSide:
             self.login_timer.cancel()
         if self.task is not None:
             self.task.cancel()
+        self.give_up_own_answer()
         if not at_once:
             self.write()
         link, self.link = self.link, None
@@ -335,6 +336,14 @@ class UpstreamSide:
         else:
             link.close()
             self._loop.call_later(FLUSH_S, link.abort)
+
+    def give_up_own_answer(self) -> bool:
+        """Let a login that waits for an answer fail, since none can come any more; say whether there is one."""
+        own_answer = self.own_answer
+        if own_answer is None or own_answer.done():
+            return False
+        own_answer.set_exception(EOFError())
+        return True
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self.task = self._loop.create_task(work)

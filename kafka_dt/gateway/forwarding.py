@@ -356,10 +356,8 @@ class Forwarding:
 
     def upstream_lost(self, reason: str) -> None:
         """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
-        own_answer = self.upstream.own_answer
-        if own_answer is not None and not own_answer.done():
-            own_answer.set_exception(EOFError())  # the login that waits for it ends the connection
-        elif not self._connection.closing:
+        # A login that waits for its answer fails, and ends the connection itself.
+        if not (self.upstream.give_up_own_answer() or self._connection.closing):
             self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 
     def _candidates(self) -> list[Address]:

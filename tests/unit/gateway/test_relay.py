@@ -68,6 +68,8 @@ async def test_a_client_that_goes_during_a_login_takes_the_connection_upstream_w
     upstream = await client.upstream()
     client.connection.connection_lost(None)
     assert upstream.closed
+    await turns()
+    assert client.connection.requests.task is None, "nothing waits for an answer that cannot come"
     another = shell(logins)
     log_in(another)
     assert not (await another.upstream()).closed
