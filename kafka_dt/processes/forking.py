@@ -10,8 +10,8 @@
 A template that has ended is replaced when the next worker is needed. The workers that it has forked go on, because
 they are children of the supervisor (`template.py` says how).
 
-Limit: the supervisor adopts every orphan among its descendants and waits for its workers only. If the template is
-killed within the milliseconds of a fork, one zombie stays until the supervisor ends.
+Limit: the supervisor adopts every orphan among its descendants and waits for its workers only. If the template or the
+new worker is killed within the milliseconds of a fork, one zombie stays until the supervisor ends.
 
 Source: prctl(2), PR_SET_CHILD_SUBREAPER; pidfd_open(2); unix(7), SCM_RIGHTS.
 """
@@ -25,7 +25,9 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from io import FileIO
 from typing import Final, Self, TypeAlias
 
 from kafka_dt.processes.heartbeats import Watch
@@ -34,6 +36,8 @@ from kafka_dt.processes.template import ForkedTemplate
 _LOG = logging.getLogger(__name__)
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
+END_S: Final = 5.0
+"""How long a template that ends may take from closing its end of a pipe to its exit status, in seconds."""
 
 
 class NotForked(Exception):
@@ -110,18 +114,30 @@ class Template:
         Raises:
             NotForked: there is no new worker.
         """
-        process = await self._running()
-        to_worker, from_worker = await self._ask()
-        watching = asyncio.create_task(self._kill_when_silent(process))
         try:
-            first = (await from_worker.readline()).decode("utf-8", "replace").strip()
+            return await self._fork()
+        except OSError as error:
+            raise NotForked(f"no worker can be forked: {error.strerror}") from error
+
+    async def _fork(self) -> ForkedWorker:
+        process = await self._running()
+        pipes = await self._ask()
+        watching = asyncio.create_task(self._kill_when_silent(process, pipes))
+        try:
+            first = (await pipes.said.readline()).decode("utf-8", "replace").strip()
         finally:
             watching.cancel()
-        if first.isdecimal():
-            self._has_forked = True
-            return ForkedWorker(int(first), to_worker, from_worker)
-        to_worker.close()
-        raise NotForked(first or f"the template of the workers ended with status {await process.wait()}")
+        if not first.isdecimal():
+            pipes.close()
+            raise NotForked(first or await _why_silent(process))
+        self._has_forked = True
+        pid = int(first)
+        try:
+            return ForkedWorker(pid, pipes.brief, pipes.said)
+        except OSError:
+            pipes.close()
+            _end(pid)
+            raise
 
     async def _running(self) -> _TemplateProcess:
         async with self._starting:
@@ -159,36 +175,66 @@ class Template:
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone
                 )
-            except OSError as error:
+            except OSError:
                 ours.close()
-                raise NotForked(f"the template of the workers cannot be started: {error.strerror}") from error
+                raise
         return process, ours
 
     async def _guard(self, process: _TemplateProcess, requests: socket.socket) -> None:
         with requests, self._guarding(process.pid):
             await process.wait()
 
-    async def _ask(self) -> tuple[asyncio.WriteTransport, asyncio.StreamReader]:
+    async def _ask(self) -> _Pipes:
         """Ask for a worker; returns the pipes to it, which are closed if the template ends before it forks."""
-        (its_input, brief), (said, its_output) = os.pipe(), os.pipe()
-        try:
-            with suppress(OSError):  # the template has just ended
-                socket.send_fds(self._requests, [self._message], [its_input, its_output, *self._shared])
-        finally:
-            os.close(its_input)
-            os.close(its_output)
+        with ExitStack() as opened:
+            its_input, brief = _pipe(opened)
+            said, its_output = _pipe(opened)
+            with its_input, its_output, suppress(ConnectionError):  # the template has just ended
+                its_own = [its_input.fileno(), its_output.fileno()]
+                socket.send_fds(self._requests, [self._message], [*its_own, *self._shared])
+            opened.pop_all()  # the transports close ours
         loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
-        writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(brief, "wb", 0))
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(said, "rb", 0))
-        return writer, reader
+        writing, _ = await loop.connect_write_pipe(asyncio.Protocol, brief)
+        reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), said)
+        return _Pipes(writing, reader, reading)
 
-    async def _kill_when_silent(self, process: _TemplateProcess) -> None:
+    async def _kill_when_silent(self, process: _TemplateProcess, pipes: _Pipes) -> None:
         watch = Watch(self._timeout_s)
         if self._has_forked:
             watch.heard()
         await watch.silence()
         _LOG.error("The template of the workers hangs: no worker for %g s; it is killed", self._timeout_s)
         _kill(process)
+        pipes.close()  # a worker that hangs before its first line holds the other ends
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipes:
+    """The supervisor's ends of the pipes to a worker."""
+
+    brief: asyncio.WriteTransport
+    said: asyncio.StreamReader
+    reading: asyncio.ReadTransport
+    """What `said` reads from."""
+
+    def close(self) -> None:
+        self.brief.close()
+        self.reading.close()
+
+
+def _pipe(opened: ExitStack) -> tuple[FileIO, FileIO]:
+    """Make a pipe; returns the end to read from and the end to write to, which the stack closes."""
+    reading, writing = os.pipe()
+    return opened.enter_context(os.fdopen(reading, "rb", 0)), opened.enter_context(os.fdopen(writing, "wb", 0))
+
+
+async def _why_silent(process: _TemplateProcess) -> str:
+    """Say which process has ended, now that nothing can come from a new worker."""
+    try:
+        async with asyncio.timeout(END_S):
+            return f"the template of the workers ended with status {await process.wait()}"
+    except TimeoutError:
+        return "the worker ended before it said its process id"
 
 
 class ChildProcess:
@@ -246,6 +292,12 @@ class ForkedWorker(ChildProcess):
 
 
 _TemplateProcess: TypeAlias = "ChildProcess | asyncio.subprocess.Process"
+
+
+def _end(pid: int) -> None:
+    """End a child that has just begun."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def _kill(process: _TemplateProcess) -> None:

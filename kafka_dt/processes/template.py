@@ -137,16 +137,22 @@ def _live_as_template(requests: socket.socket, run_worker: Callable[[Sequence[in
     except BaseException:  # noqa: BLE001 - it is shown here, for no caller is left
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        logging.shutdown()  # it writes how many lines were held back; os._exit runs nothing of atexit
-        os._exit(status)
+        try:
+            with suppress(OSError):  # the supervisor has ended
+                sys.stdout.flush()
+            logging.shutdown()  # it writes how many lines were held back; os._exit runs nothing of atexit
+        finally:
+            os._exit(status)
 
 
 def _leave_descriptors(kept: socket.socket) -> int:
     """Close what this process has open but a socket and standard error; returns the descriptor of the socket."""
     descriptor = fcntl.fcntl(kept.detach(), fcntl.F_DUPFD_CLOEXEC, _FIRST_OTHER)
-    os.closerange(_FIRST_OTHER, descriptor)
-    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+    # RLIMIT_NOFILE is no end of the descriptors: it may be below one that is open, or a thousand million above it.
+    are_open = {int(link.name) for link in Path("/proc/self/fd").iterdir()}
+    for each in are_open - {*range(_FIRST_OTHER), descriptor}:
+        with suppress(OSError):  # that of the list is closed already
+            os.close(each)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(_STANDARD):
         os.dup2(nothing, standard)

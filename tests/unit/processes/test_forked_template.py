@@ -14,7 +14,7 @@ from tests.unit.processes import worker_script
 ALONE_KIB = 4_000
 """More than a Python that has just forked writes to, less than the ballast that the processes share."""
 PROGRAM = """
-import asyncio, json, os, sys, time
+import asyncio, json, os, resource, sys, time
 from pathlib import Path
 from kafka_dt.config import Endpoint
 from kafka_dt.processes.supervisor import Supervisor
@@ -22,6 +22,8 @@ from kafka_dt.processes.template import forked_template
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 from worker_script import main
 
+os.dup2(0, 900)
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))  # which closes none
 ballast = [bytes(1000) for _ in range(20_000)]
 print("written before the fork", end="")
 
@@ -94,6 +96,44 @@ assert status == 0, status
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
     assert not Path(f"/proc/{done.stdout.strip()}").exists()
+
+
+BEHIND_THE_SUPERVISOR = """
+import logging, os, socket, sys
+from contextlib import suppress
+from kafka_dt.processes.template import forked_template
+
+class Closing(logging.NullHandler):
+    def close(self):
+        os.write(2, b"the log is closed; ")
+
+def run_worker(shared):
+    logging.getLogger().addHandler(Closing())
+    sys.stdin.readline()  # the supervisor has closed its pipes
+    with suppress(BrokenPipeError):
+        print("a reason", flush=True)
+    return 3
+
+process = os.getpid()
+try:
+    with forked_template(run_worker) as template:
+        (its_input, brief), (said, its_output) = os.pipe(), os.pipe()
+        socket.send_fds(template.requests, [b"\\n"], [its_input, its_output])
+        os.close(its_input)
+        os.close(its_output)
+        os.read(said, 100)
+        os.close(said)
+        os.close(brief)
+finally:
+    if os.getpid() != process:
+        os.write(2, b"the caller goes on")
+"""
+
+
+def test_nothing_of_the_caller_goes_on_in_a_worker_that_writes_to_a_supervisor_that_has_ended() -> None:
+    command = [sys.executable, "-c", BEHIND_THE_SUPERVISOR]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "the log is closed; "
 
 
 def private_kib(smaps: str) -> int:

@@ -23,6 +23,7 @@ from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
 from kafka_dt.processes.template import TEMPLATE_NAME
 from tests.support.nodes.node import children, command_lines, process_name
+from tests.support.processes.limits import files_to_spare
 from tests.support.processes.process import freeze
 from tests.support.processes.waiting import eventually
 from tests.unit.processes import worker_script
@@ -352,6 +353,20 @@ async def test_a_template_that_hangs_is_killed_and_a_new_one_forks_the_worker(
         assert not alive(template)
     assert "The template of the workers hangs: no worker for 3 s; it is killed" in caplog.text
     assert "Worker 0: the template of the workers ended with status -9; it is replaced in" in caplog.text
+
+
+async def test_a_node_goes_on_while_it_has_no_file_descriptors_for_a_new_worker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = Node(tmp_path)
+    async with running(node):
+        (first,), (other,) = node.pids(0), node.pids(1)
+        with files_to_spare(0):
+            os.kill(first, signal.SIGKILL)
+            await until(lambda: "Worker 0: no worker can be forked: Too many open files" in caplog.text)
+        await until(lambda: len(node.pids(0)) == 2)
+        assert node.pids(1) == [other]
 
 
 async def test_a_node_that_stops_does_not_wait_for_its_template(tmp_path: Path) -> None:
