@@ -8,7 +8,7 @@ Every worker opens every sealed znode, and PBKDF2 takes four fifths of that time
 a znode leaves the derived bytes in shared memory, where the other workers find them. It needs no lock: a slot ends with
 a digest of its content, and a worker that finds a slot half written derives by itself. The memory has no name and is on
 no disk. Its content opens single znodes, and tells nothing about the secret keys. It holds as much as 100,000 tokens
-need; then the newest entries take the places of others.
+need; then each new entry takes the place of another one, old or new.
 
 The slots are in tables that are filled one after the other. An entry has a row in each of them, and goes into the first
 row with a free slot. So few tokens take little memory; in one large table they would be all over it, and Linux provides
@@ -105,10 +105,10 @@ class Derivations:
     def keep(self, key: SecretKey, salt: bytes, derived: bytes) -> None:
         """Let the other workers find what was derived from a key with a salt."""
         content = _name(key, salt) + derived
-        # Where no slot is free, one in the last table that is as random as the content makes room.
+        # Where no slot is free, one of all of them that is as random as the content makes room.
         places = (row + place for row in _rows(salt) for place in range(0, _ROW_BYTES, _SLOT_BYTES))
         free = (place for place in places if self._memory[place : place + _SLOT_BYTES] == _EMPTY)
-        start = next(free, _rows(salt)[-1] + content[-1] % _PLACES * _SLOT_BYTES)
+        start = next(free, _rows(salt)[content[-1] % _TABLES] + content[-2] % _PLACES * _SLOT_BYTES)
         self._memory[start : start + _SLOT_BYTES] = content + _digest(content)
 
 

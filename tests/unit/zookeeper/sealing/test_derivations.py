@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import mmap
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -97,6 +97,27 @@ def test_when_there_is_no_room_the_newest_is_kept() -> None:
     for number, (key, salt) in enumerate(names):
         shared.keep(key, salt, number.to_bytes(64))
         assert shared.find(key, salt) == number.to_bytes(64)
+
+
+def test_however_long_the_memory_has_been_full_most_of_the_newest_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derivations, "_ROWS", 64)  # the first rows of the memory, which are soon full
+    slots = derivations._TABLES * derivations._PLACES * 64
+    shared = Derivations(bytearray(MEMORY_BYTES))
+    hashes = [hashlib.sha512(number.to_bytes(4)).digest() for number in range(5 * slots)]
+    for each in hashes:
+        shared.keep(KEY, each[:16], each)
+
+    def found(some: Sequence[bytes]) -> float:
+        return sum(finds(shared, each[:16]) for each in some) / len(some)
+
+    assert found(hashes[-slots // 2 :]) > 0.7
+    assert found(hashes[:slots]) < 0.1
+
+
+def finds(shared: Derivations, salt: bytes) -> bool:
+    with suppress(LookupError):
+        return bool(shared.find(KEY, salt))
+    return False
 
 
 def test_every_slot_of_the_memory_is_used_before_one_is_used_again() -> None:
