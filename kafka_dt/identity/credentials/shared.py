@@ -12,6 +12,8 @@ content, and an entry that is half written is none.
 The memory has no name, is on no disk and in no core dump. A thief of an entry could play the server towards clients,
 and, if he has recorded a login, could log in; so a worker overwrites the entries of a token when the token ends. The
 memory holds the newest tokens: an entry takes the place of one whose token was issued earlier, never of a later one.
+Limit: the entries of a token that ends while no worker of the node lives stay until newer ones take their places or the
+node stops.
 
 The slots are in tables. An entry has a row in each of them; a further table is used only when the rows of an entry in
 the others are full. So few tokens take little memory. Also a look takes memory, a page, so unused tables are not looked

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 import pytest
@@ -34,6 +35,7 @@ class Node:
         self.turns = asyncio.Semaphore(0)
         self.derived: list[tuple[ScramMechanism, bytes]] = []
         self.workers: list[Worker] = []
+        self.work_s = 0.0
 
     def derive(self, mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
         self.derived.append((mechanism, password.encode()))
@@ -45,6 +47,8 @@ class Node:
         yield
 
     async def run(self, work: Callable[[], Any]) -> Any:
+        if self.work_s:
+            await asyncio.sleep(self.work_s)
         return work()
 
     def tell(self, token: Token) -> None:
@@ -104,6 +108,12 @@ def make() -> Iterator[Callable[..., Node]]:
 
 def token_of(key: SecretKey = KEY) -> Token:
     return new_token(key_id=key.id)
+
+
+def tokens_of(worker: Worker, count: int) -> list[Token]:
+    """Make tokens that belong to a worker."""
+    made = (token_of() for _ in iter(int, 1))
+    return list(islice((token for token in made if worker.ahead._turn(token.token_id) == 0), count))
 
 
 async def test_a_login_with_a_new_token_derives_nothing_after_idle_time(make: Callable[..., Node]) -> None:
@@ -171,6 +181,34 @@ async def test_one_idle_worker_derives_for_those_that_are_busy(make: Callable[..
         idle.cache.put(StoredToken(token))
     await node.idle()
     assert all(idle.finds(token) for token in tokens)
+
+
+@pytest.mark.parametrize(("tokens", "head_start_s"), [(1, 0.5), (300, 0.01)])
+async def test_idle_workers_rarely_derive_the_same_tokens_of_one_that_is_absent(
+    make: Callable[..., Node], monkeypatch: pytest.MonkeyPatch, tokens: int, head_start_s: float
+) -> None:
+    monkeypatch.setattr(ahead_module, "HEAD_START_S", head_start_s)
+    node = make(workers=3)
+    node.work_s = 0.001  # the second one begins before the first one has derived 300
+    absent, *present = node.workers
+    absent.ahead.close()
+    for token in tokens_of(absent, tokens):
+        for worker in present:
+            worker.cache.put(StoredToken(token))
+    await node.idle(3 * tokens)
+    for worker in present:
+        assert worker.ahead._deriving is not None
+        await worker.ahead._deriving
+    assert len(set(node.derived)) == tokens
+    assert len(node.derived) <= 1.2 * tokens
+
+
+async def test_a_worker_that_is_closed_derives_no_token_that_comes_later(make: Callable[..., Node]) -> None:
+    node = make()
+    node.workers[0].ahead.close()
+    node.tell(token_of())
+    await node.idle()
+    assert node.derived == []
 
 
 async def test_what_a_login_has_derived_the_other_workers_find(make: Callable[..., Node]) -> None:
