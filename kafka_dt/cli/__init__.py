@@ -17,6 +17,7 @@ import errno
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from socket import gaierror
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -40,14 +41,22 @@ _OF_THE_SYSTEM: Final = frozenset(
         errno.EACCES,
         errno.EADDRINUSE,
         errno.EADDRNOTAVAIL,
+        errno.EAGAIN,
         errno.ECONNREFUSED,
         errno.EDQUOT,
+        errno.EHOSTUNREACH,
+        errno.EMFILE,
+        errno.ENETUNREACH,
+        errno.ENFILE,
         errno.ENOENT,
+        errno.ENOMEM,
         errno.ENOSPC,
         errno.EPERM,
+        errno.ETIMEDOUT,
     }
 )
-"""What an operator can put right (rights, addresses, full disks) where the error names no file; others are bugs."""
+"""What an operator can put right (rights, addresses, networks, limits, full disks) where the error names no file; other
+errors are bugs."""
 _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
 
@@ -88,7 +97,7 @@ class LazyGroup(click.Group):
         except OSError as error:
             if isinstance(error.filename, str | bytes):
                 raise click.ClickException(f"{click.format_filename(error.filename)}: {error.strerror}") from error
-            if error.errno in _OF_THE_SYSTEM:
+            if error.errno in _OF_THE_SYSTEM or isinstance(error, gaierror):
                 raise click.ClickException(str(error)) from error
             raise
         except _foreseen() as error:
