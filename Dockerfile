@@ -4,7 +4,7 @@
 #   docker build --tag kafka-dt-tests --target tests .    all of it: ZooKeeper, Java, the clients and the tests
 #
 # PYTHON_IMAGE is an image with Python 3.11 or newer and its venv; Debian with python3-venv does as well. BUILD_IMAGE has
-# the same Python, and a C compiler: then the protocol is compiled, otherwise it is interpreted.
+# the same Python; with a C compiler and Python's headers the protocol is compiled, otherwise it is interpreted.
 ARG PYTHON_IMAGE=python:3.13-slim
 ARG BUILD_IMAGE=python:3.13
 
@@ -36,7 +36,8 @@ RUN python3 -m venv /opt/build \
 COPY pyproject.toml README.md LICENSE /src/
 COPY protocol /src/protocol
 COPY kafka_dt /src/kafka_dt
-RUN if command -v cc >/dev/null; then export HATCH_BUILD_HOOKS_ENABLE=true; fi \
+RUN headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+    && if command -v cc >/dev/null && [ -e "$headers/Python.h" ]; then export HATCH_BUILD_HOOKS_ENABLE=true; fi \
     && /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check \
         --no-deps --no-build-isolation --wheel-dir /wheels /src/protocol /src
 
