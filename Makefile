@@ -89,6 +89,7 @@ kerberos: $(READY) ## Add the extra for Kerberos to .venv (needs a C compiler an
 lint: $(READY) ## Style, types and import directions of the whole tree; known vulnerabilities of locked packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --preview --select F811 . # names that are imported twice, once for the types
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m checks.prose

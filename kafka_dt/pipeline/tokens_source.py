@@ -50,7 +50,6 @@ from kafka_dt.pipeline.bulk.job import catch_up, listed_names, packs, unpack
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_dt.bulk import Row

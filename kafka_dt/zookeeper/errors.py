@@ -1,27 +1,27 @@
 """The errors of this package; kazoo's own never leave it.
 
 ZooKeeperError
-  ZooKeeperConnectionLost        the connection ended or is down: whether the change was made is unknown (`sent`)
-  AccessDenied          the ACL of the znode, or the login to ZooKeeper, refuses us
-  NoNode                the znode does not exist
-  NodeExists            the znode exists already
-  VersionMismatch       the znode has another version than the guard demanded
-  ZooKeeperRefusal        any other answer of the server
-  RequestTooLarge       it was not sent, because a server would close the connection
-  MultiFailed           one operation of a multi was refused, so none was carried out; `cause` is one of the above
-  NoChroot              the chroot does not exist, and is not ours to make
-  AnotherCluster        a worker remembers what it has written to another cluster
-  MembersDiffer         the members of the ensemble do not have the same data
-  CannotConnect         no connection within the time allowed at the start
-  LoginUnusable         the login, or the lack of one, does not fit what is asked for
-  InvalidZnode          the bytes of a znode are not what Kafka writes there
-    UnknownKey            they need a secret key that is not in the ring
+  ZooKeeperConnectionLost  the connection ended or is down: whether the change was made is unknown (`sent`)
+  AccessDenied             the ACL of the znode, or the login to ZooKeeper, refuses us
+  NoNode                   the znode does not exist
+  NodeExists               the znode exists already
+  VersionMismatch          the znode has another version than the guard demanded
+  ZooKeeperRefusal         any other answer of the server
+  RequestTooLarge          it was not sent, because a server would close the connection
+  MultiFailed              one operation of a multi was refused, so none was carried out; `cause` is one of the above
+  NoChroot                 the chroot does not exist, and is not ours to make
+  AnotherCluster           a worker remembers what it has written to another cluster
+  MembersDiffer            the members of the ensemble do not have the same data
+  CannotConnect            no connection within the time allowed at the start
+  LoginUnusable            the login, or the lack of one, does not fit what is asked for
+  InvalidZnode             the bytes of a znode are not what Kafka writes there
+    UnknownKey             they need a secret key that is not in the ring
   EmbeddedZooKeeperError
-    JavaNotFound          no Java to run the embedded ZooKeeper with
-    JarsNotFound          no ZooKeeper to run (the `embedded` extra is not installed)
-    PortTaken             something else listens on the port
-    DataDirInUse          another ZooKeeper works on the data directory
-    StartFailed           the server ended, or did not answer in time
+    JavaNotFound           no Java to run the embedded ZooKeeper with
+    JarsNotFound           no ZooKeeper to run (the `embedded` extra is not installed)
+    PortTaken              something else listens on the port
+    DataDirInUse           another ZooKeeper works on the data directory
+    StartFailed            the server ended, or did not answer in time
 
 Source: org.apache.zookeeper.KeeperException.
 """

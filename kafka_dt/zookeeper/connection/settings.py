@@ -5,7 +5,6 @@ Source: org.apache.kafka.server.config.ZkConfigs.
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final

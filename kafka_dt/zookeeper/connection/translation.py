@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kafka_dt.zookeeper.connection.handler import Answer
-    from kafka_dt.zookeeper.errors import ZooKeeperError
 
 _TYPES: dict[type[BaseException], type[ZooKeeperError]] = {
     kazoo_errors.NoNodeError: NoNode,

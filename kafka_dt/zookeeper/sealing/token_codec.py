@@ -23,8 +23,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial

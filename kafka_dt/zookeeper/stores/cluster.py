@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import logging
 import secrets
 import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.stores import WorkerState
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.connection.session import ConnectionState
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafka_dt.stores import WorkerState
-    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation
     from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
@@ -145,7 +142,7 @@ async def _read_or_create(client: ZooKeeperClient, path: str, parent: str, new: 
         return (await client.get(path)).data
     except NoNode:
         await client.ensure_path(parent)
-    with contextlib.suppress(NodeExists):  # another node was quicker: its content counts
+    with suppress(NodeExists):  # another node was quicker: its content counts
         await client.create(path, new())
     return (await client.get(path)).data
 
