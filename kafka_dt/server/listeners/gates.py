@@ -122,11 +122,14 @@ class FileGate(Gate):
         if self._without_look > 0 and limit == self._looked_at_limit:
             self._without_look -= 1
             return
-        if _are_plenty(2 * len(self._ports) + PLENTY, _first_reserved(limit)):
+        enough, below = 2 * len(self._ports), _first_reserved(limit)
+        plenty = enough + PLENTY
+        free = _count_highest_free(plenty, below)
+        if free >= plenty:
             self._without_look, self._looked_at_limit = WITHOUT_LOOK, limit
             return
         self._without_look = 0
-        if self._has_for_each_port(2):
+        if free >= enough or _lowest_are_free(enough, below):
             return
         self._close()
         if self._telling_open is not None:
@@ -134,14 +137,11 @@ class FileGate(Gate):
         self._tell_closed()
         self._look_later()
 
-    def _has_for_each_port(self, count: int) -> bool:
-        return _are_free(count * len(self._ports), _first_reserved(self._limit()))
-
     def _look_later(self) -> None:
         asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        if self._has_for_each_port(3):
+        if _lowest_are_free(3 * len(self._ports), _first_reserved(self._limit())):
             self._open()
             self._telling_open = asyncio.get_running_loop().call_later(STAYS_OPEN_SECONDS, self._tell_open)
         else:
@@ -169,25 +169,14 @@ def _first_reserved(limit: int) -> int:
     return limit - min(RESERVED_FILES, limit // 8)
 
 
-def _are_free(count: int, below: int) -> bool:
-    """Whether so many file descriptors below a number are free; the system always gives the lowest free one."""
-    return _are_plenty(count, below) or _lowest_are_free(count, below)
+def _count_highest_free(count: int, below: int) -> int:
+    """Count the free ones of the last file descriptors below a number; 0 where the system gives none below it."""
+    if not _lowest_are_free(1, below):
+        return 0
+    return sum(event == select.POLLNVAL for _, event in _poll(max(0, below - count), below).poll(0))
 
 
-def _are_plenty(count: int, below: int) -> bool:
-    """Whether the last ones below a number are free, and the system gives one."""
-    return _lowest_are_free(1, below) and _highest_are_free(count, below)
-
-
-def _highest_are_free(count: int, below: int) -> bool:
-    """Whether the last ones below a number are free, which one call tells of all of them."""
-    if count > below:
-        return False
-    free = [number for number, event in _poll(below - count, below).poll(0) if event & select.POLLNVAL]
-    return len(free) == count
-
-
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=1)
 def _poll(first: int, below: int) -> select.poll:
     """Make what asks for the state of all file descriptors from one number to another."""
     poll = select.poll()

@@ -293,6 +293,23 @@ async def test_while_there_are_plenty_of_descriptors_the_gate_does_not_look_at_e
     assert len(taken) == 2
 
 
+async def test_while_there_are_few_descriptors_the_gate_looks_once_at_each_connection(taken: list[int]) -> None:
+    limits = 0
+
+    def limit() -> int:
+        nonlocal limits
+        limits += 1
+        return 400
+
+    gate, port = FileGate(limit), HeldPort()
+    gate.add(port)
+    with _taken(400 - 400 // 8 - PLENTY // 2):
+        accept(gate)
+        accept(gate)
+    assert not port.holds
+    assert (len(taken), limits) == (2, 2)
+
+
 async def test_a_limit_that_an_operator_lowers_holds_from_the_next_connection_on(taken: list[int]) -> None:
     limit = 2_000
     gate = FileGate(lambda: limit)
