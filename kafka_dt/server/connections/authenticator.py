@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-PREPARE_AFTER_S: Final = 0.002
-"""How long after the challenge the search for a token begins. A client on this machine may share a core with this
-process. It read the challenge later when the search, which not every name needs, kept the core busy.
-Clients compute their proofs for about as long as this."""
 LONGEST_NAME: Final = 200
 """How much of a name that a client claims is logged, in characters."""
 
@@ -57,7 +53,6 @@ class Authenticator:
         self._asked = 0.0  # when the last message of a login came, by the loop's clock in seconds
         self._certified = ANONYMOUS
         self._token_id: str | None = None  # of the token that the session is registered for
-        self._preparation: asyncio.TimerHandle | None = None
 
     @property
     def principal(self) -> Principal:
@@ -98,7 +93,7 @@ class Authenticator:
     def evaluate(self, message: bytes) -> None:
         """Judge a message of the mechanism, at once or in a task of the connection."""
         self._asked = self._loop.time()
-        self._forget_preparation()
+        self._services.preparations.forget(self._login)
         outcome = self._login.evaluate(message)
         if isinstance(outcome, Coroutine):
             self._connection.requests.start(self._await(outcome))
@@ -113,7 +108,7 @@ class Authenticator:
         """Forget the login under way and the session: the connection is closed."""
         if self.audit is not None:
             self.audit.lost(self._login.foregone)
-        self._forget_preparation()
+        self._services.preparations.forget(self._login)
         self._login.abandon()
         self._leave_session()
         self._services.deadlines.forget(self._connection.reauthentication_overdue)
@@ -139,7 +134,7 @@ class Authenticator:
         match outcome:
             case Challenge():
                 machine.challenge(outcome.message)
-                self._preparation = self._loop.call_later(PREPARE_AFTER_S, self._login.prepare)
+                self._services.preparations.begin(self._login)
             case LoggedIn():
                 machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
                 self._services.deadlines.forget(self._connection.reauthentication_overdue)
@@ -150,12 +145,6 @@ class Authenticator:
                     self._break_off(f"{who}{outcome.detail}")
                 else:
                     self._fail(outcome.message, f"{who}{outcome.detail}")
-
-    def _forget_preparation(self) -> None:
-        """Prepare nothing any more: the proof is here, and is searched for at once, or the client has gone."""
-        if self._preparation is not None:
-            self._preparation.cancel()
-            self._preparation = None
 
     def _fail(self, message: str, detail: str) -> None:
         event = self._connection.machine.fail(message)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener
 from kafka_dt.identity.login.login import Login
+from kafka_dt.server.connections.preparations import Preparations
 from kafka_dt.server.connections.request_memory import RequestMemory
 from kafka_dt.server.connections.sessions import Sessions
 from kafka_dt.server.handlers import Handler
@@ -41,6 +42,8 @@ class ConnectionServices:
     """Told of re-authentications that begin; the first login began when the socket was accepted."""
     memory: RequestMemory
     """Bounds what the connections of the worker hold together."""
+    preparations: Preparations = field(default_factory=Preparations)
+    """The logins whose clients compute their proofs."""
     apis: ApiTable = APIS
     """What is spoken; all but the logins among them is the handler's."""
     recorder: Recorder | None = None

@@ -17,9 +17,9 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.audit import RefusalReason
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
-from kafka_dt.server.connections.authenticator import PREPARE_AFTER_S
 from kafka_dt.server.connections.connection import EVENTS_IN_A_ROW, ClientConnection
 from kafka_dt.server.connections.intake import READ_AHEAD_BYTES
+from kafka_dt.server.connections.preparations import AFTER_S
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt.server.listeners.rates import FailedLogins
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -250,7 +250,7 @@ async def test_an_answer_that_cannot_be_written_is_one_of_them() -> None:
     assert shell.answers()[0].error_code is ErrorCode.unknown_server_error
 
 
-@dataclass
+@dataclass(eq=False)
 class StubLogin(FakeLogin):
     """Gives one outcome, or raises it, at once or later."""
 
@@ -419,7 +419,7 @@ async def test_nothing_is_prepared_too_late(*, gone: bool) -> None:
     else:
         shell.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"proof")
         await until(lambda: done == ["prepared"])
-    await asyncio.sleep(3 * PREPARE_AFTER_S)
+    await asyncio.sleep(3 * AFTER_S)
     assert done == (["abandoned"] if gone else ["prepared"]), "once at most"
 
 
