@@ -16,12 +16,15 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Final, Self, cast
 
 from kafka_dt.client.config import Address, ClientConfig
 from kafka_dt.client.errors import ConnectionLost, RequestTimedOut, UnexpectedAnswer
 from kafka_dt.client.requests import Requests, Sent
-from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.errors import InvalidFrameLength, RemoteProtocolError
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 
@@ -31,7 +34,18 @@ MAX_ANSWER_BYTES: Final = 100 * 1024 * 1024
 _UNASKED_BYTES: Final = 64 * 1024
 """How many bytes may arrive that no task waits for; then reading stops."""
 _CLOSE_TIMEOUT_S: Final = 2
+_CORRELATION_ID_BYTES: Final = 4
 _TLS_RECORDS: Final = range(0x14030000, 0x17040000)
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """An answer as it came."""
+
+    body: bytes = field(repr=False)
+    """Its bytes after the correlation id: the same for the same answer."""
+    decode: Callable[[], Any] = field(repr=False)
+    """Returns its entity; raises RemoteProtocolError, after which the connection is of no more use."""
 
 
 class Connection:
@@ -72,14 +86,22 @@ class Connection:
         """What the server answered when it was asked for its API versions, features included."""
         return self._requests.api_versions
 
-    def version(self, api: ApiKey) -> int:
+    def version(self, api: IntEnum) -> int:
         """Return the version of an API in which `request` will speak.
 
         Raises UnsupportedByServer when there is none.
         """
         return self._requests.version(api)
 
-    async def request(self, api: ApiKey, **values: Any) -> Any:
+    async def ask_versions(self) -> Any:
+        """Ask for the API versions and features again, and return the answer.
+
+        Raises ConnectionLost or one of its kinds.
+        """
+        await self._requests.ask_versions(self._exchange)
+        return self.api_versions
+
+    async def request(self, api: IntEnum, **values: Any) -> Any:
         """Send a request and return the answer's entity.
 
         values: the fields of the request by name, of any version; those that the version at hand has not are left
@@ -87,6 +109,12 @@ class Connection:
         Raises ConnectionLost or one of its kinds, or UnsupportedByServer.
         """
         return await self._exchange(self._requests.encode(api, **values))
+
+    async def request_undecoded(self, api: IntEnum, **values: Any) -> Undecoded:
+        """Do as `request`, and leave the answer as it came: to compare bytes costs less than to decode them."""
+        sent = self._requests.encode(api, **values)
+        content = await self._content(sent)
+        return Undecoded(content[_CORRELATION_ID_BYTES:], lambda: self._requests.decode(sent, content))
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -112,11 +140,20 @@ class Connection:
             raise ConnectionLost(self.server, "the server closed the connection after the login") from error
 
     async def _exchange(self, sent: Sent) -> Any:
-        try:
+        with self._ended_by_errors():
+            return self._requests.decode(sent, await self._content(sent))
+
+    async def _content(self, sent: Sent) -> bytes:
+        with self._ended_by_errors():
             async with asyncio.timeout(self._request_timeout_ms / 1000):
                 self._link.write(frame(sent.content))
                 await self._link.drain()
-                return self._requests.decode(sent, await self._link.next_frame())
+                return await self._link.next_frame()
+
+    @contextmanager
+    def _ended_by_errors(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException as error:
             self.abort()
             if (ours := translated(error, self.server, self._request_timeout_ms)) is None:

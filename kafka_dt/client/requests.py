@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from importlib.metadata import version as package_version
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.errors import InvalidArgument, UnexpectedAnswer, UnsupportedByServer
-from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.registry import ASKED, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.wire.headers import RequestHeader, decode_response, encode_request
@@ -36,7 +37,7 @@ _SOFTWARE: Final = {
 class Sent:
     """A request that waits for its answer."""
 
-    api: ApiKey
+    api: IntEnum
     version: int
     correlation_id: int
     content: bytes = field(repr=False)
@@ -58,19 +59,19 @@ class Requests:
         self.api_versions: Any = None
         """What the server answered when it was asked for its versions, features included."""
 
-    def version(self, api: ApiKey) -> int:
+    def version(self, api: IntEnum) -> int:
         """Return the version of an API in which `encode` speaks.
 
         Raises UnsupportedByServer when there is none.
         """
         lowest, highest = self._versions.get(api, (0, -1))
-        common = min(highest, APIS[api].max_version)
-        if common < max(lowest, APIS[api].min_version):
+        common = min(highest, ASKED[api].max_version)
+        if common < max(lowest, ASKED[api].min_version):
             offered = f"versions {lowest} to {highest}" if highest >= 0 else "none"
             raise UnsupportedByServer(self.server, f"{_spoken(api)} in a version known here (it has {offered})")
         return common
 
-    def encode(self, api: ApiKey, /, **values: Any) -> Sent:
+    def encode(self, api: IntEnum, /, **values: Any) -> Sent:
         """Make a request in the highest version that both sides know.
 
         values: the fields of the request by name, of any version; those that the version at hand has not are left
@@ -84,7 +85,7 @@ class Requests:
 
         Raises UnexpectedAnswer or RemoteProtocolError; the connection is of no more use then.
         """
-        answered_id, answer = decode_response(sent.api, sent.version, content)
+        answered_id, answer = decode_response(sent.api, sent.version, content, ASKED)
         if answered_id != sent.correlation_id:
             raise UnexpectedAnswer(self.server, f"answer {answered_id} came where {sent.correlation_id} was due")
         return answer
@@ -95,28 +96,27 @@ class Requests:
         exchange: sends a request and returns the answer's entity
         Raises UnexpectedAnswer, and what `exchange` raises.
         """
-        api, version = ApiKey.API_VERSIONS, APIS[ApiKey.API_VERSIONS].max_version
+        api, version = ApiKey.API_VERSIONS, ASKED[ApiKey.API_VERSIONS].max_version
         answer = await exchange(self._encode(api, version, _SOFTWARE))
         if answer.error_code is ErrorCode.unsupported_version:
             # KIP-511: an older server says which versions of this API it has, or nothing.
             version = max((key.max_version for key in answer.api_keys if key.api_key == api), default=0)
-            answer = await exchange(self._encode(api, min(version, APIS[api].max_version), _SOFTWARE))
+            answer = await exchange(self._encode(api, min(version, ASKED[api].max_version), _SOFTWARE))
         if answer.error_code is not ErrorCode.none:
             raise UnexpectedAnswer(self.server, f"no list of API versions but the error {answer.error_code.name}")
         self.api_versions = answer
         self._versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
-    def _encode(self, api: ApiKey, version: int, values: Mapping[str, Any]) -> Sent:
+    def _encode(self, api: IntEnum, version: int, values: Mapping[str, Any]) -> Sent:
         correlation_id = self._correlation_id
         self._correlation_id = 0 if correlation_id == _LARGEST_CORRELATION_ID else correlation_id + 1
         header = RequestHeader(api, version, correlation_id, self._client_id)
         try:
-            return Sent(
-                api, version, correlation_id, encode_request(header, build(APIS[api].request[version], **values))
-            )
+            entity = build(ASKED[api].request[version], **values)
+            return Sent(api, version, correlation_id, encode_request(header, entity, ASKED))
         except LocalProtocolError as error:
             raise InvalidArgument(f"this cannot be sent: {error}") from error
 
 
-def _spoken(api: ApiKey) -> str:
+def _spoken(api: IntEnum) -> str:
     return "".join(word.capitalize() for word in api.name.split("_"))

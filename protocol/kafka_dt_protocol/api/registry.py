@@ -192,5 +192,23 @@ APIS: Final = ApiTable(
 )
 """Every API that is offered, by key."""
 
+
+class AskedApi(IntEnum):
+    """The APIs that are asked of a cluster and served by none of our nodes."""
+
+    DESCRIBE_QUORUM = 55
+
+
+ASKED: Final = APIS.having(
+    declare(
+        AskedApi.DESCRIBE_QUORUM,
+        0,
+        2,
+        refuse=refusing_with(topics=()),
+        note="The controllers of a cluster, and how far its metadata log is committed (KIP-595).",
+    ),
+)
+"""Every API that our client speaks."""
+
 response_type: Final = APIS.response_type
 refusal: Final = APIS.refusal

@@ -11,11 +11,12 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.registry import APIS, ASKED, ApiKey
 from kafka_dt_protocol.api.responses import build
 from kafka_dt_protocol.errors import RemoteProtocolError
 from kafka_dt_protocol.sasl import (
@@ -30,7 +31,7 @@ from kafka_dt_protocol.sasl import (
 )
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
-from kafka_dt_protocol.wire.headers import RequestHeader, encode_response, parse_request_header
+from kafka_dt_protocol.wire.headers import RequestHeader, encode_response, encode_response_pieces, parse_request_header
 from kafka_dt_protocol.wire.times import to_duration
 
 CLOSE = None
@@ -51,21 +52,23 @@ class ScriptedServer:
     iterations: int = 4096
     session_lifetimes_ms: list[int] = field(default_factory=list)
     """Of the logins to come; 0 when the list is used up."""
-    versions: dict[ApiKey, tuple[int, int]] = field(
+    versions: dict[IntEnum, tuple[int, int]] = field(
         default_factory=lambda: {ApiKey(api.key): (api.min_version, api.max_version) for api in APIS.values()}
     )
-    scripts: dict[ApiKey, Script] = field(default_factory=dict)
+    scripts: dict[IntEnum, Script] = field(default_factory=dict)
     """What answers a request; wins over the built-in logins and ApiVersions."""
+    features: Callable[[], dict[str, Any]] = dict
+    """The fields of ApiVersions about features."""
     greeting: bytes | None = None
     """Sent in place of everything else."""
     logins: list[str] = field(default_factory=list)
-    requests: list[tuple[ApiKey, int]] = field(default_factory=list)
+    requests: list[tuple[IntEnum, int]] = field(default_factory=list)
     """API and version of every request."""
     connections: int = 0
     address: str = ""
     _open: dict[asyncio.StreamWriter, asyncio.Task[None]] = field(default_factory=dict)
 
-    def record(self, api: ApiKey) -> list[Any]:
+    def record(self, api: IntEnum) -> list[Any]:
         """Return the list to which requests of an API are added as they arrive; its script answers them as before."""
         requests: list[Any] = []
         script = self.scripts[api]
@@ -128,8 +131,8 @@ class _Conversation:
                 self._writer.write(answer)
 
     def _answer(self, content: bytes) -> bytes | None:
-        header, offset = parse_request_header(content)
-        api = ApiKey(header.api_key)
+        header, offset = parse_request_header(content, ASKED)
+        api = ASKED[header.api_key].key
         self._server.requests.append((api, header.api_version))
         lowest, highest = self._server.versions.get(api, (0, -1))
         if not lowest <= header.api_version <= highest:
@@ -137,28 +140,30 @@ class _Conversation:
                 return CLOSE
             unsupported = self._versions(0, ErrorCode.unsupported_version)
             return frame(encode_response(api, 0, header.correlation_id, unsupported))
-        request, _ = decode(APIS[api].request[header.api_version], content, offset)
+        request, _ = decode(ASKED[api].request[header.api_version], content, offset)
         script = self._server.scripts.get(api) or self._built_in(api)
         answer = script(header, request)
         if answer is CLOSE or isinstance(answer, bytes):
             return answer
-        entity = build(APIS[api].response[header.api_version], **answer) if isinstance(answer, dict) else answer
-        return frame(encode_response(api, header.api_version, header.correlation_id, entity))
+        entity = build(ASKED[api].response[header.api_version], **answer) if isinstance(answer, dict) else answer
+        return frame(b"".join(encode_response_pieces(header, entity, ASKED)))
 
-    def _built_in(self, api: ApiKey) -> Script:
-        return {
+    def _built_in(self, api: IntEnum) -> Script:
+        built_in: dict[IntEnum, Script] = {
             ApiKey.API_VERSIONS: lambda header, _: self._versions(header.api_version, ErrorCode.none),
             ApiKey.SASL_HANDSHAKE: self._handshake,
             ApiKey.SASL_AUTHENTICATE: self._authenticate,
-        }.get(api, lambda _header, _request: CLOSE)
+        }
+        return built_in.get(api, lambda _header, _request: CLOSE)
 
     def _versions(self, version: int, error: ErrorCode) -> Any:
         listed: Any = APIS.api_versions(version, error)
         entry = type(listed.api_keys[0])
-        keys = [ApiKey.API_VERSIONS] if error is not ErrorCode.none else list(self._server.versions)
+        features = self._server.features()
+        keys: list[IntEnum] = [ApiKey.API_VERSIONS] if error is not ErrorCode.none else list(self._server.versions)
         ranges = self._server.versions
         listed_keys = tuple(entry(api_key=key, min_version=ranges[key][0], max_version=ranges[key][1]) for key in keys)
-        return build(type(listed), error_code=error, api_keys=listed_keys)
+        return build(type(listed), error_code=error, api_keys=listed_keys, **features)
 
     def _handshake(self, _header: RequestHeader, request: Any) -> Answer:
         enabled = self._server.mechanisms

@@ -209,3 +209,27 @@ async def test_an_answer_in_pieces_is_put_together(server: ScriptedServer) -> No
     answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
     assert answer.mechanisms == names
     await connection.close()
+
+
+async def test_an_answer_can_stay_undecoded_and_is_the_same_bytes_while_nothing_changes(server: ScriptedServer) -> None:
+    code = ErrorCode.none
+    server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda *_: {"error_code": code, "tokens": ()}
+    connection = await connect(server)
+    first, second = [
+        await connection.request_undecoded(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None) for _ in range(2)
+    ]
+    assert first.body == second.body
+    assert first.decode().tokens == second.decode().tokens == ()
+    code = ErrorCode.delegation_token_auth_disabled
+    third = await connection.request_undecoded(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None)
+    assert third.body != first.body
+    assert third.decode().error_code is code
+    await connection.close()
+
+
+async def test_versions_and_features_can_be_asked_for_again(server: ScriptedServer) -> None:
+    connection = await connect(server)
+    server.features = lambda: {"finalized_features_epoch": 7}
+    assert (await connection.ask_versions()).finalized_features_epoch == 7
+    assert connection.api_versions.finalized_features_epoch == 7
+    await connection.close()

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt_protocol.api.registry import APIS, ApiKey
+from kafka_dt_protocol.api.registry import APIS, ASKED, ApiKey, AskedApi
 from kafka_dt_protocol.api.table import MAX_TAGGED_FIELDS, Api
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.wire.encoding import encode
@@ -110,3 +110,9 @@ def test_no_features_are_announced() -> None:
 def test_api_versions_has_no_layout_for_unknown_versions() -> None:
     with pytest.raises(LocalProtocolError):
         APIS.api_versions(5)
+
+
+def test_what_is_asked_of_a_cluster_is_not_offered_to_clients() -> None:
+    assert ASKED.keys() - APIS.keys() == set(AskedApi)
+    assert all(ASKED[key] is APIS[key] for key in APIS)
+    assert AskedApi.DESCRIBE_QUORUM not in {each.api_key for each in APIS.api_versions(4).api_keys}
