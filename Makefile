@@ -76,8 +76,8 @@ soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: 
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/unit/protocol tests/integration
 	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m soak tests/unit/protocol)
 	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m 'not spark' tests/interop tests/chaos tests/fuzz)
-	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway
-	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
+	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 
 bench: $(READY) $(if $(COMPILER),$(COMPILED)/.ready) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock

@@ -16,10 +16,21 @@ from typing import Any, Final
 import uvloop
 
 from kafka_dt.clock import now_ms
-from kafka_dt.config import Endpoint, Listener, Loaded, Settings, audit_settings, from_properties, listeners
+from kafka_dt.config import (
+    Endpoint,
+    Listener,
+    Loaded,
+    Settings,
+    TokenStore,
+    audit_settings,
+    from_properties,
+    listeners,
+    upstream_client_properties,
+)
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.mechanisms import mechanisms_of
+from kafka_dt.kraft import node as kraft
 from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
@@ -28,12 +39,17 @@ from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
-from kafka_dt.stores import WorkerPlace
+from kafka_dt.stores import MakeStores, WorkerPlace
+from kafka_dt.upstream import UpstreamClient
 from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
 
 WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
 """Starts a template of the workers. What happens to lie in the directory in which a node is started is not run (-P)."""
+
+
+NODE_BYTES: Final = 16
+"""The name that the workers of a node have in common holds so many random bytes: no client can guess it."""
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -69,7 +85,7 @@ async def serve(
             "memory": list(memory),
             "log_level": log_level,
             "log_lines": settings.log_lines_per_minute,
-            "node": secrets.token_hex(8),
+            "node": secrets.token_hex(NODE_BYTES),
         }
         await Supervisor(
             command=WORKER_COMMAND,
@@ -96,15 +112,23 @@ def worker(brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
     """
     settings = from_properties(brief["properties"]).settings
     place = WorkerPlace(brief["number"], _workers(settings), brief["node"])
-    derivations = Derivations.shared(memory["derivations"])
     return Worker(
         settings,
         ports=brief["ports"],
         place=place,
         shared=Shared.opened(memory, place),
-        make_stores=partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms),
+        make_stores=_make_stores(settings, place, memory),
         now_ms=now_ms,
     )
+
+
+def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, int]) -> MakeStores:
+    """Choose the stores."""
+    if settings.token_store == TokenStore.UPSTREAM:
+        upstream = UpstreamClient(upstream_client_properties(settings))
+        return partial(kraft.node_stores, settings, place, upstream=upstream, now_ms=now_ms)
+    derivations = Derivations.shared(memory["derivations"])
+    return partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms)
 
 
 def _check(settings: Settings, made: Sequence[Listener], workers: int) -> None:
@@ -116,10 +140,11 @@ def _check(settings: Settings, made: Sequence[Listener], workers: int) -> None:
     for listener in made:
         encryption(listener)
     Authorizer.from_settings(settings, AclCache())
-    zookeeper.check(settings, workers)
+    if settings.token_store == TokenStore.ZOOKEEPER:
+        zookeeper.check(settings, workers)
     ConnectionLimits.of(settings, made)
     request_buffer_bytes(settings)
-    gateway(settings, made)
+    gateway(settings, made, lambda _: None)
     if (audit := audit_settings(settings)) is not None:
         AuditTrail.check(audit)
 

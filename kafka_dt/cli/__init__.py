@@ -1,8 +1,8 @@
 """The command line: `kafka-dt COMMAND`.
 
 Read `serve.py` first: a small command. A new command is one file, and one line in the table of `main` below or of its
-group (`keys/`, `pipeline/`, `token/`). Its module is imported when the command is called: `kafka-dt token` needs
-nothing of the server. Commands share `options.py`, `output.py` and `progress.py`; for work on ZooKeeper with the
+group (`keys/`, `pipeline/`, `token/`, `upstream/`). Its module is imported when the command is called: `kafka-dt token`
+needs nothing of the server. Commands share `options.py`, `output.py` and `progress.py`; for work on ZooKeeper with the
 settings of a node also `node_options.py` and `bulk_run.py`.
 
 Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
@@ -126,6 +126,7 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
         "run": "kafka_dt.cli.run:run",
         "serve": "kafka_dt.cli.serve:serve",
         "token": "kafka_dt.cli.token:token",
+        "upstream": "kafka_dt.cli.upstream:upstream",
         "zookeeper": "kafka_dt.cli.zookeeper:zookeeper",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

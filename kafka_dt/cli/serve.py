@@ -10,7 +10,7 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.options import override_option
-from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, listeners, load
+from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, TokenStore, listeners, load
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.log import set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
@@ -33,7 +33,8 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     with template_of_workers() as template:
         set_up_logging("supervisor")
         loaded = load(config, overrides)
-        if config is None and not loaded.settings.zookeeper_connect:
+        settings = loaded.settings
+        if config is None and not settings.zookeeper_connect and settings.token_store == TokenStore.ZOOKEEPER:
             raise ConfigError(
                 "zookeeper.connect",
                 "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
@@ -57,6 +58,8 @@ def report_left_out(loaded: Loaded) -> None:
 
 def _report_keys(settings: Settings) -> None:
     """Log what is wrong with the secret keys, though a node can start with them."""
+    if settings.token_store == TokenStore.UPSTREAM:
+        return  # the cluster has them
     keys = SecretKeyFiles(settings).keys
     if keys is None:
         _LOG.warning("delegation.token.secret.key is not set: every request about tokens is refused")

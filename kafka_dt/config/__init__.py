@@ -6,12 +6,18 @@ Read `settings.py` first: it composes the option table of its parts in `options/
 """
 
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
-from kafka_dt.config.gateway import GatewaySettings, gateway_settings
+from kafka_dt.config.gateway import (
+    GatewaySettings,
+    gateway_settings,
+    identity_mechanism,
+    upstream_client_properties,
+)
 from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
 from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, listeners
 from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
 from kafka_dt.config.options.gateway import UpstreamIdentity
 from kafka_dt.config.options.option import ConfigError, Option, Secret
+from kafka_dt.config.options.tokens import TokenStore
 from kafka_dt.config.secret_keys import SecretKeyFiles, SecretKeys
 from kafka_dt.config.settings import Section, Settings, options
 from kafka_dt.security_protocol import SecurityProtocol
@@ -35,13 +41,16 @@ __all__ = [
     "Section",
     "SecurityProtocol",
     "Settings",
+    "TokenStore",
     "UpstreamIdentity",
     "audit_settings",
     "from_properties",
     "gateway_settings",
     "given_properties",
+    "identity_mechanism",
     "listeners",
     "load",
     "options",
     "read_properties",
+    "upstream_client_properties",
 ]

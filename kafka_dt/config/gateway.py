@@ -19,15 +19,18 @@ from typing import Final
 
 from kafka_dt.config.listeners import HOST_PATTERN_KEY, PORT_BASE_KEY, Listener
 from kafka_dt.config.options.client import SCRAM_MECHANISMS
-from kafka_dt.config.options.gateway import GATEWAY_PREFIX, UPSTREAM_PREFIX, UpstreamIdentity
+from kafka_dt.config.options.gateway import GATEWAY_PREFIX, STORE_PREFIX, UPSTREAM_PREFIX, UpstreamIdentity
 from kafka_dt.config.options.option import ConfigError, Secret
+from kafka_dt.config.options.tokens import TokenStore
 from kafka_dt.config.settings import Settings
 from kafka_dt.jaas import JaasError, parse_login_module
 from kafka_dt.security_protocol import SecurityProtocol
 
 BOOTSTRAP: Final = f"{UPSTREAM_PREFIX}bootstrap.servers"
 IDENTITY: Final = f"{UPSTREAM_PREFIX}identity"
+STORE: Final = "kafka.dt.token.store"
 IDENTITY_FILE: Final = f"{UPSTREAM_PREFIX}identity.file"
+IDENTITY_MECHANISM: Final = f"{UPSTREAM_PREFIX}identity.mechanism"
 SECURITY_PROTOCOL: Final = f"{UPSTREAM_PREFIX}security.protocol"
 JAAS: Final = f"{UPSTREAM_PREFIX}sasl.jaas.config"
 
@@ -54,6 +57,8 @@ class GatewaySettings:
     """How many connections of one address may have a login under way at the cluster; used with RELAY only."""
     identity_mechanism: str = SCRAM_MECHANISMS[0]
     """One of SCRAM_MECHANISMS: how clients' tokens, and their users of a ScramLoginModule, log in there."""
+    serves_its_tokens: bool = False
+    """Whether clients log in here with tokens of that cluster (`kafka.dt.token.store=upstream`)."""
 
 
 def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySettings | None:
@@ -62,9 +67,17 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
     :param made: the node's listeners
     :raises ConfigError: naming the key whose value cannot be used, or does not go with another
     """
+    serves_its_tokens = settings.token_store == TokenStore.UPSTREAM
     if not settings.upstream_bootstrap_servers:
+        if serves_its_tokens:
+            reason = f"is needed for {STORE}={TokenStore.UPSTREAM}: the brokers whose tokens the node serves"
+            raise ConfigError(BOOTSTRAP, reason)
         _refuse_leftovers(settings, made)
         return None
+    if serves_its_tokens:
+        _check_token_store(settings)
+    else:
+        settings.refuse_leftovers(STORE_PREFIX, f"{STORE}={TokenStore.UPSTREAM}")
     if not settings.upstream_identity:
         raise ConfigError(IDENTITY, f"is needed for a gateway, one of {', '.join(UpstreamIdentity)}")
     identity = UpstreamIdentity(settings.upstream_identity)
@@ -75,15 +88,42 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
         _check_clients(listener, identity)
         _check_addresses(listener)
     _check_port_bases(made)
-    mechanism = settings.upstream_sasl_mechanism
     return GatewaySettings(
-        client=settings.client_properties(UPSTREAM_PREFIX, _OURS),
+        client=upstream_client_properties(settings),
         identity=identity,
         identity_file=Path(settings.upstream_identity_file) if settings.upstream_identity_file else None,
         logins_per_ip=settings.upstream_identity_logins,
-        identity_mechanism=settings.upstream_identity_mechanism
-        or (mechanism if mechanism in SCRAM_MECHANISMS else SCRAM_MECHANISMS[0]),
+        identity_mechanism=identity_mechanism(settings),
+        serves_its_tokens=serves_its_tokens,
     )
+
+
+def identity_mechanism(settings: Settings) -> str:
+    """Return the SCRAM mechanism of the upstream logins for clients."""
+    own = settings.upstream_sasl_mechanism
+    return settings.upstream_identity_mechanism or (own if own in SCRAM_MECHANISMS else SCRAM_MECHANISMS[0])
+
+
+def upstream_client_properties(settings: Settings) -> Mapping[str, str]:
+    """Return Kafka's client properties of the cluster behind a gateway, by their own names; secrets in clear."""
+    return settings.client_properties(UPSTREAM_PREFIX, _OURS)
+
+
+def _check_token_store(settings: Settings) -> None:
+    """Check that the cluster behind the gateway can be the only store of the node, and who clients are there."""
+    chosen = f"{STORE}={TokenStore.UPSTREAM}"
+    if settings.zookeeper_connect:
+        raise ConfigError("zookeeper.connect", f"it sets nothing with {chosen}; leave one of them out")
+    if settings.secret_key is not None:
+        raise ConfigError("delegation.token.secret.key", f"it sets nothing with {chosen}: the cluster makes the tokens")
+    if settings.allow_everyone_if_no_acl_found:
+        reason = f"with {chosen} a node knows no ACLs, so every client could create tokens for every other user"
+        raise ConfigError("allow.everyone.if.no.acl.found", reason)
+    if settings.upstream_identity in {UpstreamIdentity.SERVICE, UpstreamIdentity.NONE}:
+        reason = f"with {chosen} the gateway's own user sees all tokens, so no client may be that user; use owner-token"
+        raise ConfigError(IDENTITY, reason)
+    if _is_token(settings.upstream_sasl_jaas_config):
+        raise ConfigError(JAAS, 'it is a token (tokenauth="true"), which may not ask for tokens; log in as a user')
 
 
 def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:
@@ -182,6 +222,7 @@ def _is_token(jaas: Secret | None) -> bool:
 def _refuse_leftovers(settings: Settings, made: Sequence[Listener]) -> None:
     """Refuse a setting of a gateway on a node that is none: the operator expects a gateway."""
     settings.refuse_leftovers(GATEWAY_PREFIX, BOOTSTRAP)
+    settings.refuse_leftovers(STORE_PREFIX, f"{STORE}={TokenStore.UPSTREAM}")
     for listener in made:
         if listener.broker_port_base is not None or listener.broker_host_pattern:
             key = HOST_PATTERN_KEY if listener.broker_host_pattern else PORT_BASE_KEY

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig, Credentials
     from kafka_dt.client.login import Channel
     from kafka_dt.gateway.identities import Identities, UpstreamLogin
+    from kafka_dt.gateway.own_tokens import OwnTokens
     from kafka_dt.gateway.upstream import Exchange, UpstreamListener
     from kafka_dt.server.connections.connection import ClientConnection
     from kafka_dt.tokens import Principal
@@ -76,6 +77,7 @@ class Connector:
     Args:
         config: how brokers are spoken to.
         identities: who clients are there.
+        own_tokens: the logins of clients with a token, where they log in there with it; None where they do not.
         now_ms: milliseconds since 1970.
         sleep: waits for seconds.
         patience_s: seconds after which another broker is tried beside a slow one.
@@ -86,6 +88,7 @@ class Connector:
         config: ClientConfig,
         identities: Identities,
         *,
+        own_tokens: OwnTokens | None = None,
         now_ms: Callable[[], int] = now_ms,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         patience_s: float = PATIENCE_S,
@@ -93,6 +96,7 @@ class Connector:
         self._config = config
         self._patience_s = patience_s
         self._identities = identities
+        self._own_tokens = own_tokens
         self._now_ms = now_ms
         self._sleep = sleep
         self._refused: dict[tuple[Credentials, str], RefusedLogin] = {}
@@ -100,7 +104,11 @@ class Connector:
         self._derive: Final = lru_cache(REMEMBERED_KEYS)(derive_keys)
 
     async def connect(
-        self, principal: Principal, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
+        self,
+        principal: Principal,
+        addresses: Callable[[], Sequence[Address]],
+        listener: UpstreamListener,
+        token_id: str | None = None,
     ) -> Upstream:
         """Return a connection that is logged in as a principal.
 
@@ -108,6 +116,7 @@ class Connector:
             principal: of the client that the connection is for.
             addresses: where to try, in this order; asked again for each login, since brokers move.
             listener: hears of what happens on the connection.
+            token_id: of the token that the client logged in with; None if it did not.
 
         Raises:
             NoIdentity: the principal has no upstream identity.
@@ -115,6 +124,9 @@ class Connector:
             ConnectionFailed: no broker can be reached; NoServerReached tells how each failed.
             UnsupportedByServer: the broker has no login by SASL that we know.
         """
+        own = self._own_login(principal, token_id)
+        if own is not None:
+            return await self._connect_once_known(own, addresses, listener)
         login = await self._identities.login(principal)
         try:
             return await self._connect_once_known(login, addresses, listener)
@@ -142,7 +154,9 @@ class Connector:
         """
         return await self._connect_to_one(None, addresses(), listener)
 
-    async def log_in_again(self, principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
+    async def log_in_again(
+        self, principal: Principal, upstream: Upstream, exchange: Exchange, token_id: str | None = None
+    ) -> None:
         """Log in again on a connection whose session ends; see `Upstream.reauthenticate`.
 
         A refusal would end the connection, so what the broker may not know yet waits until it does.
@@ -152,10 +166,16 @@ class Connector:
             LoginFailed: the broker refused the login; the next `connect` looks for another one.
             ConnectionFailed: the connection is lost, or the cluster cannot be asked.
         """
-        login = await self._identities.login(principal)
+        login = self._own_login(principal, token_id) or await self._identities.login(principal)
         if login is not None:
             await self._sleep(max(0, login.known_by_ms - self._now_ms()) / 1000)
             await upstream.reauthenticate(login.credentials, exchange)
+
+    def _own_login(self, principal: Principal, token_id: str | None) -> UpstreamLogin | None:
+        """Return the login by the client's own token; None if it has none that the cluster knows."""
+        if self._own_tokens is None or token_id is None:
+            return None
+        return self._own_tokens.login(principal, token_id)
 
     async def _connect_once_known(
         self, login: UpstreamLogin | None, addresses: Callable[[], Sequence[Address]], listener: UpstreamListener
@@ -367,7 +387,8 @@ class UpstreamSide:
 
     async def _open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
         connection = self._connection
-        upstream = await self._connector.connect(connection.authenticator.principal, candidates, listener)
+        client = connection.authenticator
+        upstream = await self._connector.connect(client.principal, candidates, listener, client.token_id)
         if connection.closing:
             upstream.abort()
             return
@@ -383,7 +404,8 @@ class UpstreamSide:
 
     async def _log_in_again(self, upstream: Upstream, answers: AnswerStream) -> None:
         exchange = self._exchange(upstream, answers)
-        await self._connector.log_in_again(self._connection.authenticator.principal, upstream, exchange)
+        client = self._connection.authenticator
+        await self._connector.log_in_again(client.principal, upstream, exchange, client.token_id)
         self._log_in_later(upstream)
 
     def _exchange(self, upstream: Upstream, answers: AnswerStream) -> Exchange:

@@ -1,6 +1,6 @@
 """The parts of a gateway, joined: what all its connections share, and what begins and ends with a worker.
 
-    gateway = Gateway(settings, listeners)
+    gateway = Gateway(settings, listeners, cache.get)
     await gateway.start()                            # waits for the cluster
     gateway.new_connection(services)                 # what serves a socket, on the port of a listener
     gateway.open_ports([PortListener(listener, opened, new_connection)], node="4711")
@@ -12,37 +12,33 @@ Source: docs/design.md#the-gateway.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from kafka_dt.client import Address, ClientConfig, ClientConfigError, TokenClient
+from kafka_dt.client import Address, ClientConfig, TokenClient
+from kafka_dt.clock import now_ms
 from kafka_dt.config import ConfigError, GatewaySettings, Listener, UpstreamIdentity
 from kafka_dt.config.gateway import IDENTITY_FILE
-from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.gateway.addresses import BrokerAddresses, BrokerPorts, PortListener
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector
 from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
 from kafka_dt.gateway.identities import Identities, MappedIdentities, OneForAll
-from kafka_dt.gateway.owner_tokens import OwnerTokens
+from kafka_dt.gateway.own_tokens import OwnTokens
+from kafka_dt.gateway.owner_tokens import MARKS, OwnerTokens
 from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
-from kafka_dt.tls import ReloadingContext, TlsError, client_context
-from kafka_dt.tokens import ANONYMOUS
+from kafka_dt.tokens import ANONYMOUS, DelegationToken
 from kafka_dt.tokens.principal import USER_TYPE
+from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol import APIS
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 from kafka_dt_protocol.sasl import ScramMechanism
-
-_LOG = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -51,12 +47,18 @@ class Gateway:
     Args:
         settings: the cluster behind it, and who clients are there.
         listeners: of the node, with the ports that they are bound to.
+        held: gives a token as the worker knows it, None if it does not.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
 
-    def __init__(self, settings: GatewaySettings, listeners: Sequence[Listener]) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        listeners: Sequence[Listener],
+        held: Callable[[str], DelegationToken | None],
+    ) -> None:
         self._client = UpstreamClient(settings.client)
         config = self._client.config
         self._brokers = UpstreamBrokers(
@@ -66,7 +68,7 @@ class Gateway:
         self._addresses = BrokerAddresses(listeners)
         self._ports: BrokerPorts | None = None
         self._services: Final = GatewayServices(
-            connector=Connector(config, self._identities),
+            connector=Connector(config, self._identities, own_tokens=_own_tokens(settings, held)),
             brokers=self._brokers,
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway),
@@ -117,40 +119,11 @@ class Gateway:
         await self._identities.close()
 
 
-class UpstreamClient:
-    """How the cluster behind a gateway is reached.
-
-    Certificates are taken from their files again when these change, as those of a listener are: a gateway lives for
-    longer than they do. Passwords are not.
-
-    Args:
-        properties: Kafka's client properties by name.
-
-    Raises:
-        ConfigError: naming the key whose value cannot be used.
-    """
-
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._certificates: ReloadingContext | None = None
-        try:
-            config = ClientConfig.from_properties(properties)
-            if config.security_protocol.uses_tls:
-                self._certificates = followed = ReloadingContext(properties, client_context)
-                config = replace(config, ssl_context=lambda: followed.current)
-        except (ClientConfigError, TlsError) as error:
-            raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
-        self.config: Final = config
-
-    async def refresh_certificates(self) -> None:
-        """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
-        if self._certificates is None:
-            return
-        try:
-            if await asyncio.to_thread(self._certificates.refresh):
-                _LOG.info("The gateway has read its upstream certificates again")
-        except TlsError as error:
-            reason = f"{UPSTREAM_PREFIX}{error.key}: {error.reason}"
-            _LOG.error("The gateway keeps its upstream certificates, the new ones cannot be used: %s", reason)
+def _own_tokens(settings: GatewaySettings, held: Callable[[str], DelegationToken | None]) -> OwnTokens | None:
+    """Make what finds the logins of clients with a token; None where the cluster does not know their tokens."""
+    if not settings.serves_its_tokens:
+        return None
+    return OwnTokens(held, ScramMechanism(settings.identity_mechanism), now_ms=now_ms)
 
 
 def identities_for(
@@ -171,7 +144,8 @@ def identities_for(
         case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.RELAY:
             user = client.credentials.username if client.credentials else ANONYMOUS.name
             requests = TokenRequests(lambda address: TokenClient(client, servers=lambda: (address,)), servers)
-            return OwnerTokens(requests, f"{USER_TYPE}:{user}", mechanism)
+            marks = MARKS if settings.serves_its_tokens else 1
+            return OwnerTokens(requests, f"{USER_TYPE}:{user}", mechanism, marks=marks)
         case UpstreamIdentity.MAPPED:
             if settings.identity_file is None:
                 raise ConfigError(IDENTITY_FILE, f"is needed for {settings.identity}")

@@ -54,6 +54,8 @@ RETRY_MS: Final = 10_000
 """So long after a renewal that failed the next is tried; the token lives on meanwhile."""
 LAST_MOMENT_MS: Final = 5_000
 """With less than this left a token is not logged in with any more."""
+MARKS: Final = 2
+"""How often the gateway names itself among the renewers of a token, to know its own among those of clients."""
 ANOTHER_WITHIN_MS: Final = 60_000
 """No two tokens are given up within this time because they were refused: they would pile up."""
 
@@ -84,6 +86,8 @@ class OwnerTokens:
         tokens: asks the cluster, as the gateway's own user.
         gateway: that user, as a principal there; it may renew the tokens.
         mechanism: how tokens log in.
+        marks: how often the gateway is named among the renewers. Where the gateway may also renew its clients' own
+            tokens, twice marks those that it has made for itself: clients cannot make such a token.
         now_ms: milliseconds since 1970; it should agree with the cluster's clocks within minutes.
     """
 
@@ -93,11 +97,13 @@ class OwnerTokens:
         gateway: str,
         mechanism: ScramMechanism,
         *,
+        marks: int = 1,
         now_ms: Callable[[], int] = now_ms,
     ) -> None:
         self._tokens = tokens
         self._gateway = gateway
         self._mechanism = mechanism
+        self._marks = marks
         self._now_ms = now_ms
         self._held: dict[str, _Held] = {}
         self._refused: dict[str, tuple[str, int]] = {}
@@ -207,18 +213,23 @@ class OwnerTokens:
         ours = [
             self._hold(token, token.issue_timestamp_ms)
             for token in tokens
-            if token.owner == owner and token.token_id != unfit and self._gateway in (owner, *token.renewers)
+            if token.owner == owner and token.token_id != unfit and self._is_ours(token)
         ]
         usable = [held for held in ours if now_ms < min(held.replace_at_ms, held.token.expiry_timestamp_ms)]
         best = max(usable, key=lambda held: held.token.max_timestamp_ms, default=None)
         return await self._renewed(best) if best else None
+
+    def _is_ours(self, token: DelegationToken) -> bool:
+        if self._marks > 1:
+            return token.renewers.count(self._gateway) >= self._marks
+        return self._gateway in (token.owner, *token.renewers)
 
     def _unfit(self, owner: str) -> str:
         """Return the id of an owner's token that was refused; empty if none was."""
         return self._refused.get(owner, ("", 0))[0]
 
     async def _made(self, owner: str) -> _Held:
-        token = await self._tokens.create(owner, [self._gateway])
+        token = await self._tokens.create(owner, [self._gateway] * self._marks)
         _LOG.info("Made the upstream token %s for %s", token.token_id, printable(owner))
         return replace(self._hold(token, token.issue_timestamp_ms), known_by_ms=self._now_ms() + KNOWN_WITHIN_MS)
 

@@ -1,6 +1,6 @@
 """The open ports of a worker, and the gateway behind them where the node is one.
 
-ports = WorkerPorts(settings, listeners, place, shared, recorder=recorder, now_ms=now_ms)
+ports = WorkerPorts(settings, listeners, place, shared, held=cache.get, recorder=recorder, now_ms=now_ms)
 await ports.start_gateway()
 await ports.open(handler, sessions, new_login)
 ...
@@ -34,7 +34,7 @@ from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.rates import FailedLogins, Rate
 from kafka_dt.server.repeated import Repeated
 from kafka_dt.stores import WorkerPlace
-from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt.tokens import ANONYMOUS, DelegationToken, Principal
 from kafka_dt_protocol import Limits
 
 DRAIN_SECONDS: Final = 10.0
@@ -48,6 +48,7 @@ class WorkerPorts:
         listeners: of the node, with the ports that they are bound to.
         place: which worker it is; the workers share what the node allows.
         shared: with the other workers of the node.
+        held: gives a token as the worker knows it, None if it does not.
         recorder: makes audit events; None where nothing is written down.
         now_ms: the wall clock, milliseconds since 1970.
 
@@ -62,6 +63,7 @@ class WorkerPorts:
         place: WorkerPlace,
         shared: Shared,
         *,
+        held: Callable[[str], DelegationToken | None],
         recorder: Recorder | None,
         now_ms: Callable[[], int],
     ) -> None:
@@ -72,7 +74,7 @@ class WorkerPorts:
         self._recorder = recorder
         self._now_ms = now_ms
         self._encryption = {listener.name: encryption(listener, recorder) for listener in listeners}
-        self._gateway = gateway(settings, listeners)
+        self._gateway = gateway(settings, listeners, held)
         self._limits = ConnectionLimits.of(settings, listeners)
         self._gates: list[Gate] = [FileGate(_file_limit), *self._rate_gates(settings.max_connection_creation_rate)]
         self._failed_logins = FailedLogins(settings.connection_failed_authentication_delay_ms, time.monotonic)
@@ -85,11 +87,6 @@ class WorkerPorts:
         self._memory_sweep = Repeated(self._memory.sweep_seconds, self._memory.sweep)
         self._opened: list[OpenListener] = []
         self._broker_ports: list[PortListener] = []
-
-    @property
-    def is_gateway(self) -> bool:
-        """Whether a cluster stands behind these ports."""
-        return self._gateway is not None
 
     async def start_gateway(self) -> None:
         """Get to know the cluster behind the gateway, if there is one.
@@ -181,14 +178,18 @@ def encryption(listener: Listener, recorder: Recorder | None = None) -> Listener
     return ListenerEncryption(listener, recorder) if listener.tls else None
 
 
-def gateway(settings: Settings, listeners: Sequence[Listener]) -> Gateway | None:
+def gateway(
+    settings: Settings, listeners: Sequence[Listener], held: Callable[[str], DelegationToken | None]
+) -> Gateway | None:
     """Make the gateway of a worker; None where the node is none.
+
+    `held` gives a token as the worker knows it, None if it does not.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
     found = gateway_settings(settings, listeners)
-    return None if found is None else Gateway(found, listeners)
+    return None if found is None else Gateway(found, listeners, held)
 
 
 def _certified(listener: Listener, encrypted: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:

@@ -94,7 +94,6 @@ class Worker:
         self._idle = IdleTime(self._executor)
         self._credentials_ahead: CredentialsAhead | None = None
         made = [_bound(listener, ports) for listener in listeners(settings, mechanisms_of(settings))]
-        self._ports = WorkerPorts(settings, made, place, shared, recorder=self._recorder, now_ms=now_ms)
         self._mechanisms = OpenMechanisms(settings, made, mechanisms_of(settings), now_ms)
         self._tokens = WorkerTokens(
             settings,
@@ -105,8 +104,11 @@ class Worker:
             idle=self._idle,
             recorder=self._recorder,
             broker_id=self._broker_id,
-            end_sessions_on_expiry=self._ports.is_gateway,
+            end_sessions_on_expiry=bool(settings.upstream_bootstrap_servers),
             now_ms=now_ms,
+        )
+        self._ports = WorkerPorts(
+            settings, made, place, shared, held=self._tokens.cache.get, recorder=self._recorder, now_ms=now_ms
         )
         self._stores = self._tokens.stores
         acls = AclCache()

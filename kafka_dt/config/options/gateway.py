@@ -13,11 +13,13 @@ from enum import StrEnum
 from typing import Final
 
 from kafka_dt.config.options.client import LOGIN_MECHANISMS, SCRAM_MECHANISMS, client_tls
-from kafka_dt.config.options.option import Secret, option, per_listener
+from kafka_dt.config.options.option import Kind, Secret, option, per_listener
 from kafka_dt.security_protocol import SecurityProtocol
 
 GATEWAY_PREFIX: Final = "kafka.dt.gateway."
 UPSTREAM_PREFIX: Final = "kafka.dt.gateway.upstream."
+STORE_PREFIX: Final = "kafka.dt.upstream."
+"""Of the settings of the cluster as the store of tokens."""
 NO_PORT_BASE: Final = -1
 
 
@@ -90,6 +92,23 @@ class GatewayOptions:
         "Gives each broker behind the gateway a host name of its own, on the port of the listener. `{id}` stands for "
         "the broker's id, as in `broker-{id}.kafka.example.com`. The names must resolve to the gateway, and its "
         "certificate must hold them. For TLS listeners only: a client names the host in its TLS handshake.",
+    )
+    upstream_token_refresh_ms: int = option(
+        "kafka.dt.upstream.token.refresh.ms",
+        500,
+        "How often a worker reads the tokens of the cluster, with `kafka.dt.token.store=upstream`: how long it takes "
+        "until a node obeys a revocation that was made at a broker or at another node. A worker spends at most a fifth "
+        "of its time on it.",
+        minimum=100,
+    )
+    upstream_max_staleness_ms: int = option(
+        "kafka.dt.upstream.max.staleness.ms",
+        30000,
+        "The longest time for which a node may accept a revoked token, with `kafka.dt.token.store=upstream`, also when "
+        "the node is cut off from the cluster, or its broker from the controllers. A worker that has not proved for "
+        "this long that it knows all revocations refuses every login by token.",
+        minimum=3000,
+        kind=Kind.LONG,
     )
     upstream_security_protocol: str = option(
         "kafka.dt.gateway.upstream.security.protocol",

@@ -6,14 +6,30 @@ Source: KIP-48 and its drafts (`.sec` spellings), KIP-395; org.apache.kafka.serv
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kafka_dt.config.options.option import Kind, Secret, Source, option
+
+
+class TokenStore(StrEnum):
+    """The places where the tokens of a node can be."""
+
+    ZOOKEEPER = "zookeeper"
+    UPSTREAM = "upstream"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenOptions:
     """How tokens are made and sealed, how long they live, and what an owner, a requester and a token may take."""
 
+    token_store: str = option(
+        "kafka.dt.token.store",
+        "zookeeper",
+        "Where the tokens are. `zookeeper`: in the ZooKeeper of `zookeeper.connect`. `upstream`: in the Kafka cluster "
+        "behind the gateway, whose own delegation tokens the node then serves (Kafka 3.6 or later without ZooKeeper; "
+        "needs the settings of a gateway, and no ZooKeeper).",
+        choices=tuple(TokenStore),
+    )
     tokens_per_owner_max: int = option(
         "kafka.dt.tokens.per.owner.max",
         10_000,

@@ -61,10 +61,15 @@ class Authenticator:
         return identity.principal if identity else self._certified
 
     @property
+    def token_id(self) -> str | None:
+        """The token that the client logged in with, last; None if it was no token."""
+        identity = self._login.identity
+        return identity.token_id if identity else None
+
+    @property
     def by_token(self) -> bool:
         """Whether the client logged in with a token, last."""
-        identity = self._login.identity
-        return identity is not None and identity.token_id is not None
+        return self.token_id is not None
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Take the certificate that the client has shown, if it has shown one.

@@ -23,7 +23,7 @@ from kafka_dt.client import DelegationToken, settings
 from tests.support.brokers.broker import sasl_properties
 from tests.support.brokers.kraft import GATEWAY, GATEWAY_PASSWORD, KraftCluster
 from tests.support.java.properties import ClientConfig, scram
-from tests.support.nodes.node import EXPIRY_CHECK_MS, WORKERS, Node
+from tests.support.nodes.node import ADMIN, EXPIRY_CHECK_MS, WORKERS, Node
 from tests.support.nodes.server import server_properties
 from tests.support.processes.waiting import POLL_S
 from tests.support.protocol.raw import METADATA, ConnectionClosed, RawConnection
@@ -67,6 +67,19 @@ def gateway_properties(zookeeper: str, cluster: KraftCluster, port_base: int) ->
         IDENTITY: "owner-token",
         f"listener.name.sasl_plaintext.{PORT_BASE}": port_base,
     }
+
+
+def upstream_store_properties(cluster: KraftCluster, port_base: int) -> dict[str, object]:
+    """The settings of a gateway that serves the tokens of the cluster itself; arguments as of `gateway_properties`."""
+    properties = gateway_properties("", cluster, port_base)
+    for key in (
+        "zookeeper.connect",
+        "delegation.token.secret.key",
+        "delegation.token.metadata.encryption.enable",
+        "allow.everyone.if.no.acl.found",
+    ):
+        del properties[key]
+    return properties | {"kafka.dt.token.store": "upstream", "super.users": f"User:{ADMIN}"}
 
 
 def names_listener(pattern: str, key_store: Path) -> dict[str, object]:

@@ -111,12 +111,17 @@ class FakeConnector:
         self.made: list[FakeUpstream] = []
         self.asked = 0
         self.addresses: Any = None
+        self.token_ids: list[str | None] = []
+        """Of the tokens of the clients, for each connection and each further login."""
         self.failures: list[BaseException] = []
         self.login_due_ms: int | None = None
         self.relogin: Callable[[Exchange], Awaitable[None]] | None = None
 
-    async def connect(self, _principal: Principal, addresses: Any, listener: UpstreamListener) -> Upstream:
+    async def connect(
+        self, _principal: Principal, addresses: Any, listener: UpstreamListener, token_id: str | None
+    ) -> Upstream:
         self.asked += 1
+        self.token_ids.append(token_id)
         self.addresses = addresses()
         await self.open.wait()
         if self.failures:
@@ -125,9 +130,12 @@ class FakeConnector:
         return cast("Upstream", self.made[-1])
 
     async def connect_for_login(self, addresses: Any, listener: UpstreamListener) -> Upstream:
-        return await self.connect(ANONYMOUS, addresses, listener)
+        return await self.connect(ANONYMOUS, addresses, listener, None)
 
-    async def log_in_again(self, _principal: Principal, upstream: Upstream, exchange: Exchange) -> None:
+    async def log_in_again(
+        self, _principal: Principal, upstream: Upstream, exchange: Exchange, token_id: str | None
+    ) -> None:
+        self.token_ids.append(token_id)
         assert self.relogin is not None, "no connection was to log in again"
         upstream.login_due_ms = None
         await self.relogin(exchange)

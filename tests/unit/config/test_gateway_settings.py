@@ -248,3 +248,53 @@ def test_a_gateway_that_relays_needs_what_one_with_owner_tokens_needs(change: di
     with pytest.raises(ConfigError) as error:
         gateway(RELAY | change)
     assert error.value.key == key
+
+
+STORE = {"kafka.dt.token.store": "upstream"}
+
+
+def test_the_cluster_behind_a_gateway_can_be_the_store_of_its_tokens() -> None:
+    assert gateway(TOKENS | STORE).serves_its_tokens
+    assert gateway(RELAY | STORE).serves_its_tokens
+    assert not gateway(TOKENS).serves_its_tokens
+    assert gateway(TOKENS | STORE | {"kafka.dt.upstream.token.refresh.ms": "100"}).client == gateway(TOKENS).client
+
+
+@pytest.mark.parametrize(
+    ("properties", "key", "reason"),
+    [
+        (SASL | STORE, f"{UPSTREAM}bootstrap.servers", "is needed for kafka.dt.token.store=upstream"),
+        (TOKENS | STORE | {"zookeeper.connect": "zk:2181"}, "zookeeper.connect", "leave one of them out"),
+        (TOKENS | STORE | {"delegation.token.secret.key": "k"}, "delegation.token.secret.key", "the cluster makes"),
+        (
+            TOKENS | STORE | {"allow.everyone.if.no.acl.found": "true"},
+            "allow.everyone.if.no.acl.found",
+            "every client could create tokens for every other user",
+        ),
+        (NONE | STORE, f"{UPSTREAM}identity", "no client may be that user"),
+        (
+            TOKENS | STORE | {f"{UPSTREAM}identity": "service"},
+            f"{UPSTREAM}identity",
+            "no client may be that user",
+        ),
+        (
+            TOKENS
+            | STORE
+            | {
+                f"{UPSTREAM}identity": "mapped",
+                f"{UPSTREAM}identity.file": "users.jaas",
+                f"{UPSTREAM}sasl.jaas.config": f'{SCRAM} username="i" password="h" tokenauth="true";',
+            },
+            f"{UPSTREAM}sasl.jaas.config",
+            "may not ask for tokens",
+        ),
+        (TOKENS | {"kafka.dt.upstream.max.staleness.ms": "5000"}, "kafka.dt.upstream.max.staleness.ms", "sets nothing"),
+        (SASL | {"kafka.dt.upstream.token.refresh.ms": "300"}, "kafka.dt.upstream.token.refresh.ms", "sets nothing"),
+    ],
+)
+def test_a_store_in_the_cluster_needs_a_gateway_and_nothing_of_zookeeper(
+    properties: dict[str, str], key: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason) as error:
+        made(properties)
+    assert error.value.key == key

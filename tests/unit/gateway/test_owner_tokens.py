@@ -21,7 +21,7 @@ from kafka_dt.client import (
     UnsupportedByServer,
 )
 from kafka_dt.gateway.identities import NoIdentity
-from kafka_dt.gateway.owner_tokens import DENIED_MS, FORGOTTEN_AFTER_MS, SWEEP_MS, OwnerTokens
+from kafka_dt.gateway.owner_tokens import DENIED_MS, FORGOTTEN_AFTER_MS, MARKS, SWEEP_MS, OwnerTokens
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.sasl import ScramMechanism
 
@@ -157,6 +157,18 @@ async def test_a_token_that_was_made_before_is_taken() -> None:
     assert login.credentials.username == younger.token_id
     assert login.known_by_ms < NOW
     assert cluster.asked == ["describe"]
+
+
+async def test_where_the_gateway_may_renew_its_clients_tokens_it_takes_none_of_them_for_its_own() -> None:
+    cluster = Cluster()
+    cluster.add("User:alice")
+    cluster.add(GATEWAY)
+    tokens = OwnerTokens(cluster, GATEWAY, ScramMechanism.SHA_512, marks=MARKS, now_ms=lambda: cluster.now_ms)
+    assert await used(tokens) == "token-2"
+    assert cluster.tokens["token-2"].renewers == (GATEWAY, GATEWAY)
+    assert await used(tokens, Principal.parse(GATEWAY)) == "token-3"
+    after_a_restart = OwnerTokens(cluster, GATEWAY, ScramMechanism.SHA_512, marks=MARKS, now_ms=lambda: cluster.now_ms)
+    assert await used(after_a_restart) == "token-2"
 
 
 async def test_a_token_that_another_process_has_just_made_may_not_be_known_yet() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from kafka_dt.client import Address, ConnectionLost, Credentials, SecurityProtocol
 from kafka_dt.config import ConfigError, from_properties, gateway_settings, listeners
-from kafka_dt.gateway.gateway import UpstreamClient
 from kafka_dt.gateway.upstream import Upstream, UpstreamListener
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.tls import server_context
+from kafka_dt.upstream import UpstreamClient
 from tests.support.identity.tls_material import Identity, authority, leaf
 from tests.support.protocol.scripted_server import ScriptedServer
 

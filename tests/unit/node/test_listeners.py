@@ -34,7 +34,8 @@ async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_la
     place = WorkerPlace(0, 1, "a node")
     with node_memory(**Shared.sizes(place.workers)) as memory:
         shared = Shared.opened(memory, place)
-    ports = WorkerPorts(settings, listeners(settings, MECHANISMS), place, shared, recorder=None, now_ms=lambda: 0)
+    made = listeners(settings, MECHANISMS)
+    ports = WorkerPorts(settings, made, place, shared, held=lambda _: None, recorder=None, now_ms=lambda: 0)
     done: list[str] = []
     part = cast("Any", Recorded(done))
     ports._gateway = part

@@ -1,0 +1,226 @@
+"""Create, renew and expire tokens in the cluster: a TokenChanges.
+
+The cluster decides. Of its rules this node applies one: whether the client may renew or expire the token, because the
+cluster sees the gateway instead of the client. The gateway is a renewer of each token that a node creates. Of tokens
+that were made at brokers it may change those whose owners have named it as a renewer.
+
+A controller finds a new token when its own image has it, some tenths of a second after the create. So "not found" is
+believed only when a proof says so, too; otherwise the node asks again. For the same reason a renewal that follows a
+deletion at once may bring the token back: then the worker that has deleted it deletes it again.
+
+Source: org.apache.kafka.controller.DelegationTokenControlManager; docs/decisions/0025-the-clusters-own-tokens.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt import client
+from kafka_dt.kraft import requests
+from kafka_dt.tokens import (
+    DelegationToken,
+    Expiry,
+    Renewal,
+    StoredToken,
+    StoreUnavailable,
+    TokenAuthorizationFailed,
+    TokenError,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokensDisabled,
+)
+from kafka_dt.tokens.sharing import KeyedLocks
+
+if TYPE_CHECKING:
+    from kafka_dt.client.connection import Connection
+    from kafka_dt.client.session import ClientSession
+    from kafka_dt.kraft.knowledge import Knowledge
+    from kafka_dt.kraft.source import ClusterTokens
+    from kafka_dt.tokens import Change, NewToken, Principal, Token, TokenCache
+
+_LOG = logging.getLogger(__name__)
+
+CONNECTIONS: Final = 8
+"""How many changes a worker has under way at once, each on a connection of its own."""
+MAX_ATTEMPTS: Final = 10
+"""How often a change is sent that the controller finds no token for, though the brokers have it."""
+
+
+class Connections:
+    """The connections for changes; each carries one request at a time.
+
+    `make` makes the session of one, which connects when it is first used.
+    """
+
+    def __init__(self, make: Callable[[], ClientSession]) -> None:
+        self._make = make
+        self._idle: list[ClientSession] = []
+        self._places = asyncio.Semaphore(CONNECTIONS)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Connection]:
+        """Give a connection that no other task uses.
+
+        Raises:
+            StoreUnavailable: the cluster cannot be asked, or the outcome of what was asked is not known.
+        """
+        async with self._places:
+            session = self._idle.pop() if self._idle else self._make()
+            try:
+                yield await session.ready()
+            except (client.ConnectionFailed, client.LoginFailed, client.UnsupportedByServer) as error:
+                raise StoreUnavailable(str(error)) from error
+            finally:
+                self._idle.append(session)
+
+    async def close(self) -> None:
+        """Close those that are not in use."""
+        idle, self._idle = self._idle, []
+        for session in idle:
+            await session.close()
+
+
+class ClusterChanges:
+    """Changes tokens.
+
+    Args:
+        connections: to the brokers, as the gateway's own user.
+        gateway: that user's principal.
+        source: proves what the cluster has.
+        knowledge: is told the outcome of each change.
+        cache: what the node knows of the tokens.
+        now_ms: the clock, in milliseconds since 1970.
+    """
+
+    hmac_bytes: Final = 64
+    """Kafka's are HMAC-SHA512."""
+    removes_expired: Final = True
+    """The controllers do."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        gateway: Principal,
+        source: ClusterTokens,
+        knowledge: Knowledge,
+        cache: TokenCache,
+        *,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._connections = connections
+        self._gateway = gateway
+        self._source = source
+        self._knowledge = knowledge
+        self._cache = cache
+        self._now_ms = now_ms
+        self._locks = KeyedLocks()
+        self._deleting: set[asyncio.Task[None]] = set()
+        knowledge.on_return(self._returned)
+
+    async def create(self, wanted: NewToken) -> DelegationToken:
+        """Create a token, for its owner and with the gateway as a renewer."""
+        try:
+            async with self._connections.one() as connection:
+                created = await requests.create(connection, wanted, self._gateway)
+        except client.TokenAuthorizationFailed as refusal:
+            raise TokenAuthorizationFailed(self._gateway, wanted.owner) from refusal
+        except client.RequestRefused as refusal:
+            raise _in_the_domain(refusal) from refusal
+        self._knowledge.changed(created.token.token_id, StoredToken(created.token, hmac=created.hmac))
+        return created
+
+    async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
+        """Renew or expire a token, again while only the controller does not know it yet."""
+        async with self._locks.hold(token_id):
+            for _ in range(MAX_ATTEMPTS):
+                held = self._cache.get(token_id)
+                if held is None or not held.has_hmac(hmac):
+                    raise TokenNotFound(token_id)
+                self._require_allowed(held.token, change)
+                try:
+                    return await self._send(held, change)
+                except client.TokenNotFound:
+                    await self._source.prove()
+        raise StoreUnavailable(f"the controllers do not find token {token_id}, which the brokers have")
+
+    async def remove(self, token_id: str, past_ms: int) -> Token | None:  # noqa: ARG002 - the interface's
+        """Remove nothing: the controllers remove expired tokens."""
+        return None
+
+    async def close(self) -> None:
+        """Send no more."""
+        for task in self._deleting:
+            task.cancel()
+        await asyncio.gather(*self._deleting, return_exceptions=True)
+        await self._connections.close()
+
+    def _returned(self, stored: StoredToken) -> None:
+        """Delete a token again that this worker has deleted; the next proof tells whether it has gone."""
+        _LOG.warning("Delegation token %s has come back after it was deleted: deleting it again", stored.token.token_id)
+        task = asyncio.create_task(self._delete_again(stored))
+        self._deleting.add(task)
+        task.add_done_callback(self._deleting.discard)
+
+    async def _delete_again(self, stored: StoredToken) -> None:
+        assert stored.hmac is not None  # noqa: S101 - a cluster tells the HMAC of each token
+        with suppress(StoreUnavailable, client.RequestRefused):
+            async with self._connections.one() as connection:
+                await requests.change(connection, stored.hmac, Expiry(self._gateway, period_ms=-1))
+
+    async def _send(self, held: DelegationToken, change: Change) -> int:
+        """Send a change, and tell its outcome; raises client.TokenNotFound."""
+        token_id = held.token.token_id
+        try:
+            async with self._connections.one() as connection:
+                expiry_timestamp_ms = await requests.change(connection, held.hmac, change)
+        except client.TokenNotFound:
+            raise
+        except client.TokenExpired as refusal:
+            raise TokenExpired(token_id) from refusal
+        except client.TokenOwnerMismatch as refusal:
+            _LOG.warning(
+                "The gateway is no renewer of delegation token %s, which was made at a broker: only there can it be "
+                "renewed and expired, or name %s as a renewer of such tokens",
+                *(token_id, self._gateway),
+            )
+            raise TokenOwnerMismatch(self._gateway) from refusal
+        except client.RequestRefused as refusal:
+            raise _in_the_domain(refusal) from refusal
+        if not isinstance(change, Renewal) and change.period_ms < 0:
+            self._knowledge.changed(token_id, None)
+        elif self._cache.get(token_id) is held:
+            token = replace(held.token, expiry_timestamp_ms=expiry_timestamp_ms)
+            self._knowledge.changed(token_id, StoredToken(token, hmac=held.hmac))
+        else:
+            # Another change was seen meanwhile, which may be later than this one.
+            await self._source.prove()
+        return expiry_timestamp_ms
+
+    def _require_allowed(self, token: Token, change: Change) -> None:
+        """Refuse a client that may not change a token, as the cluster would: of a renewal an expired token comes first.
+
+        Raises:
+            TokenOwnerMismatch, TokenExpired: the client is neither the owner nor a renewer.
+        """
+        change.on_token(token)
+        if token.may_renew(change.requester):
+            return
+        if isinstance(change, Renewal):
+            if token.is_expired(self._now_ms()):
+                raise TokenExpired(token.token_id)
+        elif change.by_super_user:
+            return
+        raise TokenOwnerMismatch(change.requester)
+
+
+def _in_the_domain(refusal: client.RequestRefused) -> TokenError:
+    """Return the error of the domain for a refusal that has no other meaning here."""
+    if isinstance(refusal, client.TokensDisabled):
+        return TokensDisabled("delegation.token.secret.key of the upstream cluster")
+    return StoreUnavailable(str(refusal))

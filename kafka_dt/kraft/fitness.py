@@ -1,0 +1,217 @@
+"""Tell whether a cluster can be the store of a gateway's tokens, and how to make it fit.
+
+    findings = await examine(connection, config, gateway, ScramMechanism.SHA_512)
+    [each for each in findings if not each.fit]
+
+Nothing is changed in the cluster. The right to create tokens is tried with a request that a cluster can only refuse: a
+broker looks at the right first, and then at the type of the renewers.
+
+Limit: a describe leaves out the tokens that the gateway may not see, without a word. So it cannot be found out here
+whether the gateway sees all of them.
+
+Source: KIP-48, KIP-373, KIP-900; kafka.server.KafkaApis (handleCreateTokenRequest, handleDescribeAcls).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import RequestRefused, UnsupportedByServer, parse_addresses
+from kafka_dt.client.connection import Connection
+from kafka_dt.config.gateway import IDENTITY_MECHANISM
+from kafka_dt.kraft import requests
+from kafka_dt.tokens import NewToken, Principal
+from kafka_dt_protocol import ApiKey
+
+if TYPE_CHECKING:
+    from kafka_dt.client import ClientConfig
+    from kafka_dt_protocol.sasl import ScramMechanism
+
+METADATA_VERSION: Final = 14
+"""The first `metadata.version` with delegation tokens: 3.6-IV2 (KIP-900)."""
+LOOKS: Final = 30
+LOOK_S: Final = 0.1
+"""How often, and with which pause, the offset of the image is looked at."""
+_PROBE: Final = Principal.user("kafka-dt-upstream-check")
+"""The owner of a token that is asked for and never made."""
+_NO_USER: Final = Principal("NoUser", "kafka-dt-upstream-check")
+"""A renewer that no token can have."""
+_NO_LOG: Final = "use kafka.dt.token.store=zookeeper"
+_ANY: Final = 1
+"""The number of "any" in the filters of ACLs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One point about a cluster."""
+
+    point: str
+    """What was looked at."""
+    problem: str = ""
+    """What is wrong; empty if it is as it should be."""
+    remedy: str = ""
+    """How to put it right."""
+    needed: bool = True
+    """Whether a node cannot serve the cluster's tokens with this problem."""
+
+    @property
+    def fit(self) -> bool:
+        """Whether it is as it should be."""
+        return not self.problem
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.remedy}"
+
+
+async def examine(
+    connection: Connection, config: ClientConfig, gateway: Principal, mechanism: ScramMechanism
+) -> Sequence[Finding]:
+    """Look at a cluster.
+
+    Args:
+        connection: one that is logged in as the gateway.
+        config: to make another one.
+        gateway: the gateway's principal.
+        mechanism: how tokens log in.
+
+    Raises TokenClientError if the cluster cannot be asked.
+    """
+    findings = [await look(connection, gateway) for look in _LOOKS]
+    if config.security_protocol.uses_sasl:
+        findings.append(await _logins(connection.server, config, mechanism))
+    return findings
+
+
+async def _logins(server: str, config: ClientConfig, mechanism: ScramMechanism) -> Finding:
+    """See whether a listener takes logins by token, over a connection that is not logged in."""
+    point = "logins by token"
+    (address,) = parse_addresses(server)
+    connection = await Connection.open(address, config)
+    try:
+        answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
+    finally:
+        connection.abort()
+    if mechanism in answer.mechanisms:
+        return Finding(point)
+    remedy = f"add it to sasl.enabled.mechanisms there, or set {IDENTITY_MECHANISM}"
+    return Finding(point, f"{server} does not take {mechanism}, with which clients' tokens log in", remedy)
+
+
+async def cluster_id(connection: Connection) -> str:
+    """Return the id of the cluster."""
+    answer = await connection.request(
+        ApiKey.DESCRIBE_CLUSTER, include_cluster_authorized_operations=False, include_fenced_brokers=False
+    )
+    return str(answer.cluster_id)
+
+
+async def _metadata_version(connection: Connection, _: Principal) -> Finding:
+    point = "metadata.version"
+    levels = {each.name: each.max_version_level for each in _finalized(await connection.ask_versions())}
+    level = levels.get("metadata.version")
+    if level is None:
+        return Finding(point, "the cluster has no metadata log", _NO_LOG)
+    if level < METADATA_VERSION:
+        remedy = "kafka-features.sh --bootstrap-server ... upgrade --release-version 3.9"
+        return Finding(point, f"the metadata.version {level} of the cluster has no delegation tokens", remedy)
+    return Finding(point)
+
+
+async def _tokens(connection: Connection, _: Principal) -> Finding:
+    point = "delegation tokens"
+    answer = await connection.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=())
+    if answer.error_code is ErrorCode.delegation_token_auth_disabled:
+        remedy = "set the same delegation.token.secret.key on all brokers and controllers"
+        return Finding(point, "delegation tokens are switched off in the cluster", remedy)
+    if answer.error_code is ErrorCode.delegation_token_request_not_allowed:
+        remedy = "log in as a user, by kafka.dt.gateway.upstream.sasl.jaas.config"
+        return Finding(point, "the gateway's login may not ask for tokens", remedy)
+    return _of(point, answer.error_code)
+
+
+async def _authorizer(connection: Connection, gateway: Principal) -> Finding:
+    point = "authorizer"
+    answer = await connection.request(
+        ApiKey.DESCRIBE_ACLS,
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=str(_PROBE),
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    if answer.error_code is ErrorCode.security_disabled:
+        remedy = "set authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer on all servers"
+        return Finding(point, "the cluster has no authorizer, so every user can read the secrets of all tokens", remedy)
+    return _of(point, answer.error_code, gateway)
+
+
+async def _metadata_log(connection: Connection, gateway: Principal) -> Finding:
+    point = "metadata log"
+    try:
+        await requests.log_end(connection)
+    except RequestRefused as refusal:
+        return _of(point, refusal.code, gateway)
+    except UnsupportedByServer as error:
+        return Finding(point, str(error), _NO_LOG)
+    return Finding(point)
+
+
+async def _records(connection: Connection, _: Principal) -> Finding:
+    point = "records in the metadata log"
+    try:
+        first = await requests.image_offset(connection)
+    except UnsupportedByServer as error:
+        return Finding(point, str(error), _NO_LOG)
+    for _look in range(LOOKS):
+        if await requests.image_offset(connection) > first:
+            return Finding(point)
+        await asyncio.sleep(LOOK_S)
+    remedy = "set metadata.max.idle.interval.ms=500 on the controllers, its default, and see whether a quorum is there"
+    return Finding(point, f"{connection.server} hears of no new records, so no answer can be proved to be new", remedy)
+
+
+async def _create_tokens(connection: Connection, gateway: Principal) -> Finding:
+    point = "tokens for all users"
+    try:
+        await requests.create(connection, NewToken(_PROBE, gateway, (_NO_USER,), max_lifetime_ms=1), gateway)
+    except RequestRefused as refusal:
+        if refusal.code is ErrorCode.delegation_token_authorization_failed:
+            remedy = _allow(gateway, "--operation CreateTokens --operation DescribeTokens --user-principal '*'")
+            return Finding(point, f"{gateway} may not create tokens for every user", remedy, needed=False)
+    return Finding(point)
+
+
+_LOOKS: Final[Sequence[Callable[[Connection, Principal], Awaitable[Finding]]]] = (
+    _metadata_version,
+    _tokens,
+    _authorizer,
+    _metadata_log,
+    _records,
+    _create_tokens,
+)
+
+
+def _finalized(versions: Any) -> Sequence[Any]:
+    found: Sequence[Any] = getattr(versions, "finalized_features", ())
+    return found
+
+
+def _of(point: str, code: ErrorCode, gateway: Principal | None = None) -> Finding:
+    """Return what an error of the cluster means for a point; the errors that all points share."""
+    if code is ErrorCode.none:
+        return Finding(point)
+    if code is ErrorCode.cluster_authorization_failed and gateway is not None:
+        remedy = _allow(gateway, "--operation Describe --cluster")
+        return Finding(point, f"{gateway} may not describe the cluster", remedy)
+    return Finding(point, f"the cluster answered with error {code.value} ({code.name})", "see the log of the broker")
+
+
+def _allow(gateway: Principal, what: str) -> str:
+    return f"kafka-acls.sh --bootstrap-server ... --add --allow-principal {gateway} {what}"

@@ -1,0 +1,102 @@
+"""Which states of tokens are news: what a cluster describes, beside the changes that this worker has made itself.
+
+The answers of one broker come in order, but each may be older than a change of this worker that the cluster has
+acknowledged. So a change hides its token from answers until one is proved to be newer than the change. Otherwise
+answers are believed as a whole: an id that is not in one has gone. It never returns, because an answer over another
+connection is used only if it is proved to be newer than everything before it.
+
+A controller decides on its own image, which is behind for some tenths of a second: a renewal that it gets then brings a
+deleted token back. A token that this worker has deleted stays hidden until a proof shows that it has gone. The listener
+of `on_return` deletes it again.
+
+What is known is in the node's cache, which hears of nothing but this.
+
+Source: docs/decisions/0025-the-clusters-own-tokens.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from kafka_dt.tokens.sharing import in_turns
+
+if TYPE_CHECKING:
+    from kafka_dt.tokens import ChangeListener, StoredToken, TokenCache
+
+
+ReturnListener = Callable[["StoredToken"], None]
+"""Called with a token that is there, though this worker has deleted it."""
+
+
+class Knowledge:
+    """Tells the listener what is new.
+
+    Args:
+        cache: what the listener has been told.
+        monotonic: seconds of a clock that never goes back.
+    """
+
+    def __init__(self, cache: TokenCache, monotonic: Callable[[], float]) -> None:
+        self._cache = cache
+        self._monotonic = monotonic
+        self._listener: ChangeListener = lambda *_: None
+        self._return_listener: ReturnListener = lambda *_: None
+        self._changed: dict[str, float] = {}
+        """The ids of the tokens that this worker has changed, each with the moment."""
+        self._deleted: set[str] = set()
+        """Those among them that it has deleted."""
+
+    @property
+    def unproved(self) -> bool:
+        """Whether there is a change of this worker that no answer has been proved to be newer than."""
+        return bool(self._changed)
+
+    def on_change(self, listener: ChangeListener) -> None:
+        """Set the one listener: the cache's."""
+        self._listener = listener
+
+    def on_return(self, listener: ReturnListener) -> None:
+        """Set the one listener that is called with a token that a proof shows, though this worker has deleted it."""
+        self._return_listener = listener
+
+    def changed(self, token_id: str, stored: StoredToken | None) -> None:
+        """Tell the outcome of a change of this worker, which the cluster has just acknowledged; None: deleted."""
+        self._changed[token_id] = self._monotonic()
+        if stored is None:
+            self._deleted.add(token_id)
+        self._listener(token_id, stored)
+
+    async def take(self, tokens: Mapping[str, StoredToken], asked_s: float | None = None) -> None:
+        """Tell what is new in an answer.
+
+        Args:
+            tokens: all of them, by their ids.
+            asked_s: everything acknowledged before this moment is proved to be in the answer; None: nothing is.
+        """
+        if asked_s is not None:
+            self._settle(tokens, asked_s)
+        gone = [token_id for token_id in self._cache.copied_ids() if token_id not in tokens]
+        async for batch in in_turns(gone):
+            for token_id in batch:
+                if token_id not in self._changed:
+                    self._listener(token_id, None)
+        async for described in in_turns(list(tokens.items())):
+            for token_id, stored in described:
+                if token_id not in self._changed and self._is_news(token_id, stored):
+                    self._listener(token_id, stored)
+
+    def _settle(self, tokens: Mapping[str, StoredToken], asked_s: float) -> None:
+        """Forget the changes that an answer is newer than, except the deletions that it contradicts."""
+        for token_id in [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]:
+            returned = tokens.get(token_id) if token_id in self._deleted else None
+            if returned is None:
+                del self._changed[token_id]
+                self._deleted.discard(token_id)
+            else:
+                self._changed[token_id] = self._monotonic()
+                self._return_listener(returned)
+
+    def _is_news(self, token_id: str, stored: StoredToken) -> bool:
+        held = self._cache.get(token_id)
+        return held is None or held.token != stored.token or held.hmac != stored.hmac

@@ -1,0 +1,207 @@
+"""Build the stores of a node in the Kafka cluster behind its gateway.
+
+    stores = node_stores(settings, WorkerPlace(0, 2, "4711"), needs, client=upstream, now_ms=now_ms)
+
+`kafka_dt.app` calls it; nothing else of a node knows how such a cluster keeps tokens.
+
+The nodes share no state of their own. The salts of SCRAM are those of one node: no user is kept with a salt that all
+nodes would have to show.
+
+Source: docs/decisions/0025-the-clusters-own-tokens.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import random
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.client import ConnectionFailed, TokenClientError
+from kafka_dt.client.session import ClientSession
+from kafka_dt.config import identity_mechanism
+from kafka_dt.kraft.changes import ClusterChanges, Connections
+from kafka_dt.kraft.fitness import cluster_id, examine
+from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.nothing import NoAcls, NoScramUsers
+from kafka_dt.kraft.reader import PROOF_S, ClusterReader
+from kafka_dt.kraft.source import ClusterTokens
+from kafka_dt.stores import ClusterUnavailable, NodeStores, StoreNeeds, WorkerPlace, WorkerState
+from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol.api.registry import ASKED
+from kafka_dt_protocol.sasl import ScramMechanism
+
+if TYPE_CHECKING:
+    from kafka_dt.client import ClientConfig
+    from kafka_dt.config import Settings
+    from kafka_dt.upstream import UpstreamClient
+
+_LOG = logging.getLogger(__name__)
+
+RETRY_S: Final = 3.0
+
+
+def node_stores(
+    settings: Settings,
+    place: WorkerPlace,
+    needs: StoreNeeds,
+    *,
+    upstream: UpstreamClient,
+    now_ms: Callable[[], int],
+) -> NodeStores:
+    """Build the stores of a worker.
+
+    Args:
+        settings: of the node.
+        place: which worker it is.
+        needs: the parts of the worker that stores work with.
+        upstream: the client of the cluster.
+        now_ms: the wall clock, in milliseconds since 1970.
+    """
+    ASKED.load_entities()
+    gateway = gateway_principal(upstream.config)
+    knowledge = Knowledge(needs.cache, time.monotonic)
+    reader = ClusterReader(session(_impatient(upstream.config)), knowledge, gateway, monotonic=time.monotonic)
+    tokens = ClusterTokens(
+        reader,
+        knowledge,
+        needs.cache,
+        refresh_s=settings.upstream_token_refresh_ms / 1000,
+        max_staleness_s=needs.limits.max_staleness_ms / 1000,
+        monotonic=time.monotonic,
+    )
+    users = NoScramUsers()
+
+    changes = ClusterChanges(
+        Connections(lambda: session(upstream.config)), gateway, tokens, knowledge, needs.cache, now_ms=now_ms
+    )
+
+    async def close() -> None:
+        await tokens.close()
+        await changes.close()
+
+    return NodeStores(
+        cluster=KafkaCluster(upstream, gateway, ScramMechanism(identity_mechanism(settings)), place.node),
+        tokens=tokens,
+        token_changes=changes,
+        keyed_tokens=None,
+        users=users,
+        user_changes=users,
+        acls=NoAcls(),
+        close=close,
+    )
+
+
+def gateway_principal(config: ClientConfig) -> Principal:
+    """Return the gateway's own principal in the cluster."""
+    return Principal.user(config.credentials.username) if config.credentials else ANONYMOUS
+
+
+def session(config: ClientConfig) -> ClientSession:
+    """Make what connects to one of the bootstrap servers, in random order: workers share them."""
+    return ClientSession(
+        config,
+        servers=lambda: random.sample(config.bootstrap_servers, len(config.bootstrap_servers)),
+        monotonic=time.monotonic,
+        random_bytes=secrets.token_bytes,
+        jitter=random.random,
+    )
+
+
+def _impatient(config: ClientConfig) -> ClientConfig:
+    """Return a configuration for reading: a broker that does not answer is left, for another may."""
+    limit_ms = int(PROOF_S * 1000)
+    return replace(
+        config,
+        request_timeout_ms=min(config.request_timeout_ms, limit_ms),
+        setup_timeout_ms=min(config.setup_timeout_ms, limit_ms),
+    )
+
+
+class KafkaCluster:
+    """What a node has of the cluster besides its tokens: a ClusterState.
+
+    Args:
+        upstream: the client of the cluster.
+        gateway: the gateway's own principal there.
+        mechanism: how tokens log in there.
+        secret: a text that the workers of this node have in common, and no other process knows.
+        retry_s: how often a node that starts asks for a cluster that is not there yet, in seconds.
+    """
+
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        gateway: Principal,
+        mechanism: ScramMechanism,
+        secret: str,
+        *,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self.must_restart: Final = asyncio.Event()
+        """Never set: the history of a cluster does not go back."""
+        self._upstream = upstream
+        self._gateway = gateway
+        self._mechanism = mechanism
+        self._secret = secret
+        self._retry_s = retry_s
+        self._id = ""
+
+    async def start(self) -> None:
+        """Wait for the cluster, as long as it takes, and see whether it is fit.
+
+        Raises:
+            ClusterUnavailable: it is not, or refuses the gateway's login.
+        """
+        complained = False
+        asking = session(self._upstream.config)
+        try:
+            while not self._id:
+                try:
+                    await self._examine(asking)
+                except ConnectionFailed as error:
+                    if not complained:
+                        complained = True
+                        _LOG.warning("The node waits for the upstream cluster, whose tokens it serves: %s", error)
+                    await asyncio.sleep(self._retry_s)
+                except TokenClientError as error:
+                    raise ClusterUnavailable(str(error)) from error
+        finally:
+            await asking.close()
+
+    async def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        return self._id
+
+    async def salt_secret(self) -> bytes:
+        """Return the secret of this node's salts."""
+        return hashlib.sha256(b"salts " + self._secret.encode()).digest()
+
+    async def announce(self, state: WorkerState) -> None:
+        """Tell no other node: nodes do not know each other."""
+
+    async def brokers(self) -> Sequence[str]:
+        """Return none: no broker reads tokens that this node has written."""
+        return ()
+
+    async def keep(self) -> None:
+        """Take new certificates if their files have changed."""
+        await self._upstream.refresh_certificates()
+
+    async def close(self) -> None:
+        """There is nothing to leave."""
+
+    async def _examine(self, asking: ClientSession) -> None:
+        connection = await asking.ready()
+        findings = await examine(connection, self._upstream.config, self._gateway, self._mechanism)
+        unfit = [each for each in findings if not each.fit]
+        if needed := [str(each) for each in unfit if each.needed]:
+            raise ClusterUnavailable(f"the upstream cluster cannot be the store of tokens: {'; '.join(needed)}")
+        for finding in unfit:
+            _LOG.warning("The upstream cluster as the store of tokens: %s", finding)
+        self._id = await cluster_id(connection)

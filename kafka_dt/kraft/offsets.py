@@ -1,0 +1,39 @@
+"""When an answer of a broker has everything that was acknowledged before a moment.
+
+Each broker answers from its own image of the metadata log, which may be old. The offset of the image and the high
+watermark of the log, which the active controller tells, prove how old:
+
+    proof = ImageProof(watermark)             # asked for at some moment
+    while not proof.passed_by(offset): ...    # asked for again and again, at one broker
+    # a describe that is sent to this broker now has every change that was acknowledged before that moment
+
+A broker puts an image in place before all its caches have heard of it, and begins with an image only when the one
+before has reached all of them. So the proof waits for an image that has the last record below the watermark, and then
+for a further one. The record that makes the further image lies above the watermark: a broker that hears only of a
+deposed controller does not get it.
+
+Source: kafka.server.metadata.KRaftMetadataCache.features, org.apache.kafka.image.loader.MetadataLoader;
+docs/decisions/0025-the-clusters-own-tokens.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class ImageProof:
+    """Waits until the image of one broker has moved past a watermark."""
+
+    watermark: int
+    """The offset after the last committed record, as the active controller told it."""
+    _reached: int | None = None
+    """The offset of the first image that had all records below the watermark."""
+
+    def passed_by(self, offset: int) -> bool:
+        """Take note of the offset of the broker's image; says whether an answer is proved from now on."""
+        if self._reached is None:
+            if offset >= self.watermark - 1:
+                self._reached = offset
+            return False
+        return offset > self._reached

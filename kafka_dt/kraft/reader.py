@@ -1,0 +1,174 @@
+"""Read all tokens of a cluster, from one broker at a time.
+
+    await reader.prove()     # when it returns, everything acknowledged before is known
+    await reader.look()      # what the broker knows now
+
+The image of a running broker never goes back, so the answers over one connection are in order. The first answer over a
+new connection is used only with a proof, because another broker may be behind.
+
+A look without news costs little: the bytes of the answer are those of before, and are not decoded.
+
+Source: docs/decisions/0025-the-clusters-own-tokens.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafka_dt.client import TokenClientError
+from kafka_dt.kraft.offsets import ImageProof
+from kafka_dt.kraft.requests import image_offset, log_end, stored_tokens
+from kafka_dt.tokens import StoreUnavailable
+from kafka_dt_protocol import ApiKey, RemoteProtocolError
+
+if TYPE_CHECKING:
+    from kafka_dt.client.connection import Connection
+    from kafka_dt.client.session import ClientSession
+    from kafka_dt.kraft.knowledge import Knowledge
+    from kafka_dt.tokens import Principal
+
+_T = TypeVar("_T")
+
+PROOF_S: Final = 5.0
+"""How long a proof may take before another broker is asked. The controllers write a record every half second."""
+POLL_S: Final = 0.05
+"""How often a proof looks at the broker's image."""
+SHORT_BYTES: Final = 65_536
+"""An answer as short as this is decoded at once, a longer one in a thread."""
+
+
+class ClusterReader:
+    """Reads the tokens.
+
+    Args:
+        session: connects to one of the brokers, as the gateway's own user.
+        knowledge: takes what is read.
+        gateway: that user's principal.
+        monotonic: seconds of a clock that never goes back.
+        proof_s: how long a proof may take, in seconds.
+    """
+
+    describe_s: float = 0.0
+    """How long the last describe took, with all that came of it, in seconds."""
+
+    def __init__(
+        self,
+        session: ClientSession,
+        knowledge: Knowledge,
+        gateway: Principal,
+        *,
+        monotonic: Callable[[], float],
+        proof_s: float = PROOF_S,
+    ) -> None:
+        self._session = session
+        self._knowledge = knowledge
+        self._gateway = gateway
+        self._monotonic = monotonic
+        self._proof_s = proof_s
+        self._turn = asyncio.Lock()
+        """Held for one request, until what it tells is known."""
+        self._trusted: Connection | None = None
+        """The connection over which an answer has been proved."""
+        self._known = b""
+        """The answer that was taken last."""
+        self._closed = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether a broker answers, as far as is known."""
+        return self._trusted is not None and self._trusted.usable
+
+    async def look(self) -> bool:
+        """Read the tokens as the broker has them; False if that would need a proof, since the connection is new.
+
+        Raises:
+            StoreUnavailable: the broker cannot be asked; the next call asks another.
+        """
+        connection = await self._ready()
+        if connection is not self._trusted:
+            return False
+        with _failing(connection):
+            await self._describe(connection)
+        return True
+
+    async def prove(self) -> float:
+        """Read the tokens, with everything that was acknowledged anywhere before this call.
+
+        Returns:
+            Until which moment (of `monotonic`) everything acknowledged is known now.
+
+        Raises:
+            StoreUnavailable: as `look`; or the broker does not hear of the controllers.
+        """
+        connection = await self._ready()
+        with _failing(connection):
+            async with asyncio.timeout(self._proof_s):
+                asked_s = await self._wait_for_image(connection)
+            await self._describe(connection, asked_s)
+        self._trusted = connection
+        return asked_s
+
+    async def close(self) -> None:
+        """Ask no more."""
+        self._closed = True
+        await self._session.close()
+
+    async def _wait_for_image(self, connection: Connection) -> float:
+        """Return the moment until which everything acknowledged will be in the next describe."""
+        while True:
+            asked_s = self._monotonic()
+            before = await self._ask(log_end, connection)
+            proof = ImageProof(before.high_watermark)
+            await self._pass(proof, connection)
+            # A controller may have answered that was deposed before. The broker, which has records of the new leader,
+            # asks that one now.
+            if (await self._ask(log_end, connection)).leader_epoch == before.leader_epoch:
+                return asked_s
+
+    async def _pass(self, proof: ImageProof, connection: Connection) -> None:
+        while True:
+            if proof.passed_by(await self._ask(image_offset, connection)):
+                return
+            await asyncio.sleep(POLL_S)
+
+    async def _ready(self) -> Connection:
+        async with self._turn:
+            if self._closed:
+                raise StoreUnavailable("the node ends")
+            try:
+                return await self._session.ready()
+            except TokenClientError as error:
+                raise StoreUnavailable(str(error)) from error
+
+    async def _ask(self, request: Callable[[Connection], Awaitable[_T]], connection: Connection) -> _T:
+        async with self._turn:
+            return await request(connection)
+
+    async def _describe(self, connection: Connection, asked_s: float | None = None) -> None:
+        async with self._turn:
+            begun_s = self._monotonic()
+            answer = await connection.request_undecoded(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None)
+            if answer.body != self._known or self._knowledge.unproved:
+                if len(answer.body) <= SHORT_BYTES:
+                    tokens = stored_tokens(answer.decode(), self._gateway)
+                else:
+                    tokens = await asyncio.to_thread(lambda: stored_tokens(answer.decode(), self._gateway))
+                await self._knowledge.take(tokens, asked_s)
+                self._known = answer.body
+            self.describe_s = self._monotonic() - begun_s
+
+
+@contextmanager
+def _failing(connection: Connection) -> Iterator[None]:
+    """Leave a broker that does not answer as it should: another one may."""
+    try:
+        yield
+    except TimeoutError as error:
+        connection.abort()
+        raise StoreUnavailable(f"{connection.server} does not hear of the controllers") from error
+    except (TokenClientError, RemoteProtocolError) as error:
+        connection.abort()
+        raise StoreUnavailable(str(error)) from error

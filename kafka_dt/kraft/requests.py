@@ -1,0 +1,133 @@
+"""The requests of a node to the cluster whose tokens it serves, and its answers as values of the domain.
+
+The gateway's own principal is among the renewers of each token that a node creates. It is taken out of what nodes see.
+
+Source: KIP-48, KIP-373, KIP-595 (DescribeQuorum), KIP-584 (the epoch of the finalized features);
+org.apache.kafka.controller.DelegationTokenControlManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client.connection import Connection
+from kafka_dt.client.errors import UnsupportedByServer, refused
+from kafka_dt.tokens import DelegationToken, Expiry, NewToken, Principal, Renewal, StoredToken, Token
+from kafka_dt_protocol.api.registry import ASKED, ApiKey, AskedApi
+from kafka_dt_protocol.api.responses import element_type
+from kafka_dt_protocol.wire.times import from_timestamp, to_duration
+
+METADATA_LOG: Final = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """How far the metadata log is committed, as the controller tells that leads it."""
+
+    leader_epoch: int
+    high_watermark: int
+    """The offset after the last committed record."""
+
+
+async def image_offset(connection: Connection) -> int:
+    """Return the offset of the last record in the broker's image of the metadata.
+
+    Raises UnsupportedByServer if the server has none, and what Connection.request raises.
+    """
+    offset: int = getattr(await connection.ask_versions(), "finalized_features_epoch", -1)
+    if offset < 0:
+        raise UnsupportedByServer(connection.server, "the offset of its metadata (finalized features)")
+    return offset
+
+
+async def log_end(connection: Connection) -> LogEnd:
+    """Return how far the metadata log is committed; the broker asks the active controller.
+
+    Raises RequestRefused, and what Connection.request raises.
+    """
+    api = AskedApi.DESCRIBE_QUORUM
+    topic = element_type(ASKED[api].request[connection.version(api)], "topics")
+    partition = element_type(topic, "partitions")(partition_index=0)
+    answer = await connection.request(api, topics=(topic(topic_name=METADATA_LOG, partitions=(partition,)),))
+    _raise_if(answer.error_code, "describe quorum")
+    found = answer.topics[0].partitions[0]
+    _raise_if(found.error_code, "describe quorum")
+    return LogEnd(found.leader_epoch, found.high_watermark)
+
+
+def stored_tokens(answer: Any, gateway: Principal) -> dict[str, StoredToken]:
+    """Return the tokens of an answer to DescribeDelegationToken, by their ids.
+
+    Raises RequestRefused.
+    """
+    _raise_if(answer.error_code, "describe")
+    return {
+        each.token_id: StoredToken(
+            _token(
+                each,
+                (Principal(renewer.principal_type, renewer.principal_name) for renewer in each.renewers),
+                (each.issue_timestamp, each.expiry_timestamp, each.max_timestamp),
+                gateway,
+            ),
+            hmac=each.hmac,
+        )
+        for each in answer.tokens
+    }
+
+
+async def create(connection: Connection, wanted: NewToken, gateway: Principal) -> DelegationToken:
+    """Create a token that the gateway may renew.
+
+    Raises RequestRefused, and what Connection.request raises.
+    """
+    api = ApiKey.CREATE_DELEGATION_TOKEN
+    renewer = element_type(ASKED[api].request[connection.version(api)], "renewers")
+    renewers = [each for each in wanted.renewers if each != gateway]
+    answer = await connection.request(
+        api,
+        owner_principal_type=wanted.owner.type,
+        owner_principal_name=wanted.owner.name,
+        renewers=tuple(renewer(principal_type=each.type, principal_name=each.name) for each in (*renewers, gateway)),
+        max_lifetime=to_duration(wanted.max_lifetime_ms),
+    )
+    _raise_if(answer.error_code, "create")
+    instants = (answer.issue_timestamp, answer.expiry_timestamp, answer.max_timestamp)
+    return DelegationToken(_token(answer, renewers, map(from_timestamp, instants), gateway), answer.hmac)
+
+
+async def change(connection: Connection, hmac: bytes, wanted: Renewal | Expiry) -> int:
+    """Renew or expire a token as the gateway; returns its expiry timestamp in milliseconds since 1970.
+
+    Raises RequestRefused, and what Connection.request raises.
+    """
+    period = to_duration(wanted.period_ms)
+    if isinstance(wanted, Renewal):
+        answer = await connection.request(ApiKey.RENEW_DELEGATION_TOKEN, hmac=hmac, renew_period=period)
+        _raise_if(answer.error_code, "renew")
+    else:
+        answer = await connection.request(ApiKey.EXPIRE_DELEGATION_TOKEN, hmac=hmac, expiry_time_period=period)
+        _raise_if(answer.error_code, "expire")
+    return from_timestamp(answer.expiry_timestamp)
+
+
+def _token(answer: Any, renewers: Iterable[Principal], timestamps_ms: Iterable[int], gateway: Principal) -> Token:
+    """Return the token of an answer; timestamps_ms: of its issue, expiry and maximum."""
+    issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms = timestamps_ms
+    return Token(
+        token_id=answer.token_id,
+        owner=Principal(answer.principal_type, answer.principal_name),
+        requester=Principal(answer.token_requester_principal_type, answer.token_requester_principal_name),
+        renewers=tuple(each for each in renewers if each != gateway),
+        issue_timestamp_ms=issue_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        expiry_timestamp_ms=expiry_timestamp_ms,
+    )
+
+
+def _raise_if(code: ErrorCode, action: str) -> None:
+    if code is not ErrorCode.none:
+        raise refused(code, action)

@@ -1,0 +1,163 @@
+"""Follow the tokens of a cluster: a TokenSource.
+
+The cluster tells of no change and finds no token by its id. So a worker looks at all tokens again and again,
+`refresh_s` after the last look began; looks take at most a fifth of its time. What has to be known for certain waits
+for a proof, which all that wait share: a token that is not known, a describe of a client, a revocation that another
+worker has seen. A change of this worker is followed by a proof, too, since until then its token is hidden from looks.
+
+The staleness counts from the last proof. Without a reason for one, a worker makes `PROOFS` in the time after which it
+would refuse logins by token.
+
+Source: docs/decisions/0025-the-clusters-own-tokens.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.client import LoginFailed
+from kafka_dt.tokens import StoredToken, StoreUnavailable
+from kafka_dt.tokens.sharing import SharedRun
+from kafka_dt.tokens.store import NEVER_MS
+
+if TYPE_CHECKING:
+    from kafka_dt.kraft.knowledge import Knowledge
+    from kafka_dt.kraft.reader import ClusterReader
+    from kafka_dt.tokens import ChangeListener, TokenCache
+
+_LOG = logging.getLogger(__name__)
+
+PROOFS: Final = 3
+PAUSE: Final = 4
+"""How much longer than a describe the pause after it is, at least."""
+REFUSED_S: Final = 10.0
+"""The pause after the cluster has refused the gateway's login: it may lock out who guesses."""
+
+
+class ClusterTokens:
+    """Tells which tokens there are.
+
+    Args:
+        reader: asks the brokers.
+        knowledge: has what is known.
+        cache: as the listener keeps it.
+        refresh_s: how often to look, in seconds.
+        max_staleness_s: how old what is known may be, in seconds.
+        monotonic: seconds of a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        knowledge: Knowledge,
+        cache: TokenCache,
+        *,
+        refresh_s: float,
+        max_staleness_s: float,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._reader = reader
+        self._knowledge = knowledge
+        self._cache = cache
+        self._refresh_s = refresh_s
+        self._proof_due_s = max_staleness_s / PROOFS
+        self._monotonic = monotonic
+        self._proofs = SharedRun(self._prove)
+        self._proved_s: float | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._complained = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether a broker answers."""
+        return self._reader.connected
+
+    def staleness_ms(self) -> int:
+        """Return the time since the moment until which everything acknowledged is known, in milliseconds."""
+        return NEVER_MS if self._proved_s is None else int((self._monotonic() - self._proved_s) * 1000)
+
+    def on_change(self, listener: ChangeListener) -> None:
+        """Set the one listener."""
+        self._knowledge.on_change(listener)
+
+    async def load(self) -> None:
+        """Read all tokens, and follow them from now on.
+
+        Raises:
+            StoreUnavailable: no broker can be asked.
+        """
+        await self._proofs.join()
+        if self._following is None:
+            self._following = asyncio.create_task(self._follow())
+
+    async def read(self, token_id: str) -> StoredToken | None:
+        """Return a token with everything that was acknowledged before this call."""
+        await self.catch_up()
+        held = self._cache.get(token_id)
+        return None if held is None else StoredToken(held.token, hmac=held.hmac)
+
+    async def catch_up(self) -> None:
+        """Return when everything is known that was acknowledged anywhere before this call."""
+        if not self.connected:
+            raise StoreUnavailable("no broker of the upstream cluster answers")
+        await self._proofs.join()
+
+    async def prove(self) -> None:
+        """Do as `catch_up`, which is a proof here."""
+        await self.catch_up()
+
+    async def time_ms(self) -> int:
+        """Say that a cluster does not tell its time.
+
+        Raises:
+            StoreUnavailable: always; the cluster removes expired tokens by itself.
+        """
+        raise StoreUnavailable("a Kafka cluster does not tell its time")
+
+    async def close(self) -> None:
+        """Follow no more."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        await self._reader.close()
+
+    async def _prove(self) -> None:
+        self._proved_s = await self._reader.prove()
+
+    async def _follow(self) -> None:
+        pause_s = self._refresh_s
+        while True:
+            await asyncio.sleep(pause_s)
+            begun_s = self._monotonic()
+            pause_s = 0.0
+            try:
+                await self._look()
+                self._note_answer()
+            except StoreUnavailable as error:
+                self._note_failure(error)
+                if isinstance(error.__cause__, LoginFailed):
+                    pause_s = REFUSED_S
+            except Exception:  # noqa: BLE001 - the tokens must be followed
+                _LOG.exception("The tokens of the upstream cluster could not be read; the worker tries again")
+            rest_s = begun_s + self._refresh_s - self._monotonic()
+            pause_s = max(pause_s, rest_s, PAUSE * self._reader.describe_s)
+
+    async def _look(self) -> None:
+        """Look, and prove if that is due: a revocation does not wait for the proof."""
+        has_looked = await self._reader.look()
+        is_due = self._proved_s is None or self._monotonic() - self._proved_s >= self._proof_due_s
+        if is_due or self._knowledge.unproved or not has_looked:
+            await self._proofs.join()
+
+    def _note_failure(self, error: StoreUnavailable) -> None:
+        if not self._complained:
+            self._complained = True
+            _LOG.warning("The worker cannot follow the tokens of the upstream cluster and tries again: %s", error)
+
+    def _note_answer(self) -> None:
+        if self._complained:
+            self._complained = False
+            _LOG.warning("The worker follows the tokens of the upstream cluster again")

@@ -1,0 +1,59 @@
+"""The client of the cluster behind a gateway, as the settings say: its login, and certificates that may change.
+
+    upstream = UpstreamClient(gateway_settings.client)
+    upstream.config                        # for each connection
+    await upstream.refresh_certificates()  # every second
+
+Source: org.apache.kafka.clients.CommonClientConfigs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from kafka_dt.client import ClientConfig, ClientConfigError
+from kafka_dt.config import ConfigError
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
+from kafka_dt.tls import ReloadingContext, TlsError, client_context
+
+_LOG = logging.getLogger(__name__)
+
+
+class UpstreamClient:
+    """How the cluster behind a gateway is reached.
+
+    Certificates are taken from their files again when these change, as those of a listener are: a gateway lives for
+    longer than they do. Passwords are not.
+
+    Args:
+        properties: Kafka's client properties by name.
+
+    Raises:
+        ConfigError: naming the key whose value cannot be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._certificates: ReloadingContext | None = None
+        try:
+            config = ClientConfig.from_properties(properties)
+            if config.security_protocol.uses_tls:
+                self._certificates = followed = ReloadingContext(properties, client_context)
+                config = replace(config, ssl_context=lambda: followed.current)
+        except (ClientConfigError, TlsError) as error:
+            raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
+        self.config: Final = config
+
+    async def refresh_certificates(self) -> None:
+        """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
+        if self._certificates is None:
+            return
+        try:
+            if await asyncio.to_thread(self._certificates.refresh):
+                _LOG.info("The gateway has read its upstream certificates again")
+        except TlsError as error:
+            reason = f"{UPSTREAM_PREFIX}{error.key}: {error.reason}"
+            _LOG.error("The gateway keeps its upstream certificates, the new ones cannot be used: %s", reason)

@@ -1,0 +1,94 @@
+"""One real cluster without ZooKeeper, and two nodes in front of it that serve its own delegation tokens.
+
+User:alice and User:bob may use topics that begin with their names; `TOPIC` of alice's is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Final
+
+import pytest
+
+from kafka_dt.client import ClientConfig, Credentials, SecurityProtocol, TokenClient, parse_addresses
+from kafka_dt.identity.acls.binding import PatternType, ResourceType
+from tests.interop.conftest import unavailable
+from tests.interop.gateway.conftest import RELEASE
+from tests.support.brokers.broker import USERS
+from tests.support.brokers.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
+from tests.support.brokers.kraft_operator import Operator
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Bundle, Classpath
+from tests.support.java.reference_client import ReferenceClient
+from tests.support.java.tools import KafkaTools
+from tests.support.nodes.gateway import IDENTITY, PORTS, Gateway, upstream_store_properties
+from tests.support.processes.ports import free_ports
+
+TOPIC: Final = "alice-records"
+
+
+@pytest.fixture(scope="package")
+def kraft_classpath(classpath_of: Callable[[Bundle], Classpath]) -> Classpath:
+    """The jars of the release that the tests of the gateway use, too."""
+    return tuple(jar for bundle in RELEASES[RELEASE] for jar in classpath_of(bundle))
+
+
+@pytest.fixture(scope="package")
+def cluster(java: Java, kraft_classpath: Classpath, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KraftCluster]:
+    """One broker, which is the controller as well."""
+    folder = tmp_path_factory.mktemp("kraft-tokens")
+    with KraftCluster(folder, java=java, classpath=kraft_classpath, brokers=1) as running:
+        operator = Operator(running)
+        for user in ("alice", "bob"):
+            for resource in (ResourceType.TOPIC, ResourceType.GROUP):
+                operator.allow(user, resource, f"{user}-", PatternType.PREFIXED)
+        operator.make_topic(TOPIC, 1)
+        operator.make_topic("bob-records", 1)
+        yield running
+
+
+@pytest.fixture(scope="package")
+def nodes(cluster: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Gateway]]:
+    """Two nodes of two workers; the second one relays logins with a password."""
+    with ExitStack() as stack:
+        one = started(stack, cluster, tmp_path_factory, "one")
+        relaying = {IDENTITY: "relay", "listener.name.sasl_plaintext.plain.sasl.jaas.config": None}
+        other = started(stack, cluster, tmp_path_factory, "other", **relaying)
+        yield one, other
+    for node in (one, other):
+        node.check_log()
+
+
+def started(
+    stack: ExitStack, cluster: KraftCluster, folders: pytest.TempPathFactory, name: str, **settings: object
+) -> Gateway:
+    """Start a node; further settings by their names, None takes one away."""
+    base = free_ports(PORTS)
+    properties = upstream_store_properties(cluster, base) | settings
+    present = {key: value for key, value in properties.items() if value is not None}
+    node = stack.enter_context(Gateway(folders.mktemp(name), present, name=name))
+    node.port_base = base
+    return node
+
+
+@pytest.fixture(scope="package")
+def java_4x(kafka_4x: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
+    """The Java client of the newest release."""
+    if not kafka_4x.java.has_compiler:
+        unavailable(f"{kafka_4x.java.executable} has no compiler, the Java client is started from source")
+    log = tmp_path_factory.mktemp("java-client") / "java.log"
+    with ReferenceClient(kafka_4x.java, kafka_4x.classpath, log) as client:
+        yield client
+
+
+def at_brokers(cluster: KraftCluster, user: str) -> TokenClient:
+    """A client of the brokers themselves, by PLAIN."""
+    password = GATEWAY_PASSWORD if user == GATEWAY else USERS[user]
+    return TokenClient(
+        ClientConfig(
+            bootstrap_servers=parse_addresses(cluster.sasl),
+            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+            credentials=Credentials("PLAIN", user, password),
+        )
+    )

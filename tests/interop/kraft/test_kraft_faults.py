@@ -1,0 +1,91 @@
+"""What two nodes do when the cluster whose tokens they serve is hurt, or was never fit to be a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.interop.kraft.conftest import started
+from tests.support.brokers.kraft import CONTROLLER_ID, KraftCluster
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Classpath
+from tests.support.nodes.gateway import Gateway
+from tests.support.processes.process import ProcessFailed, hanging
+from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import ConnectionClosed, LoginRefused
+
+STALENESS_MS = 4_000
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module")
+def large_cluster(
+    java: Java, kraft_classpath: Classpath, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KraftCluster]:
+    """Two brokers and a controller."""
+    folder = tmp_path_factory.mktemp("kraft-faults")
+    with KraftCluster(folder, java=java, classpath=kraft_classpath, separate_controller=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def node(large_cluster: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A node that refuses tokens soon when it is cut off."""
+    with ExitStack() as stack:
+        settings = {"kafka.dt.upstream.max.staleness.ms": STALENESS_MS, "kafka.dt.workers": 1}
+        made = started(stack, large_cluster, tmp_path_factory, "impatient", **settings)
+        yield made
+    made.check_log()
+
+
+def logs_in(node: Gateway, made: object) -> bool:
+    try:
+        node.connect_by_token(made).close()  # type: ignore[arg-type]
+    except (LoginRefused, ConnectionClosed, OSError):
+        return False
+    return True
+
+
+def test_brokers_that_are_cut_off_from_their_controllers_let_no_token_log_in_beyond_the_bound(
+    large_cluster: KraftCluster, node: Gateway
+) -> None:
+    made = node.make_token("alice")
+    assert logs_in(node, made)
+    controller = large_cluster._node_of(CONTROLLER_ID)
+    with hanging(controller.process.pid):
+        assert logs_in(node, made)
+        # A login waits for news before it is refused.
+        eventually(lambda: not logs_in(node, made), STALENESS_MS / 1000 + 2)
+    eventually(lambda: logs_in(node, made), 30)
+
+
+def test_a_broker_that_is_killed_or_hangs_does_not_stop_logins(large_cluster: KraftCluster, node: Gateway) -> None:
+    made = node.make_token("alice")
+    for broker in large_cluster.brokers.values():
+        broker.kill()
+        for _ in range(3):
+            eventually(lambda: logs_in(node, made), 10)
+        eventually(lambda: logs_in(node, node.make_token("bob")), 20)
+        broker.start()
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("delegation.token.secret.key", "delegation tokens are switched off in the cluster"),
+        ("authorizer.class.name", "every user can read the secrets of all tokens"),
+    ],
+)
+def test_an_unfit_cluster_is_told_at_the_start(
+    java: Java, kraft_classpath: Classpath, tmp_path_factory: pytest.TempPathFactory, key: str, words: str
+) -> None:
+    folder = tmp_path_factory.mktemp("kraft-unfit")
+    with (
+        KraftCluster(folder, java=java, classpath=kraft_classpath, brokers=1, overrides={key: ""}) as cluster,
+        ExitStack() as stack,
+        pytest.raises(ProcessFailed, match=words),
+    ):
+        started(stack, cluster, tmp_path_factory, "unfit")

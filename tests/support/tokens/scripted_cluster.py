@@ -1,0 +1,155 @@
+"""One broker of a cluster without ZooKeeper as a script: its image, its watermark, and the tokens that it describes.
+
+    async with ScriptedCluster().running() as cluster: ...
+    cluster.described[token.token_id] = token      # what a describe has from now on
+
+It says at once what a real broker says only in the tenths of a second after a change. `tests/interop/kraft` has a real
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import ClientConfig, parse_addresses
+from kafka_dt.client.session import ClientSession
+from kafka_dt.kraft.fitness import METADATA_VERSION
+from kafka_dt.kraft.node import session
+from kafka_dt.tokens import DelegationToken, Principal
+from kafka_dt_protocol import NO_TIMESTAMP
+from kafka_dt_protocol.api.registry import ASKED, ApiKey, AskedApi
+from kafka_dt_protocol.api.responses import element_type
+from kafka_dt_protocol.wire.headers import RequestHeader
+from kafka_dt_protocol.wire.layout import entity_layout
+from tests.support.protocol.scripted_server import ScriptedServer
+
+GATEWAY = Principal.user("gateway")
+CLUSTER_ID = "aClusterOfTheTest12345"
+
+
+@dataclass
+class ScriptedCluster:
+    """What it says; of `offsets`, `epochs` and `errors` the first is used up, and the last stays."""
+
+    offsets: list[int] = field(default_factory=list)
+    """Of the image, for each question; when used up, each is one more than the one before."""
+    watermark: int = 10
+    epochs: list[int] = field(default_factory=lambda: [1])
+    """Of the leader."""
+    quorum_error: ErrorCode = ErrorCode.none
+    describe_error: ErrorCode = ErrorCode.none
+    acl_error: ErrorCode = ErrorCode.none
+    create_error: ErrorCode = ErrorCode.invalid_principal_type
+    metadata_version: int | None = METADATA_VERSION
+    """None for a cluster with ZooKeeper."""
+    described: dict[str, DelegationToken] = field(default_factory=dict)
+    server: ScriptedServer = field(default_factory=ScriptedServer)
+    _offset: int = 10
+
+    def __post_init__(self) -> None:
+        server = self.server
+        server.versions[AskedApi.DESCRIBE_QUORUM] = (0, 2)
+        server.features = self._features
+        server.scripts[AskedApi.DESCRIBE_QUORUM] = self._quorum
+        server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = self._describe
+
+    @classmethod
+    def fit(cls, user: str, password: str) -> Self:
+        """One that can be the store of a gateway with that login, and that creates no token."""
+        cluster = cls()
+        cluster.server.users[user] = password
+        cluster.server.scripts |= {
+            ApiKey.DESCRIBE_ACLS: lambda *_: {
+                "error_code": cluster.acl_error,
+                "error_message": None,
+                "resources": (),
+            },
+            ApiKey.CREATE_DELEGATION_TOKEN: cluster._create,
+            ApiKey.DESCRIBE_CLUSTER: lambda *_: {
+                "error_code": ErrorCode.none,
+                "error_message": None,
+                "cluster_id": CLUSTER_ID,
+                "controller_id": 1,
+                "brokers": (),
+            },
+        }
+        return cluster
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[ScriptedCluster]:
+        async with self.server.running():
+            yield self
+
+    def session(self) -> ClientSession:
+        return session(ClientConfig(bootstrap_servers=parse_addresses(self.server.address), request_timeout_ms=5_000))
+
+    @property
+    def asked(self) -> list[Any]:
+        """The APIs of the requests so far, without the one that opens a connection."""
+        return [api for api, _ in self.server.requests]
+
+    def _features(self) -> dict[str, Any]:
+        self._offset = self.offsets.pop(0) if self.offsets else self._offset + 1
+        tagged = entity_layout(ASKED[ApiKey.API_VERSIONS].response[4]).tagged
+        feature: Any = next(each.entity for each in tagged if each.name == "finalized_features")
+        levels = self.metadata_version and (
+            feature(name="metadata.version", max_version_level=self.metadata_version, min_version_level=1),
+        )
+        return {"finalized_features_epoch": self._offset, "finalized_features": levels or ()}
+
+    def _quorum(self, header: RequestHeader, _: Any) -> dict[str, Any]:
+        topic = element_type(ASKED[AskedApi.DESCRIBE_QUORUM].response[header.api_version], "topics")
+        partition = element_type(topic, "partitions")
+        epoch = self.epochs.pop(0) if len(self.epochs) > 1 else self.epochs[0]
+        told = partition(
+            partition_index=0,
+            error_code=self.quorum_error,
+            error_message=None,
+            leader_id=1,
+            leader_epoch=epoch,
+            high_watermark=self.watermark,
+            current_voters=(),
+            observers=(),
+        )
+        topics = (topic(topic_name="__cluster_metadata", partitions=(told,)),)
+        return {"error_code": ErrorCode.none, "error_message": None, "topics": topics, "nodes": ()}
+
+    def _create(self, _header: RequestHeader, request: Any) -> dict[str, Any]:
+        assert [each.principal_type for each in request.renewers] == ["NoUser", "User"], "no cluster may make it"
+        return {
+            "error_code": self.create_error,
+            "principal_type": "User",
+            "principal_name": "x",
+            "token_requester_principal_type": "User",
+            "token_requester_principal_name": "x",
+            "issue_timestamp": NO_TIMESTAMP,
+            "expiry_timestamp": NO_TIMESTAMP,
+            "max_timestamp": NO_TIMESTAMP,
+            "token_id": "",
+            "hmac": b"",
+        }
+
+    def _describe(self, header: RequestHeader, _: Any) -> dict[str, Any]:
+        entry = element_type(ASKED[ApiKey.DESCRIBE_DELEGATION_TOKEN].response[header.api_version], "tokens")
+        renewer = element_type(entry, "renewers")
+        tokens = tuple(
+            entry(
+                principal_type=held.token.owner.type,
+                principal_name=held.token.owner.name,
+                token_requester_principal_type=held.token.requester.type,
+                token_requester_principal_name=held.token.requester.name,
+                issue_timestamp=held.token.issue_timestamp_ms,
+                expiry_timestamp=held.token.expiry_timestamp_ms,
+                max_timestamp=held.token.max_timestamp_ms,
+                token_id=held.token.token_id,
+                hmac=held.hmac,
+                renewers=tuple(renewer(principal_type=p.type, principal_name=p.name) for p in held.token.renewers),
+            )
+            for held in self.described.values()
+        )
+        return {"error_code": self.describe_error, "tokens": tokens if not self.describe_error else ()}

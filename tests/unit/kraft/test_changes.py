@@ -1,0 +1,294 @@
+"""Changes that the cluster decides: what it is sent, and what its answers mean."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.kraft.changes import MAX_ATTEMPTS, ClusterChanges, Connections
+from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.reader import ClusterReader
+from kafka_dt.kraft.source import ClusterTokens
+from kafka_dt.tokens import (
+    DelegationToken,
+    Expiry,
+    NewToken,
+    Principal,
+    Renewal,
+    StoredToken,
+    StoreUnavailable,
+    Token,
+    TokenAuthorizationFailed,
+    TokenCache,
+    TokenError,
+    TokenExpired,
+    TokenNotFound,
+    TokenOwnerMismatch,
+    TokensDisabled,
+)
+from kafka_dt_protocol.api.registry import ApiKey
+from kafka_dt_protocol.wire.times import NO_THROTTLE, to_duration, to_timestamp
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, START
+from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
+from tests.support.tokens.store_contract import new_token
+
+HMAC = bytes(64)
+RENEW, EXPIRE, CREATE = (
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+)
+
+
+@dataclass
+class Worker:
+    """One worker's changes, and what it knows. `now_ms` is its clock."""
+
+    cluster: ScriptedCluster
+    cache: TokenCache
+    source: ClusterTokens
+    changes: ClusterChanges
+    now_ms: int = START
+
+    def answers(self, api: ApiKey, *answers: ErrorCode | Callable[[], ErrorCode]) -> list[Any]:
+        """Script an API: an error for each request, the last one for all later ones. Gives the requests."""
+        left = list(answers)
+
+        def script(_header: object, _request: Any) -> dict[str, Any]:
+            answer = left.pop(0) if len(left) > 1 else left[0]
+            code = answer() if callable(answer) else answer
+            return {"error_code": code, "expiry_timestamp": to_timestamp(START + HOUR), "throttle_time": NO_THROTTLE}
+
+        self.cluster.server.scripts[api] = script
+        return self.cluster.server.record(api)
+
+    async def holds(self, **changes: object) -> DelegationToken:
+        """A token of alice's that the cluster has and the worker knows."""
+        token = new_token(owner=ALICE, renewers=(BOB,), expiry_timestamp_ms=START + DAY, max_timestamp_ms=START + DAY)
+        held = DelegationToken(replace(token, **changes), HMAC)  # type: ignore[arg-type]
+        self.cluster.described[token.token_id] = held
+        await self.source.prove()
+        return held
+
+    async def change(self, held: DelegationToken, wanted: Renewal | Expiry) -> int:
+        return await self.changes.change(held.token.token_id, held.hmac, wanted)
+
+
+@pytest.fixture
+async def worker(cluster: ScriptedCluster, cache: TokenCache, knowledge: Knowledge) -> AsyncIterator[Worker]:
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic)
+    source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_s=600, monotonic=time.monotonic)
+    changes = ClusterChanges(
+        Connections(cluster.session), GATEWAY, source, knowledge, cache, now_ms=lambda: made.now_ms
+    )
+    made = Worker(cluster, cache, source, changes)
+    await source.load()
+    yield made
+    await source.close()
+    await changes.close()
+
+
+def created(header: Any, request: Any) -> dict[str, Any]:
+    """Make the token that is asked for, as the gateway asked."""
+    del header
+    return {
+        "error_code": ErrorCode.none,
+        "principal_type": request.owner_principal_type,
+        "principal_name": request.owner_principal_name,
+        "token_requester_principal_type": GATEWAY.type,
+        "token_requester_principal_name": GATEWAY.name,
+        "issue_timestamp": to_timestamp(START),
+        "expiry_timestamp": to_timestamp(START + HOUR),
+        "max_timestamp": to_timestamp(START + DAY),
+        "token_id": new_token().token_id,
+        "hmac": HMAC,
+        "throttle_time": NO_THROTTLE,
+    }
+
+
+async def test_a_create_names_the_owner_and_adds_the_gateway_to_the_renewers_once(worker: Worker) -> None:
+    worker.cluster.server.scripts[CREATE] = created
+    requests = worker.cluster.server.record(CREATE)
+    made = await worker.changes.create(NewToken(ALICE, CAROL, (GATEWAY, BOB, BOB, GATEWAY), 5 * HOUR))
+    (request,) = requests
+    renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
+    assert renewers == [BOB, BOB, GATEWAY]
+    assert request.max_lifetime == to_duration(5 * HOUR)
+    assert (made.token.owner, made.token.requester, made.token.renewers) == (ALICE, GATEWAY, (BOB, BOB))
+    assert worker.cache.get(made.token.token_id) == made
+
+
+async def test_a_renewal_and_an_expiry_are_known_when_they_return(worker: Worker) -> None:
+    held = await worker.holds()
+    renewals, expiries = worker.answers(RENEW, ErrorCode.none), worker.answers(EXPIRE, ErrorCode.none)
+    assert await worker.change(held, Renewal(BOB, -1, DAY)) == START + HOUR
+    assert renewals[0].renew_period == to_duration(-1), "the default is the cluster's"
+    known = worker.cache.get(held.token.token_id)
+    assert known is not None
+    assert known.token == held.token.expiring_at(START + HOUR)
+    await worker.change(held, Expiry(ALICE, -1))
+    assert expiries[0].hmac == HMAC
+    assert worker.cache.get(held.token.token_id) is None
+    await worker.source._reader.look()
+    assert worker.cache.get(held.token.token_id) is None, "the broker has not heard of the deletion"
+
+
+async def test_not_found_is_not_believed_while_the_brokers_have_the_token(worker: Worker) -> None:
+    held = await worker.holds()
+    requests = worker.answers(RENEW, ErrorCode.delegation_token_not_found, ErrorCode.none)
+    assert await worker.change(held, Renewal(ALICE, HOUR, DAY)) == START + HOUR
+    assert len(requests) == 2
+    requests = worker.answers(RENEW, ErrorCode.delegation_token_not_found)
+    with pytest.raises(StoreUnavailable, match="do not find token"):
+        await worker.change(held, Renewal(ALICE, HOUR, DAY))
+    assert len(requests) == MAX_ATTEMPTS
+
+
+async def test_a_deleted_token_that_a_renewal_has_brought_back_is_deleted_again_and_never_known(
+    worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A controller decides on an image that is behind; the renewal of another node comes right after the deletion."""
+    held = await worker.holds()
+    token_id = held.token.token_id
+
+    def delete() -> ErrorCode:
+        if len(deletions) > 1:
+            del worker.cluster.described[token_id]
+        return ErrorCode.none
+
+    deletions = worker.answers(EXPIRE, delete)
+    await worker.change(held, Expiry(ALICE, -1))
+    while token_id in worker.cluster.described:
+        await worker.source.prove()
+        assert worker.cache.get(token_id) is None
+    await worker.source.prove()
+    assert [each.hmac for each in deletions] == [HMAC, HMAC]
+    assert f"{token_id} has come back" in caplog.text
+    assert not worker.source._knowledge.unproved
+
+
+async def test_not_found_is_believed_when_a_proof_says_so(worker: Worker) -> None:
+    held = await worker.holds()
+    requests = worker.answers(EXPIRE, ErrorCode.delegation_token_not_found)
+    del worker.cluster.described[held.token.token_id]
+    with pytest.raises(TokenNotFound):
+        await worker.change(held, Expiry(ALICE, -1))
+    assert len(requests) == 1
+    assert worker.cache.get(held.token.token_id) is None
+
+
+async def test_an_older_outcome_does_not_replace_what_was_heard_meanwhile(worker: Worker) -> None:
+    held = await worker.holds()
+    later = replace(held, token=held.token.expiring_at(START + 1))
+
+    def meanwhile() -> ErrorCode:
+        """Another node changes the token after this change, and a look tells that before the answer is here."""
+        worker.cluster.described[held.token.token_id] = later
+        worker.cache.apply(held.token.token_id, StoredToken(later.token, hmac=later.hmac))
+        return ErrorCode.none
+
+    worker.answers(RENEW, meanwhile)
+    assert await worker.change(held, Renewal(ALICE, HOUR, DAY)) == START + HOUR
+    assert worker.cache.get(held.token.token_id) == later
+
+
+async def test_changes_of_one_token_follow_each_other(worker: Worker) -> None:
+    held = await worker.holds()
+    requests = worker.answers(RENEW, ErrorCode.none)
+    await asyncio.gather(*(worker.change(held, Renewal(ALICE, number, DAY)) for number in range(1, 6)))
+    assert [each.renew_period for each in requests] == [to_duration(number) for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (ErrorCode.delegation_token_expired, TokenExpired),
+        (ErrorCode.delegation_token_owner_mismatch, TokenOwnerMismatch),
+        (ErrorCode.delegation_token_auth_disabled, TokensDisabled),
+        (ErrorCode.request_timed_out, StoreUnavailable),
+        (ErrorCode.unknown_server_error, StoreUnavailable),
+    ],
+)
+async def test_refusals_of_the_cluster_have_a_meaning_here(
+    worker: Worker, code: ErrorCode, error: type[TokenError]
+) -> None:
+    held = await worker.holds()
+    for api, wanted in ((RENEW, Renewal(ALICE, HOUR, DAY)), (EXPIRE, Expiry(ALICE, HOUR))):
+        worker.answers(api, code)
+        with pytest.raises(error):
+            await worker.change(held, wanted)
+    assert worker.cache.get(held.token.token_id) == held
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (ErrorCode.delegation_token_authorization_failed, TokenAuthorizationFailed),
+        (ErrorCode.delegation_token_auth_disabled, TokensDisabled),
+        (ErrorCode.unsupported_version, StoreUnavailable),
+    ],
+)
+async def test_a_refused_create_makes_nothing(worker: Worker, code: ErrorCode, error: type[TokenError]) -> None:
+    worker.cluster.server.scripts[CREATE] = lambda *asked: created(*asked) | {"error_code": code}
+    with pytest.raises(error):
+        await worker.changes.create(NewToken(ALICE, ALICE, (), -1))
+    assert len(worker.cache) == 0
+
+
+async def test_a_cluster_that_is_away_is_an_outage(worker: Worker) -> None:
+    worker.cluster.server.greeting = b"no kafka"
+    with pytest.raises(StoreUnavailable):
+        await worker.changes.create(NewToken(ALICE, ALICE, (), -1))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        (Renewal(MALLORY, HOUR, DAY), TokenOwnerMismatch),
+        (Expiry(MALLORY, -1), TokenOwnerMismatch),
+        (Renewal(GATEWAY, HOUR, DAY), TokenOwnerMismatch),
+    ],
+)
+async def test_who_is_neither_owner_nor_renewer_is_refused_here_and_the_audit_hears_of_the_token(
+    worker: Worker, wanted: Renewal | Expiry, error: type[TokenError]
+) -> None:
+    held = await worker.holds()
+    heard: list[Token] = []
+    with pytest.raises(error):
+        await worker.change(held, replace(wanted, on_token=heard.append))
+    assert heard == [held.token]
+
+
+async def test_of_an_expired_token_a_stranger_hears_what_a_cluster_says(worker: Worker) -> None:
+    held = await worker.holds()
+    worker.now_ms = START + 2 * DAY
+    with pytest.raises(TokenExpired):
+        await worker.change(held, Renewal(MALLORY, HOUR, DAY))
+    with pytest.raises(TokenOwnerMismatch):
+        await worker.change(held, Expiry(MALLORY, HOUR))
+
+
+async def test_a_super_user_may_expire_what_the_gateway_may_renew(worker: Worker) -> None:
+    held = await worker.holds()
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(MALLORY, -1, by_super_user=True))
+    assert worker.cache.get(held.token.token_id) is None
+
+
+async def test_another_hmac_is_not_found(worker: Worker) -> None:
+    held = await worker.holds()
+    with pytest.raises(TokenNotFound):
+        await worker.changes.change(held.token.token_id, b"x" * 64, Expiry(ALICE, -1))
+
+
+async def test_expired_tokens_are_the_clusters_to_remove(worker: Worker) -> None:
+    held = await worker.holds()
+    assert worker.changes.removes_expired
+    assert await worker.changes.remove(held.token.token_id, START + 9 * DAY) is None
+    assert worker.cache.get(held.token.token_id) == held

@@ -1,0 +1,168 @@
+"""What makes a cluster unfit, what the operator is told, and what is only worth a warning."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import ClientConfig
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE
+from kafka_dt.kraft import fitness
+from kafka_dt.kraft.fitness import METADATA_VERSION, Finding, examine
+from kafka_dt.kraft.node import KafkaCluster, session
+from kafka_dt.stores import ClusterUnavailable
+from kafka_dt.upstream import UpstreamClient
+from kafka_dt_protocol.sasl import ScramMechanism
+from tests.support.tokens.scripted_cluster import CLUSTER_ID, GATEWAY, ScriptedCluster
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[ScriptedCluster]:
+    async with ScriptedCluster.fit("gateway", "secret").running() as running:
+        yield running
+
+
+def properties(cluster: ScriptedCluster) -> dict[str, str]:
+    return {
+        "bootstrap.servers": cluster.server.address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN_LOGIN_MODULE} required username="gateway" password="secret";',
+    }
+
+
+def config(cluster: ScriptedCluster) -> ClientConfig:
+    return ClientConfig.from_properties(properties(cluster))
+
+
+async def unfit(cluster: ScriptedCluster) -> Sequence[Finding]:
+    asking = session(config(cluster))
+    try:
+        return [
+            each
+            for each in await examine(await asking.ready(), config(cluster), GATEWAY, ScramMechanism.SHA_512)
+            if not each.fit
+        ]
+    finally:
+        await asking.close()
+
+
+async def test_a_cluster_can_be_fit(cluster: ScriptedCluster) -> None:
+    assert await unfit(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem", "remedy"),
+    [
+        (
+            lambda cluster: setattr(cluster, "metadata_version", None),
+            "no metadata log",
+            "kafka.dt.token.store=zookeeper",
+        ),
+        (
+            lambda cluster: setattr(cluster, "metadata_version", METADATA_VERSION - 1),
+            "the metadata.version 13 of the cluster has no delegation tokens",
+            "kafka-features.sh",
+        ),
+        (
+            lambda cluster: setattr(cluster, "describe_error", ErrorCode.delegation_token_auth_disabled),
+            "delegation tokens are switched off",
+            "set the same delegation.token.secret.key on all brokers and controllers",
+        ),
+        (
+            lambda cluster: setattr(cluster, "describe_error", ErrorCode.delegation_token_request_not_allowed),
+            "may not ask for tokens",
+            "log in as a user",
+        ),
+        (
+            lambda cluster: setattr(cluster, "describe_error", ErrorCode.unknown_server_error),
+            r"error -1 \(unknown_server_error\)",
+            "see the log of the broker",
+        ),
+        (
+            lambda cluster: setattr(cluster, "acl_error", ErrorCode.security_disabled),
+            "every user can read the secrets of all tokens",
+            "StandardAuthorizer",
+        ),
+        (
+            lambda cluster: setattr(cluster, "acl_error", ErrorCode.cluster_authorization_failed),
+            "User:gateway may not describe the cluster",
+            "--allow-principal User:gateway --operation Describe --cluster",
+        ),
+        (
+            lambda cluster: setattr(cluster.server, "mechanisms", ("PLAIN",)),
+            "does not take SCRAM-SHA-512, with which clients' tokens log in",
+            "sasl.enabled.mechanisms",
+        ),
+        (
+            lambda cluster: cluster.offsets.extend([7] * 1_000),
+            "hears of no new records",
+            "metadata.max.idle.interval.ms",
+        ),
+        (
+            lambda cluster: setattr(cluster, "quorum_error", ErrorCode.cluster_authorization_failed),
+            "User:gateway may not describe the cluster",
+            "--operation Describe --cluster",
+        ),
+    ],
+)
+async def test_an_unfit_cluster_is_told_with_its_remedy_and_no_node_starts(
+    cluster: ScriptedCluster,
+    spoil: Callable[[ScriptedCluster], object],
+    problem: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fitness, "LOOK_S", 0.001)
+    spoil(cluster)
+    (finding,) = await unfit(cluster)
+    assert finding.needed
+    with pytest.raises(ClusterUnavailable, match=problem):
+        await in_cluster(cluster).start()
+    assert remedy in finding.remedy
+
+
+async def test_a_gateway_that_may_make_tokens_for_some_users_only_starts_with_a_warning(
+    cluster: ScriptedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create_error = ErrorCode.delegation_token_authorization_failed
+    (finding,) = await unfit(cluster)
+    assert not finding.needed
+    node = in_cluster(cluster)
+    await node.start()
+    assert "may not create tokens for every user" in caplog.text
+    assert await node.cluster_id() == CLUSTER_ID
+
+
+def in_cluster(cluster: ScriptedCluster, secret: str = "of the node") -> KafkaCluster:
+    upstream = UpstreamClient(properties(cluster))
+    return KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, secret, retry_s=0.01)
+
+
+async def test_a_node_waits_for_a_cluster_that_is_away(
+    cluster: ScriptedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.server.greeting = b"no kafka"
+    node = in_cluster(cluster)
+
+    async def come_back() -> None:
+        while cluster.server.connections < 3:  # noqa: ASYNC110 - a condition about a server has no event
+            await asyncio.sleep(0.005)
+        cluster.server.greeting = None
+        cluster.server.drop_connections()
+
+    await asyncio.gather(node.start(), come_back())
+    assert caplog.text.count("waits for the upstream cluster") == 1
+    await node.close()
+
+
+async def test_the_workers_of_a_node_have_a_secret_of_salts_in_common_and_other_nodes_another(
+    cluster: ScriptedCluster,
+) -> None:
+    first, same, other = (in_cluster(cluster, secret) for secret in ("one", "one", "two"))
+    assert await first.salt_secret() == await same.salt_secret() != await other.salt_secret()
+    assert await first.brokers() == ()
+    assert not first.must_restart.is_set()

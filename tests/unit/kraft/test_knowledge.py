@@ -1,0 +1,164 @@
+"""What is known never goes back, whatever a broker describes and whatever this worker changes meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from itertools import count
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
+
+from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.tokens import StoredToken, Token, TokenCache
+from tests.support.tokens.store_contract import new_token
+
+TOKEN = new_token()
+
+Tokens = dict[str, StoredToken]
+
+
+def stored(token_id: str, number: int) -> StoredToken:
+    """The state of a token that is made by the change of that number."""
+    return StoredToken(replace(TOKEN, token_id=token_id, expiry_timestamp_ms=number), hmac=token_id.encode())
+
+
+class Cluster(RuleBasedStateMachine):
+    """A cluster, one broker whose image is behind, and what a worker knows.
+
+    The log has what there was after each change. The expiry of each state of a token is the number of its change.
+    """
+
+    changes = Bundle("changes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = TokenCache(None)
+        self.clock = 0.0
+        self.knowledge = Knowledge(self.cache, lambda: self.clock)
+        self.knowledge.on_change(self.hear)
+        self.numbers = count(1)
+        self.log: list[Tokens] = [{}]
+        self.dead: set[str] = set()
+        self.image = 0
+
+    def hear(self, token_id: str, state: StoredToken | None) -> None:
+        if state is None:
+            if self.cache.get(token_id) is not None:
+                self.dead.add(token_id)
+        else:
+            held = self.cache.get(token_id)
+            assert token_id not in self.dead, "a token came back"
+            assert held is None or held.token.expiry_timestamp_ms <= state.token.expiry_timestamp_ms, "it went back"
+        self.cache.apply(token_id, state)
+
+    def change(self, token_id: str, number: int | None) -> StoredToken | None:
+        tokens = dict(self.log[-1])
+        if number is None:
+            tokens.pop(token_id, None)
+        else:
+            tokens[token_id] = stored(token_id, number)
+        self.log.append(tokens)
+        return tokens.get(token_id)
+
+    @initialize()
+    def begin(self) -> None:
+        self.prove()
+
+    @rule(target=changes)
+    def another_node_makes_a_token(self) -> str:
+        token_id = new_token().token_id
+        self.change(token_id, next(self.numbers))
+        return token_id
+
+    @rule(target=changes)
+    def this_worker_makes_a_token(self) -> str:
+        token_id = new_token().token_id
+        self.clock += 1
+        self.knowledge.changed(token_id, self.change(token_id, next(self.numbers)))
+        return token_id
+
+    @rule(token_id=changes)
+    def another_node_renews(self, token_id: str) -> None:
+        if token_id in self.log[-1]:
+            self.change(token_id, next(self.numbers))
+
+    @rule(token_id=changes)
+    def this_worker_renews(self, token_id: str) -> None:
+        if token_id in self.log[-1] and self.cache.get(token_id) is not None:
+            self.clock += 1
+            self.knowledge.changed(token_id, self.change(token_id, next(self.numbers)))
+
+    @rule(token_id=changes)
+    def another_node_deletes(self, token_id: str) -> None:
+        self.change(token_id, None)
+
+    @rule(token_id=changes)
+    def this_worker_deletes(self, token_id: str) -> None:
+        self.clock += 1
+        self.knowledge.changed(token_id, self.change(token_id, None))
+
+    @rule(share=st.floats(0, 1))
+    def look(self, share: float) -> None:
+        self.image += round(share * (len(self.log) - 1 - self.image))
+        asyncio.run(self.knowledge.take(self.log[self.image]))
+
+    @rule()
+    def prove(self) -> None:
+        self.clock += 1
+        self.image = len(self.log) - 1
+        asyncio.run(self.knowledge.take(self.log[self.image], asked_s=self.clock))
+        known = {token_id: self.cache.get(token_id) for token_id in self.cache.copied_ids()}
+        assert {token_id: held and held.token for token_id, held in known.items()} == {
+            token_id: state.token for token_id, state in self.log[-1].items()
+        }
+        assert not self.knowledge.unproved
+
+
+Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestKnowledge = Cluster.TestCase
+
+
+async def test_a_change_during_an_answer_hides_its_token_from_the_rest_of_it() -> None:
+    cache = TokenCache(None)
+    knowledge = Knowledge(cache, lambda: 5.0)
+    knowledge.on_change(cache.apply)
+    made = [new_token() for _ in range(1_500)]
+    tokens = {each.token_id: StoredToken(each, hmac=each.token_id.encode()) for each in made}
+    last = list(tokens)[-1]
+    taking = asyncio.create_task(knowledge.take(tokens, asked_s=4.0))
+    await asyncio.sleep(0)
+    shortened = StoredToken(made[-1].expiring_at(1), hmac=b"hmac")
+    knowledge.changed(last, shortened)
+    await taking
+    assert known(cache, last) == shortened.token
+    assert knowledge.unproved
+    await knowledge.take(tokens, asked_s=6.0)
+    assert known(cache, last) == made[-1]
+    assert not knowledge.unproved
+
+
+async def test_a_token_that_was_deleted_here_stays_hidden_until_a_proof_shows_that_it_has_gone() -> None:
+    cache = TokenCache(None)
+    seconds = count()
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    returned: list[StoredToken] = []
+    knowledge.on_change(cache.apply)
+    knowledge.on_return(returned.append)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
+    await knowledge.take(tokens, asked_s=next(seconds))
+    knowledge.changed(TOKEN.token_id, None)
+    await knowledge.take(tokens)
+    assert returned == [], "the broker may not have heard of the deletion"
+    for times in (1, 2):
+        await knowledge.take(tokens, asked_s=next(seconds))
+        assert returned == list(tokens.values()) * times
+        assert cache.get(TOKEN.token_id) is None
+    await knowledge.take({}, asked_s=next(seconds))
+    assert not knowledge.unproved
+
+
+def known(cache: TokenCache, token_id: str) -> Token | None:
+    held = cache.get(token_id)
+    return None if held is None else held.token

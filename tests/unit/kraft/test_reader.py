@@ -1,0 +1,178 @@
+"""One broker at a time: which answers are used, and what is asked for a proof."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.reader import SHORT_BYTES, ClusterReader
+from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
+from kafka_dt_protocol.api.registry import ApiKey, AskedApi
+from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
+from tests.support.tokens.store_contract import new_token
+
+HMAC = bytes(64)
+PROOF_S = 0.3
+
+
+class Counting(Knowledge):
+    """Counts the answers that were decoded."""
+
+    taken = 0
+
+    async def take(self, tokens: Mapping[str, StoredToken], asked_s: float | None = None) -> None:
+        self.taken += 1
+        await super().take(tokens, asked_s)
+
+
+@pytest.fixture
+def knowledge(cache: TokenCache) -> Counting:
+    made = Counting(cache, time.monotonic)
+    made.on_change(cache.apply)
+    return made
+
+
+@pytest.fixture
+async def reader(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
+    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=PROOF_S)
+    yield made
+    await made.close()
+
+
+def described(cluster: ScriptedCluster, **changes: object) -> DelegationToken:
+    held = DelegationToken(new_token(**changes), HMAC)
+    cluster.described[held.token.token_id] = held
+    return held
+
+
+async def test_a_proof_describes_when_the_image_has_moved_past_the_watermark(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+) -> None:
+    # The first is asked for when the connection is made.
+    cluster.watermark, cluster.offsets = 11, [8, 8, 10, 10, 11]
+    made = described(cluster)
+    before = time.monotonic()
+    assert before <= await reader.prove() <= time.monotonic()
+    assert cluster.offsets == []
+    assert cluster.asked == [
+        ApiKey.API_VERSIONS,
+        AskedApi.DESCRIBE_QUORUM,
+        *[ApiKey.API_VERSIONS] * 4,
+        AskedApi.DESCRIBE_QUORUM,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ]
+    assert cache.get(made.token.token_id) == made
+
+
+async def test_a_look_over_a_new_connection_asks_nothing_before_there_is_a_proof(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+) -> None:
+    assert not reader.connected
+    assert not await reader.look()
+    assert ApiKey.DESCRIBE_DELEGATION_TOKEN not in cluster.asked
+    await reader.prove()
+    assert reader.connected
+    made = described(cluster)
+    assert await reader.look()
+    assert cache.get(made.token.token_id) == made
+
+    cluster.server.drop_connections()
+    while reader.connected:
+        with pytest.raises(StoreUnavailable):
+            await reader.look()
+    assert not await reader.look()
+
+
+async def test_the_gateway_is_not_shown_among_the_renewers(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+) -> None:
+    made = described(cluster)
+    token_id = made.token.token_id
+    renewers = (GATEWAY, *made.token.renewers, GATEWAY)
+    cluster.described[token_id] = replace(made, token=replace(made.token, renewers=renewers))
+    await reader.prove()
+    assert cache.get(token_id) == made
+
+
+async def test_an_answer_like_the_one_before_is_not_decoded(
+    cluster: ScriptedCluster, reader: ClusterReader, knowledge: Counting
+) -> None:
+    made = described(cluster)
+    await reader.prove()
+    assert await reader.look()
+    assert knowledge.taken == 1
+    described(cluster)
+    assert await reader.look()
+    assert knowledge.taken == 2
+    knowledge.changed(made.token.token_id, None)
+    assert await reader.look()
+    assert knowledge.taken == 3
+
+
+async def test_the_same_answer_brings_back_what_a_change_has_hidden_once_it_is_proved_to_be_newer(
+    cluster: ScriptedCluster, reader: ClusterReader, knowledge: Counting, cache: TokenCache
+) -> None:
+    """A renewal of this worker was followed by another node's, which a look had shown already."""
+    made = described(cluster)
+    await reader.prove()
+    token_id = made.token.token_id
+    knowledge.changed(token_id, StoredToken(made.token.expiring_at(1), hmac=HMAC))
+    await reader.look()
+    assert cache.get(token_id) != made
+    await reader.prove()
+    assert cache.get(token_id) == made
+
+
+async def test_a_long_answer_is_decoded_as_a_short_one(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+) -> None:
+    made = [described(cluster) for _ in range(SHORT_BYTES // 200)]
+    await reader.prove()
+    assert sorted(cache.copied_ids()) == sorted(each.token.token_id for each in made)
+
+
+async def test_a_controller_that_was_deposed_proves_nothing(cluster: ScriptedCluster, knowledge: Counting) -> None:
+    cluster.epochs = [1, 2, 2]
+    seconds = count()
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=lambda: next(seconds), proof_s=PROOF_S)
+    assert await reader.prove() == 1
+    assert cluster.asked.count(AskedApi.DESCRIBE_QUORUM) == 4
+    await reader.close()
+
+
+async def test_a_broker_that_hears_of_no_records_is_left(cluster: ScriptedCluster, reader: ClusterReader) -> None:
+    cluster.offsets = [10] * 1_000
+    with pytest.raises(StoreUnavailable, match="does not hear of the controllers"):
+        await reader.prove()
+    assert not reader.connected
+    assert ApiKey.DESCRIBE_DELEGATION_TOKEN not in cluster.asked
+    cluster.offsets.clear()
+    await reader.prove()
+    assert cluster.server.connections == 2
+
+
+async def test_a_broker_without_metadata_log_proves_nothing(cluster: ScriptedCluster, reader: ClusterReader) -> None:
+    cluster.server.features = dict
+    with pytest.raises(StoreUnavailable, match="the offset of its metadata"):
+        await reader.prove()
+
+
+@pytest.mark.parametrize("where", ["quorum_error", "describe_error"])
+async def test_a_refusal_is_an_outage(cluster: ScriptedCluster, reader: ClusterReader, where: str) -> None:
+    setattr(cluster, where, ErrorCode.cluster_authorization_failed)
+    with pytest.raises(StoreUnavailable, match=r"cluster.authorization.failed"):
+        await reader.prove()
+    assert not reader.connected
+
+
+async def test_a_reader_that_is_closed_connects_no_more(cluster: ScriptedCluster, reader: ClusterReader) -> None:
+    await reader.close()
+    with pytest.raises(StoreUnavailable):
+        await reader.prove()
+    assert cluster.server.connections == 0

@@ -1,0 +1,126 @@
+"""A worker follows the tokens of a cluster: how often it looks, when it proves, and what it says while it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.reader import ClusterReader
+from kafka_dt.kraft.source import ClusterTokens
+from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
+from kafka_dt.tokens.store import NEVER_MS
+from kafka_dt_protocol.api.registry import ApiKey, AskedApi
+from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
+from tests.support.tokens.store_contract import new_token
+
+REFRESH_S = 0.02
+WITHIN_S = 5.0
+
+
+@asynccontextmanager
+async def following(
+    cluster: ScriptedCluster, cache: TokenCache, *, max_staleness_s: float = 300.0, refresh_s: float = REFRESH_S
+) -> AsyncIterator[ClusterTokens]:
+    knowledge = Knowledge(cache, time.monotonic)
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic)
+    source = ClusterTokens(
+        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_s=max_staleness_s, monotonic=time.monotonic
+    )
+    source.on_change(cache.apply)
+    assert source.staleness_ms() == NEVER_MS
+    await source.load()
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not condition():  # noqa: ASYNC110 - a condition about a server has no event
+            await asyncio.sleep(0.005)
+
+
+def made_at_a_broker(cluster: ScriptedCluster) -> str:
+    held = DelegationToken(new_token(), bytes(64))
+    cluster.described[held.token.token_id] = held
+    return held.token.token_id
+
+
+async def test_a_token_that_is_made_and_deleted_at_a_broker_comes_and_goes(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
+    first = made_at_a_broker(cluster)
+    async with following(cluster, cache):
+        assert cache.get(first) is not None
+        second = made_at_a_broker(cluster)
+        await eventually(lambda: cache.get(second) is not None)
+        del cluster.described[first]
+        await eventually(lambda: cache.get(first) is None)
+        assert cluster.asked.count(AskedApi.DESCRIBE_QUORUM) == 2, "looks need no proof"
+
+
+async def test_proofs_keep_what_is_known_from_being_too_old(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    async with following(cluster, cache, max_staleness_s=0.3) as source:
+        begun = time.monotonic()
+        while time.monotonic() - begun < 1:
+            assert source.staleness_ms() < 300
+            await asyncio.sleep(0.02)
+
+
+async def test_a_change_of_this_worker_is_proved_soon(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    token_id = made_at_a_broker(cluster)
+    async with following(cluster, cache) as source:
+        held = cluster.described[token_id]
+        source._knowledge.changed(token_id, StoredToken(held.token.expiring_at(1), hmac=held.hmac))
+        await eventually(lambda: cache.get(token_id) == held)
+
+
+async def test_callers_share_a_proof(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    async with following(cluster, cache, refresh_s=60) as source:
+        before = cluster.asked.count(ApiKey.DESCRIBE_DELEGATION_TOKEN)
+        token_id = made_at_a_broker(cluster)
+        found = await asyncio.gather(*(source.read(token_id) for _ in range(20)), source.catch_up(), source.prove())
+        assert [each and each.token.token_id for each in found[:20]] == [token_id] * 20
+        assert await source.read(new_token().token_id) is None
+        assert cluster.asked.count(ApiKey.DESCRIBE_DELEGATION_TOKEN) - before <= 3
+
+
+async def test_a_worker_that_is_cut_off_says_so_and_comes_back(
+    cluster: ScriptedCluster, cache: TokenCache, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with following(cluster, cache) as source:
+        cluster.server.greeting = b"no kafka"
+        cluster.server.drop_connections()
+        await eventually(lambda: not source.connected)
+        with pytest.raises(StoreUnavailable):
+            await source.read(new_token().token_id)
+        stale_ms = source.staleness_ms()
+        await eventually(lambda: source.staleness_ms() > stale_ms)
+        await eventually(lambda: "cannot follow the tokens" in caplog.text)
+        cluster.server.greeting = None
+        cluster.server.drop_connections()
+        await eventually(lambda: source.connected)
+        await eventually(lambda: "follows the tokens of the upstream cluster again" in caplog.text)
+    assert caplog.text.count("cannot follow the tokens") == 1
+
+
+async def test_a_load_without_a_cluster_can_be_tried_again(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    cluster.server.greeting = b"no kafka"
+    with pytest.raises(StoreUnavailable):
+        async with following(cluster, cache):
+            pass
+    cluster.server.greeting = None
+    async with following(cluster, cache) as source:
+        assert source.connected
+
+
+async def test_a_cluster_does_not_tell_its_time(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    async with following(cluster, cache) as source:
+        with pytest.raises(StoreUnavailable):
+            await source.time_ms()
