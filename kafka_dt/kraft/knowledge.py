@@ -5,9 +5,9 @@ acknowledged. So a change hides its token from answers until one is proved to be
 answers are believed as a whole: an id that is not in one has gone. It never returns, because an answer over another
 connection is used only if it is proved to be newer than everything before it.
 
-A controller decides on its own image, which is behind for some tenths of a second: a renewal that it gets then brings a
-deleted token back. A token that this worker has deleted stays hidden until a proof shows that it has gone. The listener
-of `on_return` deletes it again.
+A controller decides on its own image, which is behind for some tenths of a second: a renewal that it gets then may
+bring a deleted token back. A token that this worker has deleted stays hidden until a proof shows that it has gone. The
+listener of `on_return` deletes it again.
 
 What is known is in the node's cache, which hears of nothing but this.
 
