@@ -29,7 +29,7 @@ from kafka_dt.kraft.changes import ClusterChanges, Connections
 from kafka_dt.kraft.fitness import cluster_id, examine
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.nothing import NoAcls, NoScramUsers
-from kafka_dt.kraft.reader import PROOF_S, ClusterReader
+from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.stores import ClusterUnavailable, NodeStores, StoreNeeds, WorkerPlace, WorkerState
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+PATIENCE_MS: Final = 5_000
+"""How long a broker may take to answer a request for reading."""
 RETRY_S: Final = 3.0
 
 
@@ -66,13 +68,21 @@ def node_stores(
     ASKED.load_entities()
     gateway = gateway_principal(upstream.config)
     knowledge = Knowledge(needs.cache, time.monotonic)
-    reader = ClusterReader(session(_impatient(upstream.config)), knowledge, gateway, monotonic=time.monotonic)
+    max_staleness_s = needs.limits.max_staleness_ms / 1000
+    reader = ClusterReader(
+        session(_impatient(upstream.config)),
+        knowledge,
+        gateway,
+        monotonic=time.monotonic,
+        # A broker may be behind for some seconds under load; there must be time left to try another one.
+        proof_s=max_staleness_s / 2,
+    )
     tokens = ClusterTokens(
         reader,
         knowledge,
         needs.cache,
         refresh_s=settings.upstream_token_refresh_ms / 1000,
-        max_staleness_s=needs.limits.max_staleness_ms / 1000,
+        max_staleness_s=max_staleness_s,
         monotonic=time.monotonic,
     )
     users = NoScramUsers()
@@ -115,11 +125,10 @@ def session(config: ClientConfig) -> ClientSession:
 
 def _impatient(config: ClientConfig) -> ClientConfig:
     """Return a configuration for reading: a broker that does not answer is left, for another may."""
-    limit_ms = int(PROOF_S * 1000)
     return replace(
         config,
-        request_timeout_ms=min(config.request_timeout_ms, limit_ms),
-        setup_timeout_ms=min(config.setup_timeout_ms, limit_ms),
+        request_timeout_ms=min(config.request_timeout_ms, PATIENCE_MS),
+        setup_timeout_ms=min(config.setup_timeout_ms, PATIENCE_MS),
     )
 
 

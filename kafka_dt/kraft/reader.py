@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-PROOF_S: Final = 5.0
-"""How long a proof may take before another broker is asked. The controllers write a record every half second."""
 POLL_S: Final = 0.05
 """How often a proof looks at the broker's image."""
 SHORT_BYTES: Final = 65_536
@@ -48,7 +46,8 @@ class ClusterReader:
         knowledge: takes what is read.
         gateway: that user's principal.
         monotonic: seconds of a clock that never goes back.
-        proof_s: how long a proof may take, in seconds.
+        proof_s: how long a proof may take before another broker is asked, in seconds. The controllers write a record
+            every half second.
     """
 
     describe_s: float = 0.0
@@ -61,7 +60,7 @@ class ClusterReader:
         gateway: Principal,
         *,
         monotonic: Callable[[], float],
-        proof_s: float = PROOF_S,
+        proof_s: float,
     ) -> None:
         self._session = session
         self._knowledge = knowledge

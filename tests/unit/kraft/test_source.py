@@ -27,7 +27,7 @@ async def following(
     cluster: ScriptedCluster, cache: TokenCache, *, max_staleness_s: float = 300.0, refresh_s: float = REFRESH_S
 ) -> AsyncIterator[ClusterTokens]:
     knowledge = Knowledge(cache, time.monotonic)
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic)
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
     source = ClusterTokens(
         reader, knowledge, cache, refresh_s=refresh_s, max_staleness_s=max_staleness_s, monotonic=time.monotonic
     )
