@@ -56,7 +56,7 @@ async def log_in(
     Returns the session's lifetime in milliseconds, 0 for one without end.
     Raises LoginFailed, ConnectionLost or UnsupportedByServer; after each the connection is of no more use.
     """
-    await _handshake(connection, credentials.mechanism)
+    await handshake(connection, credentials.mechanism)
     try:
         if credentials.mechanism == PLAIN:
             message = plain_message(credentials.username, credentials.password)
@@ -65,6 +65,11 @@ async def log_in(
             answer = await _scram(connection, credentials, random_bytes, derive)
     except (SaslError, LocalProtocolError) as error:
         raise LoginFailed(connection.server, credentials.mechanism, str(error)) from error
+    return session_lifetime_ms(answer)
+
+
+def session_lifetime_ms(answer: Any) -> int:
+    """Return the session's lifetime of an answer to SaslAuthenticate, 0 for one without end."""
     # Version 0 has no lifetime.
     return max(0, from_duration(answer.session_lifetime)) if hasattr(answer, "session_lifetime") else 0
 
@@ -79,7 +84,11 @@ def login_due_s(lifetime_ms: int, jitter: float) -> float:
     return max((0.85 + 0.1 * jitter) * lifetime_ms / 1000, _SOONEST_LOGIN_S) if lifetime_ms else float("inf")
 
 
-async def _handshake(connection: Channel, mechanism: str) -> None:
+async def handshake(connection: Channel, mechanism: str) -> None:
+    """Choose the mechanism of a login, whose messages SaslAuthenticate is to carry.
+
+    Raises MechanismNotEnabled, LoginFailed, UnsupportedByServer, and what Channel.request raises.
+    """
     # Without SaslAuthenticate a handshake of version 1 would leave both sides speechless: find out before.
     connection.version(ApiKey.SASL_AUTHENTICATE)
     answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)

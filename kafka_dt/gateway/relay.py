@@ -13,18 +13,20 @@ Source: KIP-43, KIP-152, KIP-368; org.apache.kafka.common.security.authenticator
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import TokenClientError
+from kafka_dt.client.login import handshake, session_lifetime_ms
 from kafka_dt.identity.mechanisms import RelayedAnswer, RelayFailed
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl.text import printable
-from kafka_dt_protocol.wire.times import from_duration
 
 if TYPE_CHECKING:
+    from kafka_dt.client.login import Channel
     from kafka_dt.gateway.connecting import UpstreamSide
     from kafka_dt.server.connections.connection import ClientConnection
     from kafka_dt_protocol.rewriting import AnswerStream
@@ -94,19 +96,18 @@ class ClientRelay:
             await self._open()
         elif not self._opened:
             raise RelayFailed("a session that began with a token cannot go on with a login at the cluster")
-        answer = await self._ask(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
-        if answer.error_code is not ErrorCode.none:
-            raise RelayFailed(f"the cluster behind the gateway does not take {mechanism} ({answer.error_code.name})")
+        with _failing():
+            await handshake(self._channel(), mechanism)
 
     async def pass_on(self, message: bytes) -> RelayedAnswer:
         """Pass on a message of the client; see `Relay`."""
         asked_ms = self._now_ms()
-        answer = await self._ask(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
+        with _failing():
+            answer = await self._channel().request(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
         if answer.error_code is not ErrorCode.none:
             return RelayedAnswer(b"", answer.error_message or "")
-        # Version 0 has no lifetime, and 0 is none.
-        lifetime_ms = from_duration(answer.session_lifetime) if hasattr(answer, "session_lifetime") else 0
-        return RelayedAnswer(answer.auth_bytes, ends_timestamp_ms=asked_ms + lifetime_ms if lifetime_ms > 0 else None)
+        lifetime_ms = session_lifetime_ms(answer)
+        return RelayedAnswer(answer.auth_bytes, ends_timestamp_ms=asked_ms + lifetime_ms if lifetime_ms else None)
 
     def lost(self) -> None:
         """Take note that the client has gone."""
@@ -115,17 +116,21 @@ class ClientRelay:
     async def _open(self) -> None:
         if not self._logins.enter(self._connection):
             raise RelayFailed("too many logins of this address are under way at the cluster")
-        try:
+        with _failing("no connection to the upstream cluster: "):
             await self._open_upstream()
-        except (TokenClientError, OSError) as error:
-            raise RelayFailed(f"no connection to the upstream cluster: {error}") from error
         self._opened = True
 
-    async def _ask(self, api: ApiKey, **values: Any) -> Any:
+    def _channel(self) -> Channel:
         link = self._side.link
         if link is None:
             raise RelayFailed("the connection to the upstream broker has ended")
-        try:
-            return await self._side.channel(link, self._answers).request(api, **values)
-        except (TokenClientError, OSError) as error:
-            raise RelayFailed(printable(str(error))) from error
+        return self._side.channel(link, self._answers)
+
+
+@contextmanager
+def _failing(before: str = "") -> Iterator[None]:
+    """Let a login fail because of the cluster; `before` is said before the reason."""
+    try:
+        yield
+    except (TokenClientError, OSError) as error:
+        raise RelayFailed(before + printable(str(error))) from error

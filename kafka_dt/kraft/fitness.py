@@ -36,7 +36,7 @@ METADATA_VERSION: Final = 14
 """The first `metadata.version` with delegation tokens: 3.6-IV2 (KIP-900)."""
 LOOKS: Final = 30
 LOOK_S: Final = 0.1
-"""How often, and with which pause, the offset of the image is looked at."""
+"""How often the check looks at the offset of the image, and with which pause."""
 _PROBE: Final = Principal.user("kafka-dt-upstream-check")
 """The owner of a token that is asked for and never made."""
 _NO_USER: Final = Principal("NoUser", "kafka-dt-upstream-check")

@@ -151,6 +151,11 @@ def tools(request: pytest.FixtureRequest) -> KafkaTools:
 @pytest.fixture(scope="session")
 def java_client(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
     """The Java client of either release: a test with this runs twice."""
+    yield from reference_client(tools, tmp_path_factory)
+
+
+def reference_client(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
+    """Give the Java client of a release, as a fixture does."""
     if not tools.java.has_compiler:
         unavailable(f"{tools.java.executable} has no compiler, the Java client is started from source")
     log = tmp_path_factory.mktemp("java-client") / "java.log"

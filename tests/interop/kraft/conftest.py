@@ -13,7 +13,7 @@ import pytest
 
 from kafka_dt.client import ClientConfig, Credentials, SecurityProtocol, TokenClient, parse_addresses
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
-from tests.interop.conftest import unavailable
+from tests.interop.conftest import reference_client
 from tests.interop.gateway.conftest import RELEASE
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
@@ -75,11 +75,7 @@ def started(
 @pytest.fixture(scope="package")
 def java_4x(kafka_4x: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
     """The Java client of the newest release."""
-    if not kafka_4x.java.has_compiler:
-        unavailable(f"{kafka_4x.java.executable} has no compiler, the Java client is started from source")
-    log = tmp_path_factory.mktemp("java-client") / "java.log"
-    with ReferenceClient(kafka_4x.java, kafka_4x.classpath, log) as client:
-        yield client
+    yield from reference_client(kafka_4x, tmp_path_factory)
 
 
 def at_brokers(cluster: KraftCluster, user: str) -> TokenClient:

@@ -335,10 +335,10 @@ async def test_a_second_login_is_with_what_the_principal_has_now(broker: Scripte
 
     class Watched(Upstream):
         async def reauthenticate(self, credentials: Credentials, exchange: Exchange) -> None:
-            assert exchange is nobody
+            assert exchange is no_exchange
             used.append(credentials)
 
-    async def nobody(_correlation_id: int, _request: bytes) -> bytes:
+    async def no_exchange(_correlation_id: int, _request: bytes) -> bytes:
         raise AssertionError
 
     steps = Steps()
@@ -347,10 +347,10 @@ async def test_a_second_login_is_with_what_the_principal_has_now(broker: Scripte
     (address,) = config(broker).bootstrap_servers
     upstream = await Watched(config(broker), Silent()).open(address, login("wonder").credentials)
     await identities.refused(ALICE, login("wonder"))
-    await connector.log_in_again(ALICE, upstream, nobody)
+    await connector.log_in_again(ALICE, upstream, no_exchange)
     assert used == [login("new").credentials]
     assert steps.slept == [3], "a broker that has not heard of it would end the connection"
-    await Connector(config(broker), OneForAll(None)).log_in_again(ALICE, upstream, nobody)
+    await Connector(config(broker), OneForAll(None)).log_in_again(ALICE, upstream, no_exchange)
     assert len(used) == 1
     upstream.abort()
 

@@ -95,15 +95,17 @@ async def test_a_second_login_is_with_the_clients_token_again(broker: ScriptedSe
 
     class Watched(Upstream):
         async def reauthenticate(self, credentials: Credentials, exchange: Exchange) -> None:
-            assert exchange is nobody
+            assert exchange is no_exchange
             used.append(credentials.username)
 
-    async def nobody(_correlation_id: int, _request: bytes) -> bytes:
+    async def no_exchange(_correlation_id: int, _request: bytes) -> bytes:
         raise AssertionError
 
     (address,) = config(broker).bootstrap_servers
     upstream = await Watched(config(broker), Silent()).open(address, None)
-    await Connector(config(broker), OTHERS, own_tokens=own_tokens()).log_in_again(ALICE, upstream, nobody, TOKEN_ID)
+    await Connector(config(broker), OTHERS, own_tokens=own_tokens()).log_in_again(
+        ALICE, upstream, no_exchange, TOKEN_ID
+    )
     assert used == [TOKEN_ID]
     upstream.abort()
 
