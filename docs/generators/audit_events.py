@@ -113,7 +113,7 @@ These are no events:
 - A request that the table above does not name.
 - A describe of more than {long_items:,} tokens whose client goes away before the answer: it ends without an answer.
   Every other request of the table is an event even if its client has gone.
-- The bulk commands (`token expire-all`, `keys ...`): they work on ZooKeeper without a node, as brokers do, and write a
+- The bulk commands (`token revoke`, `keys ...`): they work on ZooKeeper without a node, as brokers do, and write a
   report of their own.
 - A start with another secret key than the last time. The `key_id` of the tokens that the node then makes shows the key.
 

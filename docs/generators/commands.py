@@ -18,7 +18,7 @@ _HEAD: Final = """\
 Every command ends with status 0; with 1 when the operation was refused or failed, after one line on standard error;
 with 2 for wrong usage. This page is made of the texts of `--help`.
 
-Commands that work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token expire-all`, and those of
+Commands that work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token revoke`, and those of
 `pipeline`) end with status 130 when Ctrl-C or SIGTERM interrupts them, after the work that is under way. Run the
 command again to do the rest. Their `--output json` has the same counts: `changed` (sealed, unsealed, ended),
 `unchanged` (already so, valid, not selected), `gone` (another process deleted the token meanwhile) and `failed`.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def accept_restore(*, settings: Settings, output: Output, confirmed: bool) -> None:
     """Make all nodes continue with a restored ZooKeeper.
 
-    Tokens that were revoked after the backup exist again: end them first, with `kafka-dt token expire-all`. Nodes that
+    Tokens that were revoked after the backup exist again: end them first, with `kafka-dt token revoke`. Nodes that
     noticed the restore then start their workers again and read all tokens again.
     """
     if not confirmed:

@@ -83,10 +83,13 @@ class BulkRun:
         settings: Settings,
         task: Task,
         *,
+        names: Sequence[str] | None = None,
         before: Callable[[ZooKeeperClient], Awaitable[None]] | None = None,
         heard: Report | None = None,
     ) -> None:
-        """Have a task work on every token znode, after `before` on the same connection; `heard` hears the results, too.
+        """Have a task work on token znodes, after `before` on the same connection; `heard` hears the results, too.
+
+        names: token ids; None = every token
 
         Raises:
             ConfigError: the settings cannot be used.
@@ -96,13 +99,13 @@ class BulkRun:
             if before is not None:
                 await before(client)
             await tell_if_no_token_was_made(client, settings.zookeeper_connect)
-            names = await token_ids(client)
+            meant = await token_ids(client) if names is None else names
 
             async def work(stop: asyncio.Event, report: Report) -> None:
-                if names:  # without any, not even the znode below which changes are told is made
-                    await process(client, names, task, report=report, now_ms=now_ms, dry_run=self.dry_run, stop=stop)
+                if meant:  # without any, not even the znode below which changes are told is made
+                    await process(client, meant, task, report=report, now_ms=now_ms, dry_run=self.dry_run, stop=stop)
 
-            await self.through(len(names), work, heard=heard)
+            await self.through(len(meant), work, heard=heard)
 
     async def through(
         self,

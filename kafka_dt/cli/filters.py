@@ -1,4 +1,4 @@
-"""Which tokens a command ends: the filters, the question whether all tokens are meant, and the summary.
+"""Which tokens a command shows or ends: the filters, the question whether all tokens are meant, and the summary.
 
 @click.command()
 @filter_options
@@ -10,6 +10,7 @@ def command(*, selected: TokenFilter) -> None:
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ import click
 
 from kafka_dt.bulk import NOT_READABLE, TokenFilter, ZnodeResult
 from kafka_dt.cli.bulk_run import BulkRun
+from kafka_dt.cli.node_options import now_ms
 from kafka_dt.cli.options import confirm, together
 from kafka_dt.cli.output import counted, printable
 from kafka_dt.tokens import InvalidPrincipal, Principal
@@ -30,6 +32,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAUSIBLE_MS: Final = 10**12
 """September 2001; a smaller number is a date without its hyphens, or seconds."""
 _OWNERS_SHOWN: Final = 20
+_AGE: Final = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[dhm])")
+_UNITS_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
 
 
 class PrincipalType(click.ParamType[str]):
@@ -46,7 +50,7 @@ class PrincipalType(click.ParamType[str]):
 
 
 class InstantType(click.ParamType[int]):
-    """An instant: ISO 8601, in UTC where it does not say, or milliseconds since 1970."""
+    """An instant: ISO 8601, in UTC where it does not say, or milliseconds since 1970, or an age such as 7d."""
 
     name = "instant"
 
@@ -54,10 +58,18 @@ class InstantType(click.ParamType[int]):
         """Return milliseconds since 1970, between the years 1 and 9999."""
         is_number = isinstance(value, int) or value.isdecimal()
         try:
-            instant_ms = int(value) if is_number else _milliseconds(str(value))
+            if age := _AGE.fullmatch(str(value)):
+                instant_ms = now_ms() - int(age["number"]) * _UNITS_MS[age["unit"]]
+            else:
+                instant_ms = int(value) if is_number else _milliseconds(str(value))
             _ = EPOCH + timedelta(milliseconds=instant_ms)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither ISO 8601 (2026-11-21T08:00:00Z) nor milliseconds since 1970.", param, ctx)
+            self.fail(
+                f"{value!r} is neither ISO 8601 (2026-11-21T08:00:00Z), nor an age (7d, 12h, 30m), nor milliseconds "
+                "since 1970.",
+                param,
+                ctx,
+            )
         if is_number and instant_ms < _PLAUSIBLE_MS:
             self.fail(
                 f"{value} milliseconds since 1970 are before any token: write a date like 2026-11-21, and a number "
@@ -90,8 +102,8 @@ _filters: Final = together(
         "issued_before_ms",
         type=InstantType(),
         metavar="TIME",
-        help="Only tokens issued before this time: ISO 8601 (UTC unless it says otherwise), or milliseconds since "
-        "1970.",
+        help="Only tokens issued before this time: ISO 8601 (UTC unless it says otherwise), an age (7d, 12h, 30m: so "
+        "long ago), or milliseconds since 1970.",
     ),
 )
 
@@ -158,7 +170,7 @@ class ExpiryRun(BulkRun):
         if self.not_readable:
             left = counted(self.not_readable, "token")
             self.tell(f"Not readable, so left alone: {left}, meant or not; kafka-dt keys verify says why")
-            self.tell("kafka-dt token expire-all --unreadable ends them")
+            self.tell("kafka-dt token revoke --unreadable ends them")
 
 
 def _milliseconds(text: str) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 
@@ -48,7 +48,7 @@ def output_option(
     )
 
 
-def write_json(document: Mapping[str, object], *, indent: int | None = None) -> None:
+def write_json(document: Mapping[str, object] | Sequence[object], *, indent: int | None = None) -> None:
     """Print a result for programs."""
     click.echo(json.dumps(document, indent=indent))
 

@@ -159,7 +159,7 @@ def test_a_client_cannot_end_what_no_node_shows() -> None:
 def test_a_slip_in_the_key_ends_nothing_that_a_live_node_reads(
     cluster: SealedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_dt.cli.token.expire_all._NODES_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("kafka_dt.cli.token.revoke._NODES_TIMEOUT_S", 0.2)
     with Node(tmp_path / "node", node_properties(cluster.connect)) as node:
         done = ask(cluster, "--unreadable", "--yes")
         assert done.exit_code == 1

@@ -14,36 +14,29 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from kafka_dt.bulk import census
 from kafka_dt.cli.keys.files import HeldKeys, Stage
 from kafka_dt.cli.keys.nodes import named
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
 from kafka_dt.cli.output import Output, counted, write_json
+from kafka_dt.cli.tables import console, table
 from kafka_dt.config import SecretKeyFiles
 from kafka_dt.zookeeper.stores.cluster import live_workers
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from kafka_dt.bulk import Census
     from kafka_dt.config import Settings
     from kafka_dt.stores import WorkerState
     from kafka_dt.tokens import Keyring, SecretKey
 
-_WIDE: Final = 10_000
 _NUMBERS: Final = {"BROKER ID", "WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}
-
-
-def console(file: IO[str] | None = None) -> Console:
-    """Make the console for tables: stdout, or a file. Output that is no terminal is not cut."""
-    made = Console(file=file, highlight=False)
-    if not made.is_terminal:
-        made.width = _WIDE
-    return made
 
 
 @click.command("list")
@@ -120,21 +113,22 @@ class Found:
             console.print(line, soft_wrap=True)
 
     def _key_table(self) -> Table:
-        table = _table("KEY", "ROLE", "LIVE TOKENS", "SEALED WITH IT")
+        made = table("KEY", "ROLE", "LIVE TOKENS", "SEALED WITH IT", numbers=_NUMBERS)
         for key in self.keyring.keys:
             live, sealed = self.tokens.live_by_key.get(key.id, 0), self.tokens.sealed_by_key.get(key.id, 0)
-            table.add_row(key.id, self._role(key), f"{live:,}", f"{sealed:,}")
-        return table
+            made.add_row(key.id, self._role(key), f"{live:,}", f"{sealed:,}")
+        return made
 
     def _node_table(self) -> Table:
-        table = _table("NODE", "BROKER ID", "WORKER", "PID", "CURRENT KEY", "OTHER KEYS", "SEALS", "VERSION")
+        names = ("NODE", "BROKER ID", "WORKER", "PID", "CURRENT KEY", "OTHER KEYS", "SEALS", "VERSION")
+        made = table(*names, numbers=_NUMBERS)
         for node in self.nodes:
             others = ", ".join(node.keys[1:]) or "-"
             seals = "yes" if node.seals else "no"
             numbers = map(str, (node.broker_id, node.worker, node.pid))
             row = (node.host, *numbers, node.current_key or "-", others, seals, node.version)
-            table.add_row(*row, style="bold" if self._lags(node) else "")
-        return table
+            made.add_row(*row, style="bold" if self._lags(node) else "")
+        return made
 
     def _remarks(self) -> Iterator[str]:
         if self.tokens.plain:
@@ -161,10 +155,3 @@ class Found:
 
     def _unreadable(self) -> Sequence[tuple[str, int]]:
         return Counter(self.tokens.unreadable.values()).most_common()
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, no_wrap=True, justify="right" if name in _NUMBERS else "left")
-    return table

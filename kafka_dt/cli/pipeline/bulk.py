@@ -1,6 +1,6 @@
 """`kafka-dt pipeline seal|unseal|rotate|verify|expire`: work on every token, distributed over Spark's executors.
 
-They do what `kafka-dt keys seal|unseal|verify` and `token expire-all` do, with the settings of a node, for so many
+They do what `kafka-dt keys seal|unseal|verify` and `token revoke` do, with the settings of a node, for so many
 tokens that one machine takes too long. `rotate` does the long work after `kafka-dt keys rotate`, so that `keys retire`
 then has few tokens left to seal.
 

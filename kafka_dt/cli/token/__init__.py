@@ -13,9 +13,12 @@ from kafka_dt.cli import LazyGroup
         "create": "kafka_dt.cli.token.commands:create",
         "describe": "kafka_dt.cli.token.commands:describe",
         "expire": "kafka_dt.cli.token.commands:expire",
-        "expire-all": "kafka_dt.cli.token.expire_all:expire_all",
+        "expire-all": "kafka_dt.cli.token.revoke:revoke",
+        "list": "kafka_dt.cli.token.listing:list_tokens",
         "renew": "kafka_dt.cli.token.commands:renew",
+        "revoke": "kafka_dt.cli.token.revoke:revoke",
+        "show": "kafka_dt.cli.token.listing:show",
     },
 )
 def token() -> None:
-    """Create, renew, expire and describe delegation tokens."""
+    """Create, renew, list and revoke delegation tokens."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 
 import click
@@ -29,6 +28,7 @@ from rich.text import Text
 
 from kafka_dt.cli.options import config_option, login_option_named, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
+from kafka_dt.cli.tables import iso_utc
 from kafka_dt.client import (
     ClientConfig,
     DelegationToken,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 T = TypeVar("T")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
 
 
@@ -215,15 +214,6 @@ def _write_expiry(expiry_timestamp_ms: int, output: Output, *, deleted: bool = F
         _print(Text("deleted"))
     else:
         _print(Text(f"EXPIRES  {iso_utc(expiry_timestamp_ms)}"))
-
-
-def iso_utc(timestamp_ms: int) -> str:
-    """Return an instant as people read it, to the second: `2026-11-21T08:00:00Z`; the number if it has no date."""
-    try:
-        instant = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return str(timestamp_ms)
-    return f"{instant:%Y-%m-%dT%H:%M:%S}Z"
 
 
 def _block(token: DelegationToken) -> Text:

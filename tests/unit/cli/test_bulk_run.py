@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kafka_dt.bulk import Result, ZnodeResult
-from kafka_dt.cli import main, progress
+from kafka_dt.cli import filters, main, progress
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.output import Output
 from kafka_dt.cli.progress import Steps
-from kafka_dt.cli.token.expire_all import expire_all
+from kafka_dt.cli.token.revoke import revoke
 
 KEY_SETTING = "delegation.token.secret.key"
 RESULTS = [
@@ -158,12 +158,15 @@ USAGE = [
     (["--bootstrap-server", "y:1", "--issued-before", "20261121"], "write a date like 2026-11-21"),
     (["--bootstrap-server", "y:1", "--issued-before", "1795219200"], "a number in milliseconds"),
     (["--bootstrap-server", "y:1"], "say --all"),
+    (["--bootstrap-server", "y:1", "some-id", "--all"], "not both"),
+    (["--bootstrap-server", "y:1", "../tokens/some-id"], "cannot be the id of a token"),
+    (["--bootstrap-server", "y:1", "some-id", "--from-file", "/dev/nowhere"], "No such file"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE)
-def test_wrong_usage_of_expire_all_exits_with_2(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(main, ["token", "expire-all", *arguments])
+def test_wrong_usage_of_revoke_exits_with_2(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, ["token", "revoke", *arguments])
     assert result.exit_code == 2
     assert message in result.stderr
 
@@ -180,9 +183,14 @@ def test_wrong_usage_of_expire_all_exits_with_2(arguments: list[str], message: s
     ],
 )
 def test_an_instant_is_iso_8601_or_milliseconds(text: str, milliseconds: int) -> None:
-
-    (option,) = (each for each in expire_all.params if each.name == "issued_before_ms")
+    (option,) = (each for each in revoke.params if each.name == "issued_before_ms")
     assert option.type.convert(text, None, None) == milliseconds
+
+
+@pytest.mark.parametrize(("age", "age_ms"), [("7d", 604_800_000), ("12h", 43_200_000), ("30m", 1_800_000)])
+def test_an_instant_can_be_an_age(monkeypatch: pytest.MonkeyPatch, age: str, age_ms: int) -> None:
+    monkeypatch.setattr(filters, "now_ms", lambda: 1_700_000_000_000)
+    assert filters.InstantType().convert(age, None, None) == 1_700_000_000_000 - age_ms
 
 
 @pytest.mark.parametrize("command", ["seal", "unseal", "verify", "list"])

@@ -152,16 +152,12 @@ def advise(why: str) -> Step:
 
 def end_token(finding: Finding, _table: str) -> Response | None:
     """End the token."""
-    owner, token_id = _value(finding.owner), _value(finding.token_id)
-    if owner is None or token_id is None:
+    token_id = _value(finding.token_id)
+    if token_id is None:
         return None
-    # The HMAC goes from one command to the other in the environment, and is never on a screen or a command line.
     return Response(
         "End the token; its connections are closed at once:",
-        "KAFKA_DT_HMAC=$(kafka-dt token describe --command-config admin.properties --output json"
-        f" --owner-principal={owner}"
-        f" | jq -r --arg id {token_id} '.tokens[] | select(.tokenId == $id) | .hmac')"
-        " kafka-dt token expire --command-config admin.properties",
+        f"kafka-dt token revoke --command-config admin.properties -- {token_id}",
     )
 
 
@@ -172,7 +168,7 @@ def end_all_of_owner(finding: Finding, _table: str) -> Response | None:
         return None
     return Response(
         "If more than one token of this owner is concerned, see what would end, then again without --dry-run:",
-        f"kafka-dt token expire-all --config server.properties --owner={owner} --dry-run",
+        f"kafka-dt token revoke --config server.properties --owner={owner} --dry-run",
     )
 
 

@@ -9,7 +9,7 @@ Tokens that end by age are left out, because their jobs try again for a while. A
 and that was renewed before then, is not revoked.
 
 Not seen: a thief that notices the end of the token and stops trying, and one whose last try is within the clock skew.
-Nor is a token that was ended where no event is written: by `kafka-dt token expire-all`, or at a broker. This sign
+Nor is a token that was ended where no event is written: by `kafka-dt token revoke`, or at a broker. This sign
 cannot tell a thief from a forgotten job that runs where the token was used.
 """
 

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from kafka_dt.bulk import Census
 from kafka_dt.cli.keys.files import HeldKeys
-from kafka_dt.cli.keys.listing import Found, console
+from kafka_dt.cli.keys.listing import Found
+from kafka_dt.cli.tables import console
 from kafka_dt.config import SecretKeys
 from kafka_dt.stores import WorkerState
 from kafka_dt.tokens import Keyring, SecretKey

@@ -18,7 +18,8 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.cli import main
 from kafka_dt.cli.output import Output
-from kafka_dt.cli.token.commands import iso_utc, write_token, write_tokens
+from kafka_dt.cli.tables import iso_utc
+from kafka_dt.cli.token.commands import write_token, write_tokens
 from kafka_dt.client import ClientConfig, DelegationToken, jaas_line, parse_addresses
 from kafka_dt.jaas import parse_login_module
 from kafka_dt_protocol.api.registry import ApiKey, response_type
@@ -248,7 +249,7 @@ USAGE = [
     (["create", "--max-life-time-period", str(2**63)], "does not fit 64 bits"),
     (["create", "--command-config", "/nowhere/client.properties"], "does not exist"),
     (["create", "--what"], "No such option"),
-    (["revoke"], "No such command"),
+    (["rename"], "No such command"),
 ]
 
 

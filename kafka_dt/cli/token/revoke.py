@@ -1,9 +1,8 @@
-"""`kafka-dt token expire-all`: end many tokens at once.
+"""`kafka-dt token revoke`, also named `expire-all`: end tokens by their ids, or all that a filter selects.
 
-Two ways in, with the same filters and the same summary: on ZooKeeper itself with the settings of a node (`--config`),
-or over the Kafka protocol as a client (`--bootstrap-server`, `--command-config`). There the server describes the tokens
-that the user may see, and each token that the filter selects is deleted by its HMAC. A server answers one connection's
-requests one after the other, so several connections share the work.
+Two ways in (`way.py`), with the same filters and the same summary: on ZooKeeper itself, or over the Kafka protocol.
+There the server describes the tokens that the user may see, and each token that is selected is deleted by its HMAC. A
+server answers one connection's requests one after the other, so several connections share the work.
 
 Source: KIP-48, first draft ("invalidate all tokens"); KIP-48 (ExpireDelegationToken).
 """
@@ -13,19 +12,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
 from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
 from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
 from kafka_dt.cli.keys.nodes import wait_for_workers
-from kafka_dt.cli.node_options import keyring_if_any, node_options, node_settings
-from kafka_dt.cli.options import client_config, confirm, connection_options, login_option_named
-from kafka_dt.cli.output import Output
+from kafka_dt.cli.node_options import keyring_if_any
+from kafka_dt.cli.options import confirm, login_option_named
+from kafka_dt.cli.output import Output, printable
+from kafka_dt.cli.token.way import Way, way_options
 from kafka_dt.client import ClientConfig, ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.lanes import run_lanes
+from kafka_dt.zookeeper.znodes.kafka import is_node_name
 
 if TYPE_CHECKING:
     from kafka_dt.bulk import Report, TokenFilter
@@ -37,113 +37,157 @@ if TYPE_CHECKING:
 CONNECTIONS: Final = 16
 ATTEMPTS: Final = 3
 """How often the expiry of a token is asked for when the connection breaks."""
+NOT_SHOWN: Final = "the server shows this user no such token"
+"""Why a named token fails over the Kafka protocol: it may be gone, or belong to another user."""
 _NODES_TIMEOUT_S: Final = 5.0
 """How long nodes may take to read their key files again; they look every second."""
+_NAMES_SHOWN: Final = 20
 
 
-@click.command("expire-all")
-@node_options
-@connection_options
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--from-file",
+    "file",
+    type=click.File("r", encoding="utf-8"),
+    metavar="FILE",
+    help="A file with token ids, one a line; - is the standard input. Empty lines and lines with # are left out.",
+)
 @filter_options
+@way_options
 @click.option("--unreadable", is_flag=True, help="End tokens that no secret key of the settings can read.")
 @click.option("--dry-run", is_flag=True, help="Only show which tokens would end.")
 @click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
 @click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
-def expire_all(
+def revoke(
     *,
-    config: Path | None,
-    overrides: tuple[str, ...],
+    ids: tuple[str, ...],
+    file: TextIO | None,
+    way: Way,
     output: Output,
-    bootstrap_server: str | None,
-    command_config: Path | None,
     selected: TokenFilter,
     unreadable: bool,
     dry_run: bool,
     everything: bool,
     confirmed: bool,
 ) -> None:
-    """End all tokens, or those of an owner, of a renewer, or issued before a time.
+    """End tokens: those with the given ids, or those of an owner, of a renewer, or issued before a time.
 
     With --config the command works on ZooKeeper itself, with the settings of a node. Without it the command works over
     the Kafka protocol, as the user that logs in; tokens that this user may not see stay. Several owners, or renewers,
-    mean any of them; different filters must all hold.
+    mean any of them; different filters must all hold. Without ids and filters the command ends every token; it asks
+    before, and a script must say --all. `expire-all` is another name of this command.
 
     The owner of an unreadable token is unknown: with a filter the command leaves and counts the token, without one the
-    token counts as failed. --unreadable ends these tokens: alone it ends no others, with a filter it also ends the
-    tokens that the filter selects, with --all it ends every token. It needs no secret key in the settings. Without
-    --all the command refuses it while a live node has keys that the settings lack.
+    token counts as failed. A token that is given by its id ends in any case. --unreadable ends these tokens: alone it
+    ends no others, with a filter it also ends the tokens that the filter selects, with --all it ends every token. It
+    needs no secret key in the settings. Without --all the command refuses it while a live node has keys that the
+    settings lack.
     """
-    on_zookeeper = config is not None or bool(overrides)
-    if on_zookeeper and (bootstrap_server is not None or command_config is not None):
-        raise click.UsageError("Give --config for ZooKeeper, or --bootstrap-server and --command-config, not both.")
-    if not on_zookeeper and bootstrap_server is None and command_config is None:
-        raise click.UsageError("Missing option '--config', or '--bootstrap-server' (and '--command-config').")
-    if unreadable and not on_zookeeper:
+    names = None if file is None and not ids else list(dict.fromkeys((*ids, *_ids_of(file))))
+    if names is not None and (unreadable or everything):
+        raise click.UsageError("Give token ids, or --unreadable and --all, not both: a named token ends in any case.")
+    for name in names or ():
+        if not is_node_name(name):
+            raise click.UsageError(f"{name!r} cannot be the id of a token.")
+    if unreadable and not way.on_zookeeper:
         raise click.UsageError("--unreadable needs --config: a node does not show tokens that it cannot read.")
-    way: Settings | ClientConfig
-    if on_zookeeper:
-        way = node_settings(config, overrides, needs_key=not unreadable)
-    else:
-        way = client_config(bootstrap_server, command_config)
-    if not (dry_run or everything or confirmed):
+    # Before the question: an answer to it is no use where a setting is wrong.
+    reach = way.settings(needs_key=not unreadable) if way.on_zookeeper else way.client()
+    if not (dry_run or everything or confirmed or names is not None):
         if unreadable:
             unread = "every token that no secret key of these settings can read"
             confirm(f"This ends {unread}. Continue?", f"This would end {unread}: say --yes.")
         else:
             confirm_all(selected)
     only_unreadable = unreadable and selected.selects_all and not everything
-    expiry = _Expiry(None if only_unreadable else selected, unreadable=unreadable, dry_run=dry_run)
+    revocation = _Revocation(None if only_unreadable else selected, names, unreadable=unreadable, dry_run=dry_run)
     if dry_run and output is Output.JSON:
-        expiry.token_ids = []
+        revocation.token_ids = []
     with login_option_named():
-        expiry.do(expiry.over_kafka(way) if isinstance(way, ClientConfig) else expiry.on_settings(way), output)
+        work = revocation.over_kafka(reach) if isinstance(reach, ClientConfig) else revocation.on_settings(reach)
+        revocation.do(work, output)
 
 
-class _Expiry(ExpiryRun):
-    """One run; it ends the selected tokens (None = none of the readable ones), and the unreadable ones if asked to."""
+def _ids_of(file: TextIO | None) -> Iterator[str]:
+    if file is None:
+        return
+    try:
+        lines = [line.strip() for line in file]
+    except ValueError:
+        raise click.UsageError(f"--from-file {file.name} is no text.") from None
+    yield from (line for line in lines if line and not line.startswith("#"))
 
-    def __init__(self, selected: TokenFilter | None, *, unreadable: bool, dry_run: bool) -> None:
+
+class _Revocation(ExpiryRun):
+    """One run.
+
+    selected: the readable tokens that end; None = none of them
+    names: the only tokens that are looked at; None = all
+    unreadable: whether unreadable tokens end as well
+    """
+
+    def __init__(
+        self, selected: TokenFilter | None, names: Sequence[str] | None, *, unreadable: bool, dry_run: bool
+    ) -> None:
         super().__init__(dry_run=dry_run)
         self._selected = selected
+        self._names = names
         self._unreadable = unreadable
+        self._missing: list[str] = []
         self._advice = ""
 
     def write(self, output: Output) -> None:
         """Print which tokens ended, and how those end that failed."""
         super().write(output)
+        if self._missing:
+            more = f" and {len(self._missing) - _NAMES_SHOWN} more" if len(self._missing) > _NAMES_SHOWN else ""
+            self.tell(f"No such token: {', '.join(map(printable, self._missing[:_NAMES_SHOWN]))}{more}")
         if self.summary.failed and self._advice:
             self.tell(self._advice)
 
     async def on_settings(self, settings: Settings) -> None:
         """End the tokens in ZooKeeper."""
         keyring = keyring_if_any(settings)
-        ends_all = self._selected is not None and self._selected.selects_all
+        selected, names = self._selected, self._names
+        ends_all = selected is not None and selected.selects_all
 
         async def look_around(client: ZooKeeperClient) -> None:
             if self._unreadable and not ends_all:
                 await _require_no_other_keys(client, keyring)
 
         self._advice = "" if self._unreadable else "Tokens that are not readable end with --unreadable"
-        expire = Expire(keyring, self._selected, unreadable=self._unreadable)
-        await self.on_zookeeper(settings, expire, before=look_around, heard=self._heard)
+        expire = Expire(keyring, selected, unreadable=self._unreadable or (ends_all and names is not None))
+        await self.on_zookeeper(settings, expire, names=names, before=look_around, heard=self._heard)
 
     async def over_kafka(self, config: ClientConfig) -> None:
         """End the tokens that a server shows."""
         assert self._selected is not None  # noqa: S101 - a node shows readable tokens only
-        tokens = await _selected_tokens(config, self._selected)
+        shown = await _described(config, None if self._names is not None else sorted(self._selected.owners) or None)
+        not_shown: list[str] = []
+        if self._names is not None:
+            by_id = {token.token_id: token for token in shown}
+            not_shown = [name for name in self._names if name not in by_id]
+            shown = [by_id[name] for name in self._names if name in by_id]
+        tokens = [
+            token for token in shown if self._selected.selects(token.owner, token.renewers, token.issue_timestamp_ms)
+        ]
 
         async def work(stop: asyncio.Event, report: Report) -> None:
+            report([Result(name, ZnodeResult.FAILED, NOT_SHOWN) for name in not_shown])
             if self.dry_run:
                 report([Result(token.token_id, ZnodeResult.CHANGED, note=token.owner) for token in tokens])
             else:
                 lane = partial(_lane, config, iter(tokens), report, stop)
                 await run_lanes(lane, min(CONNECTIONS, len(tokens)), raises=TokenClientError)
 
-        await self.through(len(tokens), work, heard=self._heard)
+        await self.through(len(not_shown) + len(tokens), work, heard=self._heard)
 
     def _heard(self, results: Sequence[Result]) -> None:
         for result in results:
             changed = result.outcome is ZnodeResult.CHANGED
+            if result.outcome is ZnodeResult.GONE and self._names is not None:
+                self._missing.append(result.token_id)
             if result.note is NOT_READABLE:
                 self.ended_unread += changed
                 self.not_readable += not changed
@@ -166,11 +210,10 @@ async def _require_no_other_keys(client: ZooKeeperClient, keyring: Keyring | Non
     )
 
 
-async def _selected_tokens(config: ClientConfig, selected: TokenFilter) -> list[DelegationToken]:
+async def _described(config: ClientConfig, owners: Sequence[str] | None) -> list[DelegationToken]:
     async with TokenClient(config) as client:
         # Those that an owner may renew come along; the filter takes them out.
-        tokens = await client.describe(sorted(selected.owners) or None)
-    return [token for token in tokens if selected.selects(token.owner, token.renewers, token.issue_timestamp_ms)]
+        return await client.describe(owners)
 
 
 async def _lane(config: ClientConfig, left: Iterator[DelegationToken], report: Report, stop: asyncio.Event) -> None:

@@ -1,0 +1,146 @@
+"""`kafka-dt token list|show`: which tokens there are, without their HMACs.
+
+Two ways in (`way.py`). On ZooKeeper the commands see every token, also one that has expired and is not purged yet. Over
+the Kafka protocol they see what the user that logs in may see.
+
+- table: for people; a row for each token, in the order of owner, issue and id. `show` prints a line for each field.
+- json: for programs, stable. A token is an object with `token_id`, `owner`, `requester`, `renewers` (principals as
+  `User:alice`), `issue_timestamp`, `expiry_timestamp` and `max_timestamp` (milliseconds since 1970). `list` prints an
+  array of them in the same order, `show` one of them.
+
+Source: KIP-48 (DescribeDelegationToken).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Self
+
+import click
+from rich.text import Text
+
+from kafka_dt.bulk import inventory, token_ids
+from kafka_dt.cli.filters import filter_options
+from kafka_dt.cli.node_options import connected, keyring_of, tell_if_no_token_was_made
+from kafka_dt.cli.options import login_option_named
+from kafka_dt.cli.output import Output, counted, printable, write_json
+from kafka_dt.cli.tables import console, iso_utc, table
+from kafka_dt.cli.token.way import Way, way_options
+from kafka_dt.client import TokenClient
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_dt.bulk import TokenFilter
+    from kafka_dt.client import ClientConfig, DelegationToken
+    from kafka_dt.config import Settings
+    from kafka_dt.tokens import Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedToken:
+    """A token without its secret; the fields are those of the JSON."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    expiry_timestamp: int
+    max_timestamp: int
+
+    @classmethod
+    def of(cls, token: DelegationToken | Token) -> Self:
+        """Take what is shown of a token."""
+        return cls(
+            token_id=token.token_id,
+            owner=str(token.owner),
+            requester=str(token.requester),
+            renewers=tuple(map(str, token.renewers)),
+            issue_timestamp=token.issue_timestamp_ms,
+            expiry_timestamp=token.expiry_timestamp_ms,
+            max_timestamp=token.max_timestamp_ms,
+        )
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """What people read of it, by the name of the column."""
+        return {
+            "TOKENID": printable(self.token_id),
+            "OWNER": printable(self.owner),
+            "REQUESTER": printable(self.requester),
+            "RENEWERS": printable(", ".join(self.renewers)) or "-",
+            "ISSUED": iso_utc(self.issue_timestamp),
+            "EXPIRES": iso_utc(self.expiry_timestamp),
+            "MAX": iso_utc(self.max_timestamp),
+        }
+
+
+@click.command("list")
+@filter_options
+@way_options
+def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
+    """List tokens without their HMACs, sorted by owner and issue: all, or those that the filters select.
+
+    With --config the command reads ZooKeeper itself, with the settings of a node, and lists every token. Without it the
+    command lists the tokens that the user that logs in may see. Several owners, or renewers, mean any of them;
+    different filters must all hold.
+    """
+    tokens = [
+        token
+        for token in _tokens(way, sorted(selected.owners) or None)
+        if selected.selects(token.owner, token.renewers, token.issue_timestamp)
+    ]
+    tokens.sort(key=lambda token: (token.owner, token.issue_timestamp, token.token_id))
+    if output is Output.JSON:
+        write_json([asdict(token) for token in tokens], indent=2)
+    elif tokens:
+        made = table(*tokens[0].cells)
+        for token in tokens:
+            made.add_row(*map(Text, token.cells.values()))
+        console().print(made)
+    else:
+        click.echo("no tokens")
+
+
+@click.command()
+@click.argument("token_id", metavar="ID")
+@way_options
+def show(*, token_id: str, way: Way, output: Output) -> None:
+    """Show one token without its HMAC.
+
+    With --config the command reads ZooKeeper itself, with the settings of a node. Without it the command asks a server,
+    as the user that logs in. `describe` shows HMACs.
+    """
+    token = next((token for token in _tokens(way, None) if token.token_id == token_id), None)
+    if token is None:
+        whose = "there is no token" if way.on_zookeeper else "there is no token, or none that this user may see,"
+        raise click.ClickException(f"{whose} with the id {printable(token_id)}")
+    if output is Output.JSON:
+        write_json(asdict(token), indent=2)
+    else:
+        for name, cell in token.cells.items():
+            console().print(Text.assemble((f"{name:9}", "bold"), f"  {cell}"))
+
+
+def _tokens(way: Way, owners: Sequence[str] | None) -> list[ListedToken]:
+    """Give the tokens that there are; over the Kafka protocol also those that `owners` may renew, None = of all."""
+    if way.on_zookeeper:
+        return asyncio.run(_on_zookeeper(way.settings()))
+    with login_option_named():
+        return asyncio.run(_over_kafka(way.client(), owners))
+
+
+async def _on_zookeeper(settings: Settings) -> list[ListedToken]:
+    async with connected(settings) as client:
+        await tell_if_no_token_was_made(client, settings.zookeeper_connect)
+        rows = await inventory(client, await token_ids(client), keyring_of(settings).keys)
+    if unread := sum(row.token is None for row in rows):
+        click.echo(f"Not readable: {counted(unread, 'token')}; kafka-dt keys verify says why", err=True)
+    return [ListedToken.of(row.token) for row in rows if row.token is not None]
+
+
+async def _over_kafka(config: ClientConfig, owners: Sequence[str] | None) -> list[ListedToken]:
+    async with TokenClient(config) as client:
+        return [ListedToken.of(token) for token in await client.describe(owners)]
