@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import sys
@@ -23,7 +22,6 @@ from kafka_dt.config import (
     Settings,
     TokenStore,
     audit_settings,
-    from_properties,
     listeners,
     upstream_client_properties,
 )
@@ -61,7 +59,6 @@ async def serve(
     loaded: Loaded,
     template: ForkedTemplate,
     on_ready: Callable[[Sequence[Endpoint]], None],
-    log_level: int = logging.INFO,
 ) -> None:
     """Run a node until SIGTERM or SIGINT.
 
@@ -69,7 +66,6 @@ async def serve(
         loaded: its settings.
         template: of its workers, forked from this process.
         on_ready: called once with the addresses that clients can use.
-        log_level: what the workers log.
 
     Raises:
         ConfigError: a setting cannot be used; no port has been opened.
@@ -83,8 +79,6 @@ async def serve(
         brief = {
             "properties": dict(loaded.properties),
             "memory": list(memory),
-            "log_level": log_level,
-            "log_lines": settings.log_lines_per_minute,
             "node": secrets.token_hex(NODE_BYTES),
         }
         await Supervisor(
@@ -100,17 +94,17 @@ async def serve(
         ).run()
 
 
-def worker(brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
+def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
     """Build the node of one worker process.
 
     Args:
+        settings: of the node.
         brief: as `kafka_dt.worker.work` describes it.
         memory: the file descriptors of `node_memory` by name.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
-    settings = from_properties(brief["properties"]).settings
     place = WorkerPlace(brief["number"], _workers(settings), brief["node"])
     return Worker(
         settings,

@@ -24,9 +24,9 @@ from typing import Any
 
 from kafka_dt import app
 from kafka_dt.client import TokenClientError
-from kafka_dt.config import ConfigError
+from kafka_dt.config import ConfigError, Settings, from_properties
 from kafka_dt.identity.acls.store import AclStoreUnavailable
-from kafka_dt.log import set_up_logging
+from kafka_dt.log import LogFormat, set_up_logging
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
@@ -42,12 +42,13 @@ def template_of_workers() -> AbstractContextManager[ForkedTemplate]:
     return forked_template(main)
 
 
-async def work(brief: Mapping[str, Any], memory: Mapping[str, int]) -> None:
+async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int]) -> None:
     """Serve until told to stop.
 
     Args:
+        settings: of the node.
         brief: as the supervisor writes it: `properties`, `ports`, `memory` (the names of the files of `node_memory`),
-            `log_level`, `node` (a text that only the workers of this node are given), `number` and `beat_seconds`.
+            `node` (a text that only the workers of this node are given), `number` and `beat_seconds`.
         memory: the file descriptors of `node_memory` by name.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
@@ -60,7 +61,7 @@ async def work(brief: Mapping[str, Any], memory: Mapping[str, int]) -> None:
         stopping.set()
 
     loop.add_reader(sys.stdin.fileno(), supervisor_gone)
-    worker = app.worker(brief, memory)
+    worker = app.worker(settings, brief, memory)
     starting = asyncio.create_task(worker.start())
     stopped = asyncio.create_task(stopping.wait())
     must_restart = asyncio.create_task(worker.must_restart.wait())
@@ -92,10 +93,16 @@ def main(shared: Sequence[int]) -> int:
     if not line:
         return 0  # the supervisor has ended
     brief = json.loads(line)
-    set_up_logging(f"worker {brief['number']}", brief["log_level"], lines_per_minute=brief["log_lines"])
     _allow_many_connections()
     try:
-        app.run(work(brief, dict(zip(brief["memory"], shared, strict=True))))
+        settings = from_properties(brief["properties"]).settings
+        set_up_logging(
+            f"worker {brief['number']}",
+            level=settings.log_level,
+            form=LogFormat(settings.log_format),
+            lines_per_minute=settings.log_lines_per_minute,
+        )
+        app.run(work(settings, brief, dict(zip(brief["memory"], shared, strict=True))))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
         _say(str(error).replace("\n", " "))
         return 1

@@ -9,7 +9,6 @@ def command(*, settings: Settings, output: Output) -> None:
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -88,7 +87,7 @@ def node_settings(config: Path | None, overrides: tuple[str, ...], *, needs_key:
         ConfigError: they cannot be used.
         click.ClickException: they lack the address of ZooKeeper, or the secret key if the command needs it.
     """
-    set_up_logging("keys", logging.ERROR)
+    set_up_logging("keys", level="ERROR")
     settings = load(config, overrides).settings
     if not settings.zookeeper_connect:
         raise _lacking(config, "zookeeper.connect")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import secrets
 import shlex
 import sys
@@ -43,6 +42,8 @@ HOST: Final = "127.0.0.1"
 ZOOKEEPER_USER: Final = "kafka-dt"
 SEALING_AHEAD: Final = 64
 """`kafka.dt.sealing.ahead`: the default keeps each core of a laptop busy for four seconds at every start."""
+LOG_LEVEL: Final = "WARN"
+"""`kafka.dt.log.level`: what the command prints is for a person; lines about each request would hide it."""
 _SECRETS: Final = {"password": 12, "secret_key": 32, "zookeeper_password": 32}
 """Random bytes of each secret, by its name in the file and in `EmbeddedNode`."""
 _PASTE: Final = (
@@ -81,7 +82,7 @@ def run(port: int, data_dir: Path, workers: int) -> None:
 
 
 def _run(port: int, data_dir: Path, workers: int, template: ForkedTemplate) -> None:
-    set_up_logging("supervisor", logging.WARNING)
+    set_up_logging("supervisor", level=LOG_LEVEL)
     console = Console(highlight=False)
     node = prepare(data_dir)
     zookeeper = EmbeddedZooKeeper(node.zookeeper_dir, login=node.zookeeper_login)
@@ -109,7 +110,7 @@ async def _serve(
     """Serve until told to stop, until ZooKeeper ends, or until the first token fails."""
     _write_properties(node.configuration, properties)
     ready: asyncio.Future[Sequence[Endpoint]] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(app.serve(from_properties(properties), template, ready.set_result, logging.WARNING))
+    serving = asyncio.create_task(app.serve(from_properties(properties), template, ready.set_result))
     zookeeper_ended = asyncio.create_task(zookeeper.exited())
     ends = (serving, zookeeper_ended)
     try:
@@ -217,6 +218,7 @@ class EmbeddedNode:
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "delegation.token.secret.key": self.secret_key,
             "kafka.dt.sealing.ahead": str(SEALING_AHEAD),
+            "kafka.dt.log.level": LOG_LEVEL,
             "zookeeper.connect": zookeeper,
             "zookeeper.set.acl": "true",
             "kafka.dt.zookeeper.sasl.jaas.config": LoginModule(

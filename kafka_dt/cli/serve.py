@@ -12,7 +12,7 @@ from kafka_dt import app
 from kafka_dt.cli.options import override_option
 from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, TokenStore, listeners, load
 from kafka_dt.identity.mechanisms import mechanisms_of
-from kafka_dt.log import set_up_logging
+from kafka_dt.log import LogFormat, event, set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
 from kafka_dt.tokens import SecretKey
 from kafka_dt.worker import template_of_workers
@@ -31,9 +31,9 @@ _LOG = logging.getLogger(__name__)
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     """Serve delegation tokens until SIGTERM or Ctrl-C."""
     with template_of_workers() as template:
-        set_up_logging("supervisor")
         loaded = load(config, overrides)
         settings = loaded.settings
+        set_up_logging("supervisor", level=settings.log_level, form=LogFormat(settings.log_format))
         if config is None and not settings.zookeeper_connect and settings.token_store == TokenStore.ZOOKEEPER:
             raise ConfigError(
                 "zookeeper.connect",
@@ -80,4 +80,4 @@ def _report_mechanisms(settings: Settings) -> None:
 
 def announce(addresses: Sequence[Endpoint]) -> None:
     """Log the one line that says that the node serves, with the addresses for clients."""
-    _LOG.info("kafka-dt is ready: %s", " ".join(map(str, addresses)))
+    _LOG.info("kafka-dt is ready: %s", " ".join(map(str, addresses)), extra=event("ready"))

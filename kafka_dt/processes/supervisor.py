@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.log import event
 from kafka_dt.processes.forking import ForkedWorker, NotForked, Template, adopting_orphans
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
 from kafka_dt.processes.template import ForkedTemplate
@@ -96,17 +97,18 @@ class Supervisor:
                 )
                 async with template as self._template:
                     await self._run_workers()
-        _LOG.info("Stopped")
+        _LOG.info("Stopped", extra=event("stopped"))
 
     async def _run_workers(self) -> None:
         where = ", ".join(map(str, self.endpoints))
-        _LOG.info("Starting: %d worker%s on %s", self.count, "s"[: self.count != 1], where)
+        _LOG.info("Starting: %d worker%s on %s", self.count, "s"[: self.count != 1], where, extra=event("start"))
         keepers = [asyncio.create_task(self._keep(number)) for number in range(self.count)]
         await self._settle(keepers)
 
     def _stop_at(self, number: signal.Signals) -> None:
         if not self._stopping.is_set():
-            _LOG.info("Stopping at %s: requests that are under way are answered first", number.name)
+            text = "Stopping at %s: requests that are under way are answered first"
+            _LOG.info(text, number.name, extra=event("stop", reason=number.name))
         self._stop()
 
     def _stop(self) -> None:
@@ -138,7 +140,8 @@ class Supervisor:
             if not self._announced:
                 raise WorkerFailed(reason)
             pause = pauses.after(loop.time() - started)
-            _LOG.error("Worker %d: %s; it is replaced in %.1f s", number, reason, pause)
+            about = event("worker-end", failed=True, reason=reason)
+            _LOG.error("Worker %d: %s; it is replaced in %.1f s", number, reason, pause, extra=about)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
 

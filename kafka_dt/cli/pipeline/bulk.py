@@ -16,7 +16,6 @@ Source: KIP-395, "Future work"; kafka_dt.pipeline.bulk.jobs.
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +144,7 @@ class _Work:
 
     def do(self) -> None:
         """Do it, print the summary and end the process."""
-        set_up_logging("pipeline", logging.ERROR)
+        set_up_logging("pipeline", level="ERROR")
         properties = given_properties(self.config, self.overrides)
         access = _access(self.config, properties)
         lock = _keys_stay(properties) if self.kind.seals and not self.run.dry_run else nullcontext()

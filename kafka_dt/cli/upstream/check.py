@@ -12,7 +12,6 @@ Source: docs/how-to/kafka-4.md.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +48,7 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
     The command logs in as the gateway and changes nothing in the cluster. The exit status is 1 if a node with
     kafka.dt.token.store=upstream could not start.
     """
-    set_up_logging("upstream", logging.ERROR)
+    set_up_logging("upstream", level="ERROR")
     settings = load(config, overrides).settings
     if not settings.upstream_bootstrap_servers:
         raise ConfigError(

@@ -110,6 +110,19 @@ class ProcessOptions:
         minimum=1000,
         kind=Kind.LONG,
     )
+    log_format: str = option(
+        "kafka.dt.log.format",
+        "text",
+        "What the lines of the log look like. `text`: for people. `json`: for programs, an object a line, with the "
+        "field names of the Elastic Common Schema.",
+        choices=("text", "json"),
+    )
+    log_level: str = option(
+        "kafka.dt.log.level",
+        "INFO",
+        "The lowest level of lines that a node logs. `DEBUG` adds a line for each login that succeeds.",
+        choices=("DEBUG", "INFO", "WARN", "ERROR"),
+    )
     log_lines_per_minute: int = option(
         "kafka.dt.log.lines.per.minute",
         100,

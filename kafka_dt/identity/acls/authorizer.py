@@ -27,7 +27,7 @@ from kafka_dt.identity.acls.binding import (
 )
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.store import Entries
-from kafka_dt.log import of_peer
+from kafka_dt.log import event
 from kafka_dt.tokens import InvalidPrincipal, Principal, Token
 
 _LOG = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Authorizer:
                 operation.name,
                 resource_type.text,
                 name,
-                extra=of_peer(caller.host),
+                extra=event("authorize", failed=True, host=caller.host, user=caller.principal.name),
             )
         return allowed
 

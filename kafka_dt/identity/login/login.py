@@ -211,9 +211,9 @@ class Login:
 
     def _why(self, exchange: Exchange, failure: Failure) -> str:
         """Say why, for the log: a decoy fails like a wrong password, which would send an operator the wrong way."""
-        if isinstance(exchange, TokenExchange) and exchange.is_unknown():
-            return "there is no such user, and no live token with that id"
-        return failure.detail
+        # The same steps for a known name and an unknown one: they take the same time.
+        no_token = ", and no live token with that id" if isinstance(exchange, TokenExchange) else ""
+        return f"there is no such user{no_token}" if exchange.is_unknown() else failure.detail
 
     def _refused(
         self,
@@ -230,6 +230,8 @@ class Login:
                 detail = f"{detail}, as far as is known while the store cannot be asked"
             elif exchange.is_unknown():
                 reason = self._tokens.why_not(name) if by_token else RefusalReason.UNKNOWN_USER
+                if reason is RefusalReason.EXPIRED_TOKEN:
+                    detail = "the token has expired"
         token = self._tokens.known(name) if by_token else None
         mechanism = self._mechanism
         if message is None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.audit import RefusalReason
-from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
+from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.log import of_peer
 from kafka_dt.server.audited.connection import ConnectionAudit
 from kafka_dt.tokens import ANONYMOUS, Principal
@@ -127,7 +127,8 @@ class Authenticator:
             _LOG.exception("A login of %s failed because of an unexpected error", connection.peer, extra=extra)
             if self.audit is not None:
                 self.audit.broken_off()
-            self._break_off("an error of the server")
+            reason = "an error of the server"
+            self._break_off(reason, connection.about("login", failed=True, reason=reason))
         else:
             if not connection.closing:  # else the client has gone, and its session ends before it begins
                 self._conclude(known)
@@ -144,23 +145,41 @@ class Authenticator:
                 machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
                 self._services.deadlines.forget(self._connection.reauthentication_overdue)
                 self._join_session(outcome.identity.token_id)
+                if _LOG.isEnabledFor(logging.DEBUG):
+                    self._tell(outcome.identity)
             case LoginRefused():
                 who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
                 if outcome.reason is RefusalReason.UNAVAILABLE:
-                    self._break_off(f"{who}{outcome.detail}")
+                    self._break_off(f"{who}{outcome.detail}", self._about(outcome))
                 else:
-                    self._fail(outcome.message, f"{who}{outcome.detail}")
+                    self._fail(outcome.message, f"{who}{outcome.detail}", self._about(outcome))
 
-    def _fail(self, message: str, detail: str) -> None:
+    def _tell(self, identity: Identity) -> None:
+        who, mechanism = identity.principal, identity.mechanism
+        about = self._connection.about("login", failed=False, user=who.name, mechanism=mechanism)
+        _LOG.debug("Login of %r by %s from %s", str(who), mechanism, self._connection.peer, extra=about)
+
+    def _about(self, refused: LoginRefused) -> Mapping[str, Any]:
+        return self._connection.about(
+            "login",
+            failed=True,
+            reason=refused.detail,
+            code=refused.reason,
+            user=refused.name[:LONGEST_NAME],
+            mechanism=refused.mechanism,
+        )
+
+    def _fail(self, message: str, detail: str, about: Mapping[str, Any]) -> None:
         event = self._connection.machine.fail(message)
         delay_s = self._services.failed_logins.delay_s(self._connection.client_host, self._took_s())
         # A warning: the client is told no reason, so this line is where its user finds one, in `kafka-dt run` as well.
-        self._connection.end(replace(event, reason=f"failed authentication, {detail}"), logging.WARNING, delay_s)
+        closed = replace(event, reason=f"failed authentication, {detail}")
+        self._connection.end(closed, logging.WARNING, delay_s, about)
 
-    def _break_off(self, detail: str) -> None:
+    def _break_off(self, detail: str, about: Mapping[str, Any]) -> None:
         """Close without an answer."""
         event = self._connection.machine.break_off(f"a login that cannot be decided now, {detail}")
-        self._connection.end(event, logging.WARNING, self._services.failed_logins.undecided_s(self._took_s()))
+        self._connection.end(event, logging.WARNING, self._services.failed_logins.undecided_s(self._took_s()), about)
 
     def _took_s(self) -> float:
         """Say for how many seconds the last message of the login has been looked at."""

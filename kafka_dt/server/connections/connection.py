@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
 
 from kafka_dt.identity.certificates import CertificateUnusable
-from kafka_dt.log import ComposedText, of_peer
+from kafka_dt.log import ComposedText, event, of_peer
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.connections.authenticator import Authenticator
 from kafka_dt.server.connections.intake import Intake, ServedHere
@@ -149,7 +149,7 @@ class ClientConnection(asyncio.Protocol):
             _LOG.info(
                 "Closing the connection of %s: its token was revoked or has expired",
                 self._client(),
-                extra=of_peer(self.client_host),
+                extra=self.about("connection-close", reason="its token was revoked or has expired"),
             )
             self.close()
 
@@ -209,21 +209,34 @@ class ClientConnection(asyncio.Protocol):
             self._flush()
             self._transport.close()
 
-    def end(self, event: ConnectionClosed, level: int = logging.INFO, delay_s: float | None = None) -> None:
-        """Close; where the event is delayed after so many seconds, by default as after any failed login."""
+    def end(
+        self,
+        closed: ConnectionClosed,
+        level: int = logging.INFO,
+        delay_s: float | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Close, and log why.
+
+        Args:
+            closed: why.
+            level: of the line.
+            delay_s: the time to the closing in seconds, if it is delayed; by default that after any failed login.
+            about: what the line is about; by default the closing.
+        """
         self.closing = True
         if self.authenticator.audit is not None:
             self.authenticator.audit.closing()
-        if event.error:
+        if closed.error:
             _LOG.log(
                 level,
                 "Closing the connection of %s on listener %s: %s",
                 self._client(),
                 self.services.listener.name,
-                ComposedText(event.reason),
-                extra=of_peer(self.client_host),
+                ComposedText(closed.reason),
+                extra=about or self.about("connection-close", reason=closed.reason),
             )
-        if event.delayed:
+        if closed.delayed:
             # What the client sends meanwhile is read and dropped: closing with unread bytes would reset the
             # connection, and the client might never see the answer.
             self.reading.resume()
@@ -255,7 +268,7 @@ class ClientConnection(asyncio.Protocol):
             _LOG.info(
                 "Closing the connection of %s: its age is that of kafka.dt.connections.max.age.ms",
                 self._client(),
-                extra=of_peer(self.client_host),
+                extra=self.about("connection-close", reason="its age"),
             )
             self.close()
 
@@ -269,10 +282,19 @@ class ClientConnection(asyncio.Protocol):
         idle = machine.state is State.READY and intake.idle and not (machine.buffered or intake.held_bytes)
         return idle and not (self.owes_answers or self.requests.task)
 
+    def about(self, action: str, *, failed: bool | None = None, reason: str = "", **login: str) -> Mapping[str, Any]:
+        """Say what a line of the log about this client is about: `event`'s arguments."""
+        host, listener, software = self.client_host, self.services.listener.name, self._software()
+        return event(action, failed=failed, host=host, listener=listener, software=software, reason=reason, **login)
+
     def _client(self) -> str:
-        """Say for the log where the client is and what it calls its library, if it did (KIP-511: printable ASCII)."""
-        software = self.machine.client_software
-        return f"{self.peer} ({' '.join(software):.{SOFTWARE_CHARACTERS}})" if software else self.peer
+        """Say for the log where the client is and what it calls its library, if it did."""
+        software = self._software()
+        return f"{self.peer} ({software})" if software else self.peer
+
+    def _software(self) -> str:
+        """Say what the client calls its library (KIP-511: printable ASCII); empty if it did not."""
+        return " ".join(self.machine.client_software or ())[:SOFTWARE_CHARACTERS]
 
     # Events
 

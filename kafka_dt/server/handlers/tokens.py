@@ -22,7 +22,7 @@ from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LIST, shortened
 from kafka_dt.audit.recorder import Facts
 from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
-from kafka_dt.log import of_peer
+from kafka_dt.log import event
 from kafka_dt.server.audited.requests import AnsweredRequest, AuditedTokens, RequestAudit, Told, token_facts
 from kafka_dt.server.errors import error_code
 from kafka_dt.server.handlers import RequestContext, ServedApi
@@ -82,7 +82,9 @@ class TokenHandlers:
             created = await self._create(context, owner, body)
         except TokenError as error:
             if isinstance(error, TokenLimitExceeded | TooManyCreates):
-                _LOG.warning("Refused to create a token: %s", error, extra=of_peer(context.client_host))
+                user = context.principal.name
+                about = event("token-create", failed=True, host=context.client_host, user=user, reason=str(error))
+                _LOG.warning("Refused to create a token: %s", error, extra=about)
                 context.on_limit(error.setting)
             return refused_creation(
                 kind,

@@ -31,7 +31,7 @@ from typing import Any, Final, Self
 
 from kafka_dt.config import ConfigError, Listener, Settings
 from kafka_dt.config.options.option import INT_MAX
-from kafka_dt.log import of_peer
+from kafka_dt.log import event
 from kafka_dt.server.addresses import client_host
 from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
 
@@ -153,7 +153,8 @@ class AdmittedConnection(asyncio.Protocol):
         refusal = self._admission.enter(self._peer)
         if refusal is not None:
             host = client_host(self._peer)
-            _LOG.info("Refusing a connection of %s: %s", host or "an unknown address", refusal, extra=of_peer(host))
+            about = event("connection-refuse", host=host, reason=refusal)
+            _LOG.info("Refusing a connection of %s: %s", host or "an unknown address", refusal, extra=about)
             transport.abort()  # type: ignore[attr-defined]  # uvloop's transports are asyncio's in all but their class
             return
         try:

@@ -14,7 +14,7 @@ from typing import Any
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
 from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules
-from kafka_dt.log import ComposedText, of_peer
+from kafka_dt.log import ComposedText, event
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.audited.connection import certificate_not_accepted
 from kafka_dt.server.connections.tls import TlsConnection, TlsServices
@@ -66,7 +66,7 @@ class ListenerEncryption:
             address_text(peer),
             self._name,
             reason,
-            extra=of_peer(client_host(peer)),
+            extra=event("tls-handshake", failed=True, host=client_host(peer), listener=self._name, reason=reason),
         )
 
 

@@ -66,7 +66,7 @@ class PlainServer:
         authorization_id, username, password = self._claim
         # An unknown user is compared too: the empty password equals none that `step` lets through.
         if not hmac.compare_digest((credential or "").encode(), password):
-            return self._fail(Fault.PROOF, _INVALID)
+            return self._fail(Fault.PROOF, _INVALID, "the password is wrong")
         if authorization_id not in ("", username):
             return self._fail(Fault.IDENTITY, _OTHER_AUTHORIZATION_ID)
         self._end()

@@ -19,7 +19,7 @@ from tests.support.java.properties import write_properties
 from tests.support.processes.process import ChildProcess
 
 START_TIMEOUT_S = 60.0
-READY = r"kafka-dt is ready: (?P<listeners>[^\n]+)\n"
+READY = r'kafka-dt is ready: (?P<listeners>[^\n"]+)["\n]'
 
 
 FAR_AWAY = 10**9

@@ -16,8 +16,6 @@ def test_a_worker_runs_nothing_of_the_directory_in_which_it_is_started(tmp_path:
     brief = {
         "properties": {"broker.id": "one"},
         "number": 0,
-        "log_level": 20,
-        "log_lines": 100,
         "beat_seconds": 1,
         "memory": [],
     }

@@ -395,11 +395,12 @@ async def test_plain_takes_the_users_of_the_listener(world: World) -> None:
     assert outcome.identity.principal == Principal.user("alice")
 
 
-@pytest.mark.parametrize("user", ["alice", "nobody"])
-async def test_plain_tells_a_wrong_password_as_an_unknown_user(world: World, user: str) -> None:
+@pytest.mark.parametrize(("user", "detail"), [("alice", "the password is wrong"), ("nobody", "there is no such user")])
+async def test_plain_tells_the_client_the_same_of_both_and_the_log_which(world: World, user: str, detail: str) -> None:
     outcome = await plain(world.login(), user, "wrong")
     assert isinstance(outcome, LoginRefused)
     assert outcome.message == "Authentication failed: Invalid username or password"
+    assert outcome.detail == detail
 
 
 async def test_a_second_login_may_use_another_token_of_the_same_owner(world: World) -> None:

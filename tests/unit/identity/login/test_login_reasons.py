@@ -79,6 +79,7 @@ async def test_an_expired_token_is_told_from_one_that_never_was(world: World) ->
     world.tokens.cached[TOKEN_ID] = expired
     outcome = refused(await scram(world.login(), SHA_256, TOKEN_ID, PASSWORD, extension=True))
     assert (outcome.reason, outcome.by_token, outcome.token) == (RefusalReason.EXPIRED_TOKEN, True, expired)
+    assert outcome.detail == "the token has expired"
 
 
 async def test_a_silent_store_is_no_fault_of_the_client(world: World) -> None:

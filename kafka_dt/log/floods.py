@@ -1,115 +1,26 @@
-"""Logging: one line an event, to standard error.
-
-    set_up_logging("worker 0", logging.INFO, lines_per_minute=100)
-    _LOG.info("Denied: %r from %s", name, host, extra=of_peer(host))
-
-Clients choose the names of users, clients and tokens. Whatever they hold, an event stays one line: control characters
-are escaped here, and the lines of a traceback are indented.
-
-A guarded process, which serves clients, writes no more than an operator can read: it cuts each value to
-`LONGEST_VALUE` characters, and holds back floods of alike lines (see `Floods`). Audit events have no such limits.
-"""
+"""Floods of alike lines: the first ones are logged, and the number of the others."""
 
 from __future__ import annotations
 
 import copy
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Timer
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
-LONGEST_VALUE: Final = 200
-"""To how many characters a value in a message is cut."""
-LONGEST_WORDS: Final = 1000
-"""The same for an error and for `ComposedText`."""
-LONGEST_MESSAGE: Final = 2000
-"""To how many characters a message is cut, and a line of a traceback."""
-TRACEBACK_LINES: Final = 100
-"""How many lines of a traceback are written: the last ones."""
-CUT: Final = "…"
-"""Stands at the end of what was cut."""
-_INDENT: Final = "    "
+from kafka_dt.log.about import FIELDS, PEER
+
 WINDOW_S: Final = 60.0
 PEERS_AT_LEAST: Final = 10
 """How many clients have to be noisy before they hide the lines of others."""
+_HELD_BACK: Final = "held_back"
 
 
-class ComposedText(str):
-    """A text that this program has composed, in which foreign values are cut already."""
-
-    __slots__ = ()
-
-
-def of_peer(host: str) -> Mapping[str, str]:
-    """Mark a line as one about a client, for `extra`.
-
-    Args:
-        host: its address without the port, which a client changes at will.
-    """
-    return {"peer": host}
-
-
-def set_up_logging(process: str, level: int = logging.INFO, *, lines_per_minute: int | None = None) -> None:
-    """Log from a level on.
-
-    Args:
-        process: what this process is in the node, for every line.
-        level: of logging.
-        lines_per_minute: how often one statement logs, of a process that serves clients: its values are cut, and
-            floods are held back; None for other processes.
-    """
-    layout = f"%(asctime)s %(levelname)s [{process}] %(message)s"
-    handler: logging.Handler
-    if lines_per_minute is not None:
-        handler = GuardedHandler(sys.stderr, Floods(lines_per_minute))
-        handler.setFormatter(GuardedFormatter(layout))
-    else:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(OneLineFormatter(layout))
-    logging.basicConfig(handlers=[handler], level=level)
-
-
-class OneLineFormatter(logging.Formatter):
-    """Writes a message as one line, whatever is in it."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Format the message, without the traceback that may follow."""
-        record.message = _printable(record.message) + getattr(record, "more", "")
-        return super().formatMessage(record)
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Format a traceback, a line of it in a line."""
-        # A line break is what `split` says it is: others, such as U+2028, are escaped.
-        lines = super().formatException(ei).split("\n")
-        return "\n".join(_INDENT + _printable(line) for line in lines)
-
-
-class GuardedFormatter(OneLineFormatter):
-    """Cuts what may be foreign before it makes a line of it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Format a record, which stays as it is."""
-        guarded = copy.copy(record)
-        if isinstance(record.args, tuple):
-            guarded.args = tuple(map(_guarded, record.args))
-        elif record.args:
-            guarded.args = {name: _guarded(value) for name, value in record.args.items()}
-        guarded.exc_text = None
-        return super().format(guarded)
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Format the message, cut."""
-        record.message = _cut(record.message, LONGEST_MESSAGE)
-        return super().formatMessage(record)
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Format a traceback, cut to its last lines."""
-        lines = super().formatException(ei).split("\n")
-        left_out = [f"{_INDENT}{CUT}"] if len(lines) > TRACEBACK_LINES else []
-        return "\n".join(left_out + [_cut(line, LONGEST_MESSAGE) for line in lines[-TRACEBACK_LINES:]])
+def held_back(record: logging.LogRecord) -> int:
+    """Say for how many further lines a line stands, which were not logged."""
+    return getattr(record, _HELD_BACK, 0)
 
 
 class GuardedHandler(logging.StreamHandler[TextIO]):
@@ -232,11 +143,11 @@ class _Lines:
             self.first_held.exc_info = None  # whose frames would be kept alive
 
     def summary(self, of: logging.LogRecord) -> logging.LogRecord:
-        """Make the line of now that stands for the lines held back; a formatter puts `more` behind its message."""
+        """Make the line of now that stands for the lines held back; a formatter puts their number behind it."""
         args = (of.args,) if isinstance(of.args, Mapping) else of.args
         summary = logging.LogRecord(of.name, of.levelno, of.pathname, of.lineno, of.msg, args, None)
-        if self.held > 1:
-            summary.more = f" ... and {self.held - 1:,} more in {WINDOW_S:.0f} s"
+        setattr(summary, FIELDS, getattr(of, FIELDS, {}))
+        setattr(summary, _HELD_BACK, self.held - 1)
         return summary
 
 
@@ -253,7 +164,7 @@ class _Window:
     peers: dict[str, _Lines] = field(default_factory=dict)
 
     def passes(self, record: logging.LogRecord) -> bool:
-        lines = self._lines_of(getattr(record, "peer", None))
+        lines = self._lines_of(getattr(record, PEER, None))
         of_peer = max(1, self.lines // PEERS_AT_LEAST)
         if self.passed >= self.lines or (lines is not self.others and lines.passed >= of_peer):
             lines.hold(record)
@@ -272,42 +183,6 @@ class _Window:
         if peer is None or (self.passed >= self.lines and peer not in self.peers):
             return self.others
         return self.peers.setdefault(peer, _Lines())
-
-
-class _Guarded:
-    """Stands for a value whose texts are cut."""
-
-    __slots__ = ("_longest", "_value")
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-        self._longest = LONGEST_WORDS if isinstance(value, BaseException | ComposedText) else LONGEST_VALUE
-
-    def __str__(self) -> str:
-        return _cut(str(self._value), self._longest)
-
-    def __repr__(self) -> str:
-        if isinstance(self._value, str):
-            return repr(_cut(self._value, self._longest))  # so that it has both its quotes
-        return _cut(repr(self._value), self._longest)
-
-
-def _guarded(value: object) -> object:
-    return value if value is None or isinstance(value, int | float) else _Guarded(value)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - len(CUT)] + CUT
-
-
-def _printable(text: str) -> str:
-    """Escape what could move the cursor, end the line or turn its direction."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
 
 
 def _call_later(seconds: float, function: Callable[[], None]) -> None:

@@ -1,108 +1,23 @@
+"""Floods of alike lines are a few lines and a number."""
+
 import io
 import logging
 import threading
 from collections.abc import Callable
 
-import pytest
+from kafka_dt.log import of_peer
+from kafka_dt.log.floods import PEERS_AT_LEAST, WINDOW_S, Floods, GuardedHandler, _call_later
+from kafka_dt.log.text import OneLineFormatter
 
-from kafka_dt.log import (
-    CUT,
-    LONGEST_MESSAGE,
-    LONGEST_VALUE,
-    LONGEST_WORDS,
-    PEERS_AT_LEAST,
-    TRACEBACK_LINES,
-    WINDOW_S,
-    ComposedText,
-    Floods,
-    GuardedFormatter,
-    GuardedHandler,
-    OneLineFormatter,
-    _call_later,
-    of_peer,
-)
-
-LONG = "x" * 300_000
 SITE_LINES = 100
 PEER_LINES = SITE_LINES // PEERS_AT_LEAST
 
 
-def formatted(
-    message: str,
-    *arguments: object,
-    error: BaseException | None = None,
-    formatter: type[logging.Formatter] = OneLineFormatter,
-) -> str:
-    info = (type(error), error, error.__traceback__) if error else None
-    record = logging.LogRecord("name", logging.INFO, "path", 1, message, arguments, info)
-    return formatter("%(levelname)s %(message)s").format(record)
+class MessageAlone(OneLineFormatter):
+    """Lines without time, level and process."""
 
-
-def guarded(message: str, *arguments: object, error: BaseException | None = None) -> str:
-    return formatted(message, *arguments, error=error, formatter=GuardedFormatter)
-
-
-def test_a_name_with_line_ends_cannot_forge_a_line() -> None:
-    forged = "bob\n2026-01-01 INFO \x1b[2Jforged\u2028"
-    assert formatted("login of %s", forged) == "INFO login of bob\\n2026-01-01 INFO \\x1b[2Jforged\\u2028"
-
-
-def test_a_traceback_keeps_its_lines() -> None:
-    text = formatted("it failed", error=ValueError("why"))
-    assert text.splitlines()[0] == "INFO it failed"
-    assert text.splitlines()[-1] == "    ValueError: why"
-
-
-@pytest.mark.parametrize("formatter", [OneLineFormatter, GuardedFormatter])
-def test_no_line_of_a_traceback_looks_like_a_line_of_the_log(formatter: type[OneLineFormatter]) -> None:
-    error = ValueError("bob\n2026-01-01 INFO forged\r\x1b[2J\u2028\ud800\u202e")
-    lines = formatted("it failed", error=error, formatter=formatter).split("\n")
-    assert all(line.startswith("    ") for line in lines[1:])
-    assert lines[-1] == "    2026-01-01 INFO forged\\r\\x1b[2J\\u2028\\ud800\\u202e"
-
-
-def test_letters_of_all_languages_stay_as_they_are() -> None:
-    assert formatted("%s", "Zoë 🙂 名") == "INFO Zoë 🙂 名"
-
-
-# Guarded processes
-
-
-@pytest.mark.parametrize(
-    ("value", "characters"),
-    [(LONG, LONGEST_VALUE), (ComposedText(LONG), LONGEST_WORDS), (ValueError(LONG), LONGEST_WORDS)],
-)
-def test_a_value_is_cut(value: object, characters: int) -> None:
-    assert guarded("%s may not", value) == f"INFO {'x' * (characters - 1)}{CUT} may not"
-
-
-def test_a_value_that_is_quoted_keeps_both_its_quotes() -> None:
-    assert guarded("%r may not", LONG) == f"INFO '{'x' * (LONGEST_VALUE - 1)}{CUT}' may not"
-
-
-def test_values_by_name_are_cut() -> None:
-    assert guarded("%(who)s %(times)d", {"who": LONG, "times": 3}) == f"INFO {'x' * (LONGEST_VALUE - 1)}{CUT} 3"
-
-
-def test_numbers_and_short_values_stay_as_they_are() -> None:
-    assert guarded("%d %.1f 0x%x %s %r %s", 3, 2.5, 255, None, "a", b"b") == "INFO 3 2.5 0xff None 'a' b'b'"
-
-
-def test_a_message_without_values_is_cut() -> None:
-    assert guarded(LONG) == f"INFO {'x' * (LONGEST_MESSAGE - 1)}{CUT}"
-
-
-def test_a_traceback_is_cut_to_its_last_lines() -> None:
-    lines = guarded("it failed", error=ValueError("\n".join(map(str, range(1000))) + LONG)).split("\n")
-    assert len(lines) == TRACEBACK_LINES + 2
-    assert lines[1] == f"    {CUT}"
-    assert max(map(len, lines)) == LONGEST_MESSAGE
-
-
-def test_the_record_of_a_guarded_line_stays_as_it_is_for_other_handlers() -> None:
-    record = logging.LogRecord("name", logging.INFO, "path", 1, "%s", (LONG,), None)
-    GuardedFormatter().format(record)
-    assert record.getMessage() == LONG
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return super().formatMessage(record).partition("[test] ")[2]
 
 
 class Log:
@@ -118,7 +33,7 @@ class Log:
             monotonic=lambda: self.now,
             call_later=lambda s, f: self.timers.append((s, f)),
         )
-        self.handler.setFormatter(GuardedFormatter("%(message)s"))
+        self.handler.setFormatter(MessageAlone("test", guarded=True))
         self.logger = logging.Logger("test")
         self.logger.addHandler(self.handler)
 
