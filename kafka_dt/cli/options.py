@@ -3,28 +3,33 @@
 @click.command()
 @config_option
 def command(*, config: ClientConfig) -> None:
-    with login_option_named():
-        ...
+    tokens = ask(TokenClient(config), lambda client: client.describe())
 
 Source: org.apache.kafka.tools.DelegationTokenCommand.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import javaproperties
 
 from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing
+from kafka_dt.client.session_client import SessionClient
+from kafka_dt.config.options.option import resolve_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
+
+C = TypeVar("C", bound=SessionClient)
+T = TypeVar("T")
 
 
 def together(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -86,6 +91,33 @@ def client_config(bootstrap_server: str | None, command_config: Path | None) -> 
     if not properties.get("bootstrap.servers"):
         raise click.UsageError("Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config).")
     return ClientConfig.from_properties(properties)
+
+
+def secret_of(option: str, given: str) -> str:
+    """Read a secret that an option gives as `file:F` or `env:N`; a file's last line end is no part of it.
+
+    Raises:
+        ConfigError: there is no such file or variable.
+        click.UsageError: it is neither form.
+    """
+    if not given.startswith(("file:", "env:")):
+        raise click.UsageError(f"{option} takes file:F or env:N: every user of this machine can read a command line.")
+    return resolve_secret(option, given).value
+
+
+def ask(client: C, request: Callable[[C], Awaitable[T]]) -> T:
+    """Connect a client, have it send a request, and return what came of it.
+
+    Raises:
+        TokenClientError: it cannot connect, or was refused.
+    """
+
+    async def connect_and_ask() -> T:
+        async with client:
+            return await request(client)
+
+    with login_option_named():
+        return asyncio.run(connect_and_ask())
 
 
 @contextmanager

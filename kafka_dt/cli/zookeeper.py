@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from kafka_dt.cli.options import secret_of
 from kafka_dt.config import ConfigError
-from kafka_dt.config.options.option import resolve_secret
 from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 
@@ -53,9 +53,7 @@ def zookeeper(port: int, data_dir: Path, host: str, login: str | None) -> None:
 
 
 def _login(given: str) -> ZooKeeperLogin:
-    if not given.startswith(("file:", "env:")):
-        raise click.UsageError("--login takes file:F or env:N: every user of this machine can read a command line.")
-    username, colon, password = resolve_secret("--login", given).value.partition(":")
+    username, colon, password = secret_of("--login", given).partition(":")
     if not (username and colon and password):
         raise ConfigError("--login", "is not of the form user:password")
     return ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, username, password)

@@ -1,8 +1,9 @@
 """The Python client for delegation tokens, of kafka-dt and of Apache Kafka's own brokers.
 
-Read `token_client.py` first: TokenClient with create, renew, expire and describe. `config.py` reads Kafka's client
-properties; `session.py`, `connection.py`, `requests.py` and `login.py` speak the protocol; `renewal.py` keeps a token
-alive; `tokens.py` is the token, also as the settings of other Kafka clients; `errors.py` draws what can go wrong.
+Read `token_client.py` first: TokenClient with create, renew, expire and describe. `admin_client.py` manages SCRAM users
+and ACLs. `config.py` reads Kafka's client properties; `session_client.py`, `session.py`, `connection.py`, `requests.py`
+and `login.py` speak the protocol; `renewal.py` keeps a token alive; `tokens.py` is the token, also as the settings of
+other Kafka clients; `errors.py` draws what can go wrong.
 
     async with TokenClient.from_config(properties) as client:
         token = await client.create()
@@ -10,9 +11,12 @@ alive; `tokens.py` is the token, also as the settings of other Kafka clients; `e
             run_job(settings(token, "aiokafka"))
 """
 
+from kafka_dt.client.admin_client import Acl, AclFilter, AdminClient
 from kafka_dt.client.config import MECHANISMS, Address, ClientConfig, Credentials, parse_addresses
 from kafka_dt.client.errors import (
+    AclsDisabled,
     ClientConfigError,
+    ClusterAuthorizationFailed,
     ConnectionFailed,
     ConnectionLost,
     InvalidArgument,
@@ -44,10 +48,15 @@ from kafka_dt.security_protocol import SecurityProtocol
 
 __all__ = [
     "MECHANISMS",
+    "Acl",
+    "AclFilter",
+    "AclsDisabled",
     "Address",
+    "AdminClient",
     "ClientConfig",
     "ClientConfigError",
     "ClientKind",
+    "ClusterAuthorizationFailed",
     "ConnectionFailed",
     "ConnectionLost",
     "Credentials",

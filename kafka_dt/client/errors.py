@@ -13,8 +13,9 @@
       LoginFailed                       the server refused the credentials (or we its proof)
         MechanismNotEnabled             ... or their SASL mechanism
       RequestRefused                    the server answered with an error
-        StorageNotReached (7), InvalidRequest (42), TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63),
-        TokenRequestNotAllowed (64), TokenAuthorizationFailed (65), TokenExpired (66), InvalidPrincipalType (67)
+        StorageNotReached (7), ClusterAuthorizationFailed (31), InvalidRequest (42), AclsDisabled (54),
+        TokensDisabled (61), TokenNotFound (62), TokenOwnerMismatch (63), TokenRequestNotAllowed (64),
+        TokenAuthorizationFailed (65), TokenExpired (66), InvalidPrincipalType (67)
 
 The text of each is one line that names the way out and holds no secret: no HMAC, no password.
 
@@ -150,12 +151,13 @@ class RequestRefused(TokenClientError):
     advice_on_expire: ClassVar[str] = ""
     """Instead of `advice` where it is not the same for ending a token."""
 
-    def __init__(self, code: ErrorCode, action: str) -> None:
+    def __init__(self, code: ErrorCode, action: str, said: str | None = None) -> None:
         self.code: ErrorCode = code
         self.action = action
-        """What was asked for: `create`, `renew`, `expire` or `describe`."""
-        advice = (self.advice_on_expire if action == "expire" else "") or self.advice or code.name.replace("_", " ")
-        super().__init__(f"{action} refused: {advice} (Kafka error {code.value}, {code.name})")
+        """What was asked for: `create`, `renew`, `expire` or `describe` of tokens, or words such as `add ACLs`."""
+        advice = (self.advice_on_expire if action == "expire" else "") or self.advice
+        reason = advice or printable(said or "") or code.name.replace("_", " ")
+        super().__init__(f"{action} refused: {reason} (Kafka error {code.value}, {code.name})")
 
 
 class StorageNotReached(RequestRefused):
@@ -166,6 +168,20 @@ class StorageNotReached(RequestRefused):
         "the server answered, but could not reach what keeps the tokens (ZooKeeper, or the cluster's controller); "
         "whether the request took effect is not known: try again, or look with describe"
     )
+
+
+class ClusterAuthorizationFailed(RequestRefused):
+    """The caller may not manage users or ACLs."""
+
+    code = ErrorCode.cluster_authorization_failed
+    advice = "this needs a super user, or an ACL that allows it (DESCRIBE to read, ALTER to change) on the cluster"
+
+
+class AclsDisabled(RequestRefused):
+    """The server has no ACLs."""
+
+    code = ErrorCode.security_disabled
+    advice = "there are no ACLs at this server: its authorizer.class.name is not set"
 
 
 class InvalidRequest(RequestRefused):
@@ -255,7 +271,9 @@ _REFUSALS: Final = {
     refusal.code: refusal
     for refusal in (
         StorageNotReached,
+        ClusterAuthorizationFailed,
         InvalidRequest,
+        AclsDisabled,
         TokensDisabled,
         TokenNotFound,
         TokenOwnerMismatch,
@@ -269,6 +287,12 @@ _REFUSALS: Final = {
 }
 
 
-def refused(code: ErrorCode, action: str) -> RequestRefused:
-    """Return the error for an answer's code; `action` is what was asked for."""
-    return _REFUSALS.get(code, RequestRefused)(code, action)
+def refused(code: ErrorCode, action: str, said: str | None = None) -> RequestRefused:
+    """Return the error for an answer's code.
+
+    action: what was asked for
+    said: the server's own words, where the answer has some
+    """
+    kind = _REFUSALS.get(code, RequestRefused)
+    # The advice about an invalid request is about tokens, whose answers have no words.
+    return RequestRefused(code, action, said) if said and kind is InvalidRequest else kind(code, action, said)

@@ -4,30 +4,22 @@
         token = await client.create(renewers=["User:scheduler"])
         await client.renew(token.hmac)
 
-It speaks to kafka-dt and to Kafka's own brokers. It uses the first bootstrap server that answers, connects again at the
-next call after a lost connection, and logs in again before a session ends. It sends the calls of several tasks one
-after the other. Limits: one event loop; one request at a time.
+It speaks to kafka-dt and to Kafka's own brokers. `session_client.py` says how it connects.
 
 Source: KIP-48, KIP-373; org.apache.kafka.clients.admin.Admin, methods ...DelegationToken.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import random
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.client.config import Address, ClientConfig
 from kafka_dt.client.connection import Connection
-from kafka_dt.client.errors import ConnectionLost, UnsupportedByServer, refused
+from kafka_dt.client.errors import UnsupportedByServer, refused
 from kafka_dt.client.renewal import OnEnd, OnRenewed, Renewal
-from kafka_dt.client.session import ClientSession
+from kafka_dt.client.session_client import SessionClient, Values
 from kafka_dt.client.tokens import DelegationToken, raw_hmac, split_principal, split_principals
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.api.responses import element_type
@@ -43,56 +35,8 @@ _OWNER_VERSION: Final = 3
 """The version of CreateDelegationToken from which on an owner can be named (KIP-373)."""
 
 
-class TokenClient:
-    """An async context manager with a method for each request about tokens.
-
-    config: the servers and the login; `from_config` makes it of Kafka's properties
-    servers: returns the present servers, called for each connection; None takes those of the config
-    monotonic: seconds of a clock that never goes back
-    random_bytes: unguessable bytes, for SCRAM
-    jitter: a number from 0 up to 1, new each time, so that many clients do not act at the same moment
-    """
-
-    def __init__(
-        self,
-        config: ClientConfig,
-        *,
-        servers: Callable[[], Sequence[Address]] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self._session = ClientSession(
-            config, servers=servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
-        )
-        self._jitter = jitter
-        self._turn = asyncio.Lock()
-
-    @classmethod
-    def from_config(cls, properties: Mapping[str, str]) -> Self:
-        """Make a client of Kafka's client properties (see kafka_dt.client.config).
-
-        Raises ClientConfigError.
-        """
-        return cls(ClientConfig.from_properties(properties))
-
-    async def __aenter__(self) -> Self:
-        """Connect and log in.
-
-        Raises NoServerReached or LoginFailed.
-        """
-        async with self._turn:
-            await self._session.ready()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """End the connection; a later call would make a new one."""
-        await self._session.close()
+class TokenClient(SessionClient):
+    """An async context manager with a method for each request about tokens; see `SessionClient` for its arguments."""
 
     async def create(
         self, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
@@ -121,7 +65,7 @@ class TokenClient:
                 "max_lifetime": to_duration(max_lifetime_ms),
             }
 
-        answer = await self._call(ApiKey.CREATE_DELEGATION_TOKEN, values, repeatable=False)
+        answer = await self._ask(ApiKey.CREATE_DELEGATION_TOKEN, values, repeatable=False)
         instants = (answer.issue_timestamp, answer.expiry_timestamp, answer.max_timestamp)
         # The answer does not repeat the renewers.
         return _token(answer, (f"{kind}:{name}" for kind, name in renewer_parts), map(from_timestamp, instants))
@@ -136,7 +80,7 @@ class TokenClient:
         InvalidArgument, ConnectionFailed.
         """
         values = {"hmac": raw_hmac(hmac), "renew_period": to_duration(period_ms)}
-        answer = await self._call(ApiKey.RENEW_DELEGATION_TOKEN, lambda _: values, repeatable=True)
+        answer = await self._ask(ApiKey.RENEW_DELEGATION_TOKEN, lambda _: values, repeatable=True)
         return from_timestamp(answer.expiry_timestamp)
 
     async def expire(self, hmac: bytes, period_ms: int = -1) -> int:
@@ -148,7 +92,7 @@ class TokenClient:
         Raises as `renew`; after a ConnectionLost the token may be gone already.
         """
         values = {"hmac": raw_hmac(hmac), "expiry_time_period": to_duration(period_ms)}
-        answer = await self._call(ApiKey.EXPIRE_DELEGATION_TOKEN, lambda _: values, repeatable=False)
+        answer = await self._ask(ApiKey.EXPIRE_DELEGATION_TOKEN, lambda _: values, repeatable=False)
         return from_timestamp(answer.expiry_timestamp)
 
     async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
@@ -163,7 +107,7 @@ class TokenClient:
             api = ApiKey.DESCRIBE_DELEGATION_TOKEN
             return {"owners": None if parts is None else _principals(api, connection.version(api), "owners", parts)}
 
-        answer = await self._call(ApiKey.DESCRIBE_DELEGATION_TOKEN, values, repeatable=True)
+        answer = await self._ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, values, repeatable=True)
         return [
             _token(
                 token,
@@ -184,27 +128,11 @@ class TokenClient:
         """
         return Renewal(token, self.renew, on_renewed=on_renewed, on_end=on_end, jitter=self._jitter)
 
-    async def _call(self, api: ApiKey, values: Callable[[Connection], Mapping[str, Any]], *, repeatable: bool) -> Any:
-        async with self._turn:
-            used_before = self._session.connection
-            connection = await self._session.ready()
-            try:
-                answer = await connection.request(api, **values(connection))
-            except ConnectionLost as error:
-                # A connection that has been idle is often found dead only now; a fresh one is broken for a reason.
-                if not repeatable or connection is not used_before:
-                    raise self._session.explained(error) from error.__cause__
-                answer = await self._ask_again(api, values)
+    async def _ask(self, api: ApiKey, values: Values, *, repeatable: bool) -> Any:
+        answer = await self._call(api, values, repeatable=repeatable)
         if answer.error_code is not ErrorCode.none:
             raise refused(answer.error_code, _ACTIONS[api])
         return answer
-
-    async def _ask_again(self, api: ApiKey, values: Callable[[Connection], Mapping[str, Any]]) -> Any:
-        connection = await self._session.ready()
-        try:
-            return await connection.request(api, **values(connection))
-        except ConnectionLost as error:
-            raise self._session.explained(error) from error.__cause__
 
 
 def _principals(api: ApiKey, version: int, field: str, parts: Iterable[tuple[str, str]]) -> tuple[Any, ...]:

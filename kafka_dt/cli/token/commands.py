@@ -17,16 +17,15 @@ Source: org.apache.kafka.tools.DelegationTokenCommand.
 
 from __future__ import annotations
 
-import asyncio
 import os
-from typing import TYPE_CHECKING, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 import javaproperties
 from rich.console import Console
 from rich.text import Text
 
-from kafka_dt.cli.options import config_option, login_option_named, together
+from kafka_dt.cli.options import ask, config_option, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.tables import iso_utc
 from kafka_dt.client import (
@@ -40,9 +39,8 @@ from kafka_dt.client import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-T = TypeVar("T")
 _HMAC_VARIABLE: Final = "KAFKA_DT_HMAC"
 
 
@@ -108,7 +106,7 @@ def create(
     output: Output,
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
-    made = _ask(config, lambda client: client.create(owner_principal, renewers, max_life_time_period))
+    made = ask(TokenClient(config), lambda client: client.create(owner_principal, renewers, max_life_time_period))
     write_token(made, output, config)
 
 
@@ -135,7 +133,7 @@ def renew(
 ) -> None:
     """Renew a token: set a new expiry, at most its maximum lifetime."""
     secret = _hmac(hmac, hmac_file)
-    _write_expiry(_ask(config, lambda client: client.renew(secret, renew_time_period)), output)
+    _write_expiry(ask(TokenClient(config), lambda client: client.renew(secret, renew_time_period)), output)
 
 
 @click.command()
@@ -161,7 +159,7 @@ def expire(
 ) -> None:
     """Expire a token: delete it at once, or set an earlier expiry."""
     secret = _hmac(hmac, hmac_file)
-    expiry_timestamp_ms = _ask(config, lambda client: client.expire(secret, expiry_time_period))
+    expiry_timestamp_ms = ask(TokenClient(config), lambda client: client.expire(secret, expiry_time_period))
     _write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
 
 
@@ -177,7 +175,7 @@ def expire(
 @_token_output
 def describe(*, config: ClientConfig, owners: tuple[str, ...], output: Output) -> None:
     """Print the tokens that you may see, with their HMACs."""
-    tokens = _ask(config, lambda client: client.describe(owners or None))
+    tokens = ask(TokenClient(config), lambda client: client.describe(owners or None))
     write_tokens(tokens, output, config)
 
 
@@ -266,15 +264,6 @@ def _properties(token: DelegationToken, config: ClientConfig) -> Mapping[str, st
 def _print(what: Text) -> None:
     # Without soft_wrap rich would cut lines at the terminal's edge, which breaks copying.
     Console(highlight=False).print(what, soft_wrap=True)
-
-
-def _ask(config: ClientConfig, request: Callable[[TokenClient], Awaitable[T]]) -> T:
-    async def connect_and_ask() -> T:
-        async with TokenClient(config) as client:
-            return await request(client)
-
-    with login_option_named():
-        return asyncio.run(connect_and_ask())
 
 
 def _hmac(text: str | None, file: TextIO | None) -> bytes:

@@ -23,7 +23,7 @@ from rich.text import Text
 from kafka_dt.bulk import inventory, token_ids
 from kafka_dt.cli.filters import filter_options
 from kafka_dt.cli.node_options import connected, keyring_of, tell_if_no_token_was_made
-from kafka_dt.cli.options import login_option_named
+from kafka_dt.cli.options import ask
 from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, iso_utc, table
 from kafka_dt.cli.token.way import Way, way_options
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kafka_dt.bulk import TokenFilter
-    from kafka_dt.client import ClientConfig, DelegationToken
+    from kafka_dt.client import DelegationToken
     from kafka_dt.config import Settings
     from kafka_dt.tokens import Token
 
@@ -128,8 +128,8 @@ def _tokens(way: Way, owners: Sequence[str] | None) -> list[ListedToken]:
     """Give the tokens that there are; over the Kafka protocol also those that `owners` may renew, None = of all."""
     if way.on_zookeeper:
         return asyncio.run(_on_zookeeper(way.settings()))
-    with login_option_named():
-        return asyncio.run(_over_kafka(way.client(), owners))
+    described = ask(TokenClient(way.client()), lambda client: client.describe(owners))
+    return [ListedToken.of(token) for token in described]
 
 
 async def _on_zookeeper(settings: Settings) -> list[ListedToken]:
@@ -139,8 +139,3 @@ async def _on_zookeeper(settings: Settings) -> list[ListedToken]:
     if unread := sum(row.token is None for row in rows):
         click.echo(f"Not readable: {counted(unread, 'token')}; kafka-dt keys verify says why", err=True)
     return [ListedToken.of(row.token) for row in rows if row.token is not None]
-
-
-async def _over_kafka(config: ClientConfig, owners: Sequence[str] | None) -> list[ListedToken]:
-    async with TokenClient(config) as client:
-        return [ListedToken.of(token) for token in await client.describe(owners)]

@@ -48,6 +48,7 @@ from kafka_dt_protocol.sasl.scram import (
     derive_credential,
     derive_keys,
     keys_of,
+    salt_password,
 )
 from kafka_dt_protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from kafka_dt_protocol.sasl.scram_server import TOKENAUTH, ScramServer
@@ -95,4 +96,5 @@ __all__ = [
     "derive_keys",
     "keys_of",
     "plain_message",
+    "salt_password",
 ]

@@ -103,9 +103,14 @@ def derive_keys(mechanism: ScramMechanism, password: str, salt: bytes, iteration
     Raises:
         LocalProtocolError: the password has no UTF-8 form, or the count of iterations is below 1
     """
+    return keys_of(mechanism, salt_password(mechanism, password, salt, iterations))
+
+
+def salt_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
+    """Return the salted password, as `derive_keys`; it is as good as the password."""
     if iterations < 1:
         raise LocalProtocolError(f"PBKDF2 cannot do {iterations} iterations")
-    return keys_of(mechanism, hashlib.pbkdf2_hmac(mechanism.hash_name, encode_text(password), salt, iterations))
+    return hashlib.pbkdf2_hmac(mechanism.hash_name, encode_text(password), salt, iterations)
 
 
 def keys_of(mechanism: ScramMechanism, salted_password: bytes) -> ScramKeys:

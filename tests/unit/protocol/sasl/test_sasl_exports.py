@@ -47,5 +47,6 @@ def test_the_public_names_are_these() -> None:
         "derive_keys",
         "keys_of",
         "plain_message",
+        "salt_password",
     ]
     assert all(hasattr(kafka_dt_protocol.sasl, name) for name in kafka_dt_protocol.sasl.__all__)
