@@ -119,12 +119,9 @@ class ClusterReader:
         """Return the moment until which everything acknowledged will be in the next describe."""
         while True:
             asked_s = self._monotonic()
-            before = await self._ask(log_end, connection)
-            proof = ImageProof(before.high_watermark)
+            proof = ImageProof(await self._ask(log_end, connection))
             await self._pass(proof, connection)
-            # A controller may have answered that was deposed before. The broker, which has records of the new leader,
-            # asks that one now.
-            if (await self._ask(log_end, connection)).leader_epoch == before.leader_epoch:
+            if proof.confirmed_by(await self._ask(log_end, connection)):
                 return asked_s
 
     async def _pass(self, proof: ImageProof, connection: Connection) -> None:

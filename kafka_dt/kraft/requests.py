@@ -9,28 +9,19 @@ org.apache.kafka.controller.DelegationTokenControlManager.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.connection import Connection
-from kafka_dt.client.errors import UnsupportedByServer, refused
+from kafka_dt.client.errors import UnexpectedAnswer, UnsupportedByServer, refused
+from kafka_dt.kraft.offsets import LogEnd
 from kafka_dt.tokens import DelegationToken, Expiry, NewToken, Principal, Renewal, StoredToken, Token
 from kafka_dt_protocol.api.registry import ASKED, ApiKey, AskedApi
 from kafka_dt_protocol.api.responses import element_type
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 
 METADATA_LOG: Final = "__cluster_metadata"
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnd:
-    """How far the metadata log is committed, as the controller tells that leads it."""
-
-    leader_epoch: int
-    high_watermark: int
-    """The offset after the last committed record."""
 
 
 async def image_offset(connection: Connection) -> int:
@@ -54,7 +45,10 @@ async def log_end(connection: Connection) -> LogEnd:
     partition = element_type(topic, "partitions")(partition_index=0)
     answer = await connection.request(api, topics=(topic(topic_name=METADATA_LOG, partitions=(partition,)),))
     _raise_if(answer.error_code, "describe quorum")
-    found = answer.topics[0].partitions[0]
+    partitions = [each for told in answer.topics for each in told.partitions]
+    if len(partitions) != 1:
+        raise UnexpectedAnswer(connection.server, "it does not describe the metadata log")
+    (found,) = partitions
     _raise_if(found.error_code, "describe quorum")
     return LogEnd(found.leader_epoch, found.high_watermark)
 

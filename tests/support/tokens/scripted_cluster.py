@@ -39,6 +39,9 @@ class ScriptedCluster:
     offsets: list[int] = field(default_factory=list)
     """Of the image, for each question; when used up, each is one more than the one before."""
     watermark: int = 10
+    """At least; a controller that leads has committed what is in the image."""
+    deposed: bool = False
+    """Whether the controller that answers leads no more and does not know it: it commits nothing."""
     epochs: list[int] = field(default_factory=lambda: [1])
     """Of the leader."""
     quorum_error: ErrorCode = ErrorCode.none
@@ -112,7 +115,7 @@ class ScriptedCluster:
             error_message=None,
             leader_id=1,
             leader_epoch=epoch,
-            high_watermark=self.watermark,
+            high_watermark=self.watermark if self.deposed else max(self.watermark, self._offset + 1),
             current_voters=(),
             observers=(),
         )

@@ -13,7 +13,10 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.reader import SHORT_BYTES, ClusterReader
 from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
-from kafka_dt_protocol.api.registry import ApiKey, AskedApi
+from kafka_dt_protocol.api.registry import ASKED, ApiKey, AskedApi
+from kafka_dt_protocol.api.responses import element_type
+from kafka_dt_protocol.wire.frames import frame
+from kafka_dt_protocol.wire.headers import RequestHeader
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
 
@@ -146,6 +149,15 @@ async def test_a_controller_that_was_deposed_proves_nothing(cluster: ScriptedClu
     await reader.close()
 
 
+async def test_a_deposed_controller_that_answers_twice_proves_nothing_though_the_broker_hears_of_its_successor(
+    cluster: ScriptedCluster, reader: ClusterReader
+) -> None:
+    cluster.deposed = True
+    with pytest.raises(StoreUnavailable, match="does not hear of the controllers"):
+        await reader.prove()
+    assert ApiKey.DESCRIBE_DELEGATION_TOKEN not in cluster.asked
+
+
 async def test_a_broker_that_hears_of_no_records_is_left(cluster: ScriptedCluster, reader: ClusterReader) -> None:
     cluster.offsets = [10] * 1_000
     with pytest.raises(StoreUnavailable, match="does not hear of the controllers"):
@@ -169,6 +181,36 @@ async def test_a_refusal_is_an_outage(cluster: ScriptedCluster, reader: ClusterR
     with pytest.raises(StoreUnavailable, match=r"cluster.authorization.failed"):
         await reader.prove()
     assert not reader.connected
+
+
+@pytest.mark.parametrize("topics", [0, 1])
+async def test_an_answer_without_the_metadata_log_is_an_outage_and_the_broker_is_left(
+    cluster: ScriptedCluster, reader: ClusterReader, topics: int
+) -> None:
+    def without(header: RequestHeader, _: object) -> dict[str, object]:
+        topic = element_type(ASKED[AskedApi.DESCRIBE_QUORUM].response[header.api_version], "topics")
+        told = (topic(topic_name="__cluster_metadata", partitions=()),) if topics else ()
+        return {"error_code": ErrorCode.none, "error_message": None, "topics": told, "nodes": ()}
+
+    cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = without
+    with pytest.raises(StoreUnavailable, match="does not describe the metadata log"):
+        await reader.prove()
+    assert not reader.connected
+
+
+@pytest.mark.parametrize("length", [3, 200, SHORT_BYTES + 1])
+async def test_a_description_of_tokens_that_cannot_be_read_is_an_outage_and_changes_nothing(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache, length: int
+) -> None:
+    made = described(cluster)
+    await reader.prove()
+    cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = lambda header, _: frame(
+        header.correlation_id.to_bytes(4) + b"\xff" * length
+    )
+    with pytest.raises(StoreUnavailable):
+        await reader.look()
+    assert not reader.connected
+    assert cache.get(made.token.token_id) == made
 
 
 async def test_a_reader_that_is_closed_connects_no_more(cluster: ScriptedCluster, reader: ClusterReader) -> None:
