@@ -95,6 +95,10 @@ class RelayedPlain(Exchange):
         outcome = PlainServer().step(message)
         if not isinstance(outcome, CredentialRequest):
             return outcome
+        authorization_id, _, _ = message.partition(b"\0")
+        if authorization_id not in (b"", outcome.name.encode()):
+            # A broker refuses it as well; another system might let the client act there as that user.
+            return Failure("the authorization id is not the user name", fault=Fault.IDENTITY)
         self.name = outcome.name
         return self._pass_on(message)
 
@@ -189,7 +193,11 @@ def _subject(token: str, claim: str) -> str:
     """Read the principal's name in a bearer token that is not verified yet."""
     _header, payload, _signature = token.split(".")
     decoded = base64.b64decode(payload + "=" * (-len(payload) % 4), altchars=b"-_", validate=True)
-    return principal_name(json.loads(decoded, object_pairs_hook=_without_doubles), claim)
+    claims = json.loads(decoded, object_pairs_hook=_without_doubles)
+    name = principal_name(claims, claim)
+    if name != claims[claim]:
+        raise ValueError  # some brokers take the blanks around a name away, others do not
+    return name
 
 
 def _without_doubles(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

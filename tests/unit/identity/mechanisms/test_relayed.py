@@ -21,7 +21,7 @@ from kafka_dt.identity.mechanisms.mechanism import Resources
 from kafka_dt.identity.mechanisms.relayed import RelayedBearer, RelayedPlain
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import LocalProtocolError
-from kafka_dt_protocol.sasl import Challenge, Failure, StepResult, Success
+from kafka_dt_protocol.sasl import Challenge, Failure, Fault, StepResult, Success
 
 NOW_MS = 1_700_000_000_000
 PLAIN_OF_ALICE = b"\0alice\0secret"
@@ -84,6 +84,17 @@ def test_a_message_without_a_readable_name_does_not_reach_the_cluster(message: b
     assert not relay.mechanisms
 
 
+@pytest.mark.parametrize(("authorization_id", "passes"), [(b"", True), (b"alice", True), (b"bob", False)])
+def test_a_message_that_asks_to_act_as_another_user_does_not_reach_the_cluster(
+    authorization_id: bytes, passes: bool
+) -> None:
+    """Kafka's brokers refuse it; another system might let alice act as bob, who would be alice here."""
+    relay = FakeRelay([RelayedAnswer(b"")])
+    found = outcome(RelayedPlain(accounts(relay)), authorization_id + PLAIN_OF_ALICE)
+    assert isinstance(found, Success) is bool(relay.messages) is passes
+    assert passes or (isinstance(found, Failure) and found.fault is Fault.IDENTITY)
+
+
 @given(st.binary())
 def test_any_bytes_either_name_a_principal_or_stay_here(message: bytes) -> None:
     for exchange in (RelayedPlain, lambda accounts: RelayedBearer("sub", accounts)):
@@ -102,7 +113,9 @@ def test_the_claim_that_is_set_names_the_principal_of_a_bearer_token() -> None:
     assert relay.messages == [message]
 
 
-@pytest.mark.parametrize("claims", [{}, {"sub": ""}, {"sub": 1}, {"sub": "a\nb"}, [], "alice", None])
+@pytest.mark.parametrize(
+    "claims", [{}, {"sub": ""}, {"sub": 1}, {"sub": "a\nb"}, {"sub": " alice"}, {"sub": "alice "}, [], "alice", None]
+)
 def test_a_bearer_token_without_a_usable_name_does_not_reach_the_cluster(claims: object) -> None:
     relay = FakeRelay([])
     assert isinstance(outcome(RelayedBearer("sub", accounts(relay)), bearer(claims)), Failure)
