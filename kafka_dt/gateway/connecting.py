@@ -284,6 +284,7 @@ class UpstreamSide:
         self._connector = connector
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
+        self._opening: asyncio.Task[Upstream] | None = None  # connects for a login that is relayed
         self.pieces: list[bytes] = []
 
     def open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
@@ -296,9 +297,16 @@ class UpstreamSide:
         self._begin(self._open(listener, candidates))
 
     async def open_for_login(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
-        """Connect without a login, which the client is to make on this connection; raises as `Connector.connect`."""
+        """Connect without a login, which the client is to make on this connection; raises as `Connector.connect`.
+
+        It is called off when the client goes.
+        """
         connection = self._connection
-        upstream = await self._connector.connect_for_login(candidates, listener)
+        self._opening = self._loop.create_task(self._connector.connect_for_login(candidates, listener))
+        try:
+            upstream = await self._opening
+        finally:
+            self._opening = None
         if connection.closing:
             upstream.abort()
             raise ConnectionFailed("the client has gone")
@@ -343,8 +351,9 @@ class UpstreamSide:
         """End the connection; what was written is sent first, unless it must end at once."""
         if self.login_timer is not None:
             self.login_timer.cancel()
-        if self.task is not None:
-            self.task.cancel()
+        for task in (self.task, self._opening):
+            if task is not None:
+                task.cancel()
         self.give_up_own_answer()
         if not at_once:
             self.write()

@@ -75,6 +75,21 @@ async def test_a_client_that_goes_during_a_login_takes_the_connection_upstream_w
     assert not (await another.upstream()).closed
 
 
+async def test_a_client_that_goes_while_its_connection_upstream_is_made_calls_that_off() -> None:
+    """Otherwise an address could have any number of them under way: the next client takes its place."""
+    client = shell(LoginsUnderWay(1))
+    client.connector.open.clear()
+    log_in(client)
+    await turns()
+    assert client.connector.asked == 1
+    client.connection.connection_lost(None)
+    await turns()
+    assert client.connection.requests.task is None
+    client.connector.open.set()
+    await turns()
+    assert not client.connector.made
+
+
 async def test_an_address_with_too_many_logins_under_way_gets_no_further_connection_upstream() -> None:
     logins = LoginsUnderWay(1)
     first, second = shell(logins), shell(logins)
