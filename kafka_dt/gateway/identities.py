@@ -33,6 +33,7 @@ from kafka_dt.config.gateway import IDENTITY_FILE
 from kafka_dt.files import stamp
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_file
 from kafka_dt.tokens import InvalidPrincipal, Principal
+from kafka_dt.tokens.principal import USER_TYPE
 from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
 from kafka_dt_protocol.sasl.text import printable
 
@@ -52,6 +53,16 @@ class NoIdentity(Exception):
 
     def __init__(self, principal: Principal, reason: str) -> None:
         super().__init__(f"{printable(str(principal))} has no identity upstream: {reason}")
+
+
+def require_user(owner: Principal) -> None:
+    """Refuse the owner of a token that is no user: brokers forget the type, and take it for the user of that name.
+
+    Raises:
+        NoIdentity: the owner is no user.
+    """
+    if owner.type != USER_TYPE:
+        raise NoIdentity(owner, f"brokers take the owner of a token for a {USER_TYPE}, whatever its type is")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafka_dt.client import Credentials
-from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
+from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin, require_user
 from kafka_dt.gateway.owner_tokens import KNOWN_WITHIN_MS
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ class OwnTokens:
             token_id: of the token that it logged in with, last.
 
         Raises:
-            NoIdentity: the token has ended.
+            NoIdentity: the token has ended, or its owner is no user.
         """
+        require_user(principal)
         found = self._held(token_id)
         if found is None:
             raise NoIdentity(principal, f"its token {token_id} has ended")

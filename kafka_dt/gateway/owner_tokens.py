@@ -32,9 +32,8 @@ from kafka_dt.client import (
     UnsupportedByServer,
 )
 from kafka_dt.clock import now_ms
-from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin
+from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin, require_user
 from kafka_dt.tokens import ANONYMOUS
-from kafka_dt.tokens.principal import USER_TYPE
 from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
@@ -125,8 +124,7 @@ class OwnerTokens:
             raise ConnectionFailed("the gateway ends")
         if principal == ANONYMOUS:
             raise NoIdentity(principal, "a client that is not logged in cannot have a token")
-        if principal.type != USER_TYPE:
-            raise NoIdentity(principal, f"brokers take the owner of a token for a {USER_TYPE}, whatever its type is")
+        require_user(principal)
         self._sweep()
         owner = str(principal)
         now_ms = self._now_ms()

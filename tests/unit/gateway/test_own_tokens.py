@@ -71,6 +71,12 @@ async def test_a_token_that_has_ended_logs_in_as_nothing(broker: ScriptedServer)
     assert broker.connections == 0
 
 
+def test_the_token_of_an_owner_of_another_type_logs_in_as_nothing() -> None:
+    """A broker would let it in as the user of that name."""
+    with pytest.raises(NoIdentity, match="brokers take the owner of a token for a User"):
+        own_tokens().login(Principal("Group", "alice"), TOKEN_ID)
+
+
 @pytest.mark.parametrize(
     ("own", "token_id", "user"),
     [(own_tokens(), TOKEN_ID, TOKEN_ID), (own_tokens(), None, "gateway"), (None, TOKEN_ID, "gateway")],
