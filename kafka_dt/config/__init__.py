@@ -13,7 +13,7 @@ from kafka_dt.config.gateway import (
     upstream_client_properties,
 )
 from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
-from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, listeners
+from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, ProxyProtocol, listeners
 from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
 from kafka_dt.config.options.gateway import UpstreamIdentity
 from kafka_dt.config.options.option import ConfigError, Option, Secret
@@ -35,6 +35,7 @@ __all__ = [
     "MechanismKeys",
     "MechanismSettings",
     "Option",
+    "ProxyProtocol",
     "Secret",
     "SecretKeyFiles",
     "SecretKeys",

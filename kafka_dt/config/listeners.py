@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from types import MappingProxyType
 from typing import Final
 
@@ -29,6 +30,8 @@ PORT_BASE_KEY: Final = f"{GATEWAY_PREFIX}broker.port.base"
 HOST_PATTERN_KEY: Final = f"{GATEWAY_PREFIX}broker.host.pattern"
 CLIENT_AUTH: Final = "ssl.client.auth"
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
+PROXY_KEY: Final = "kafka.dt.proxy.protocol"
+PROXY_NETWORKS_KEY: Final = f"{PROXY_KEY}.networks"
 _ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
 _ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
@@ -63,6 +66,16 @@ class ListenerTls:
         return self.spellings.get(name, name)
 
 
+@dataclass(frozen=True, slots=True)
+class ProxyProtocol:
+    """The load balancers in front of a listener that say whose connection they forward."""
+
+    required: bool
+    """Whether every connection comes through one of them."""
+    networks: tuple[IPv4Network | IPv6Network, ...]
+    """Where they are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
     """One listener with everything that is set for it."""
@@ -79,6 +92,8 @@ class Listener:
     """`max.connection.creation.rate` of this listener alone, connections a second."""
     tls: ListenerTls | None = None
     """None for a listener that is not encrypted."""
+    proxy: ProxyProtocol | None = None
+    """None where clients connect directly."""
     broker_port_base: int | None = None
     """In a gateway: each broker behind it has the port of this number plus its id."""
     broker_host_pattern: str = ""
@@ -114,6 +129,8 @@ def listeners(settings: Settings, mechanisms: Mapping[str, MechanismDeclaration]
         for name, bind in binds.items()
     )
     refuse_leftovers(settings, used)
+    if settings.proxy_protocol_networks and all(listener.proxy is None for listener in made):
+        raise ConfigError(PROXY_NETWORKS_KEY, f"it sets nothing without {PROXY_KEY}")
     return made
 
 
@@ -139,9 +156,30 @@ def _listener(
         max_connections=keys.value("max.connections"),
         max_connection_creation_rate=keys.value("max.connection.creation.rate"),
         tls=_tls(keys, sasl=protocol.uses_sasl) if protocol.uses_tls else None,
+        proxy=_proxy(keys),
         broker_port_base=None if (base := keys.value(PORT_BASE_KEY)) == NO_PORT_BASE else base,
         broker_host_pattern=keys.value(HOST_PATTERN_KEY),
     )
+
+
+def _proxy(keys: ListenerKeys) -> ProxyProtocol | None:
+    mode, networks = keys.value(PROXY_KEY), keys.value(PROXY_NETWORKS_KEY)
+    key, _ = keys.text(PROXY_NETWORKS_KEY) or (PROXY_NETWORKS_KEY, "")
+    if mode == "off":
+        if keys.text(PROXY_NETWORKS_KEY):
+            raise ConfigError(key, f"it sets nothing for listener {keys.listener} without {PROXY_KEY}")
+        return None
+    if not networks:
+        reason = f"is needed for {PROXY_KEY}={mode} (listener {keys.listener}), such as 10.1.0.0/16"
+        raise ConfigError(key, reason)
+    return ProxyProtocol(mode == "required", tuple(_network(key, text) for text in networks))
+
+
+def _network(key: str, text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise ConfigError(key, f"{text!r} is no network, such as 10.1.0.0/16: {error}") from None
 
 
 def _tls(keys: ListenerKeys, *, sasl: bool) -> ListenerTls:

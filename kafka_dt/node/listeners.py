@@ -112,6 +112,7 @@ class WorkerPorts:
                 lifetimes=Lifetimes.from_settings(settings),
                 admission=Admission(self._limits, self._shared.connections, self._listeners.index(listener)),
                 gates=[*self._gates, *self._rate_gates(listener.max_connection_creation_rate)],
+                proxy=listener.proxy,
             )
             services = ConnectionServices(
                 listener=listener,

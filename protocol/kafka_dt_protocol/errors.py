@@ -5,6 +5,7 @@
       RemoteProtocolError       the peer broke the protocol: its connection is to be closed
         InvalidFrameLength
         MalformedMessage
+        MalformedProxyHeader
         UnexpectedAnswer
         UnknownApi
         UnsupportedVersion
@@ -43,6 +44,14 @@ class MalformedMessage(RemoteProtocolError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"malformed message: {reason}")
+        self.reason = reason
+
+
+class MalformedProxyHeader(RemoteProtocolError):
+    """What a proxy says in front of a connection does not decode; `reason` says why, without its bytes."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"malformed PROXY header: {reason}")
         self.reason = reason
 
 

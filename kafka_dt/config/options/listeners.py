@@ -47,6 +47,21 @@ class ListenerOptions:
         "net.core.somaxconn limits it.",
         minimum=1,
     )
+    proxy_protocol: str = per_listener(
+        "kafka.dt.proxy.protocol",
+        "off",
+        "Whether a load balancer in front of the node says whose connection it forwards (PROXY protocol, version "
+        "1 or 2). The node then uses the client's own address: in ACLs, limits, audit events and its log. `required`: "
+        "the node closes a connection without such a header. `optional`: clients may also connect directly. Needs "
+        "`kafka.dt.proxy.protocol.networks`.",
+        choices=("off", "optional", "required"),
+    )
+    proxy_protocol_networks: tuple[str, ...] = per_listener(
+        "kafka.dt.proxy.protocol.networks",
+        (),
+        "The networks of the load balancers, such as `10.1.0.0/16,fd00:1::/64`. The node refuses a header from "
+        "another address: its sender could choose any address as its own.",
+    )
     socket_request_max_bytes: int = option(
         "socket.request.max.bytes",
         104857600,

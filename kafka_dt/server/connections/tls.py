@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -30,6 +30,7 @@ from typing import Any, Final, cast
 
 from kafka_dt.log import of_peer
 from kafka_dt.server.addresses import address_text, client_host
+from kafka_dt.server.connections.over_transport import OverTransport
 from kafka_dt.server.listeners.deadlines import LoginConnection
 
 _LOG = logging.getLogger(__name__)
@@ -230,47 +231,25 @@ class TlsConnection(asyncio.Protocol):
         return self._transport
 
 
-class TlsTransport(asyncio.Transport):
+class TlsTransport(OverTransport):
     """What the protocol inside takes for its socket."""
 
     def __init__(self, connection: TlsConnection, transport: asyncio.Transport, ssl_object: ssl.SSLObject) -> None:
-        super().__init__({"ssl_object": ssl_object, "server_name": getattr(ssl_object, "server_name", None)})
+        super().__init__(transport, {"ssl_object": ssl_object, "server_name": getattr(ssl_object, "server_name", None)})
         self._connection = connection
-        self._transport = transport
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Give what is known of the connection: asyncio's names."""
-        found = super().get_extra_info(name)
-        return self._transport.get_extra_info(name, default) if found is None else found
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send."""
-        if data and not self._transport.is_closing():
+        """Encrypt and send."""
+        if data and not self.is_closing():
             self._connection.write(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Encrypt and send."""
+        self.write(b"".join(list_of_data))
 
     def close(self) -> None:
         """Send what is left and close."""
         self._connection.close()
-
-    def abort(self) -> None:
-        """Close without sending what is left."""
-        self._transport.abort()
-
-    def is_closing(self) -> bool:
-        """Say whether nothing more can be sent."""
-        return self._transport.is_closing()
-
-    def get_write_buffer_size(self) -> int:
-        """Give how many encrypted bytes wait to be sent."""
-        return self._transport.get_write_buffer_size()
-
-    def pause_reading(self) -> None:
-        """Take no more from the socket; what has been decrypted was passed on."""
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Take from the socket again."""
-        self._transport.resume_reading()
 
 
 def _remember_server_names(context: ssl.SSLContext) -> None:

@@ -109,23 +109,39 @@ class Admission:
         """Forget a connection that has entered."""
         self._count(peer, -1)
 
+    def begin_wait(self) -> str | None:
+        """Count a new connection whose client is still to be named, until `end_wait`; or say why it may not stay."""
+        self._counts.add(self._listener, 1)
+        reason = self._too_many_in_all()
+        if reason is not None:
+            self._counts.add(self._listener, -1)
+        return reason
+
+    def end_wait(self) -> None:
+        """Forget a connection that has waited: it is gone, or enters."""
+        self._counts.add(self._listener, -1)
+
     def _count(self, peer: Any, change: int) -> None:
         self._counts.add(self._listener, change)
         if self._by_address:
             self._counts.add_address(_address(peer), change)
 
     def _too_many(self, peer: Any) -> str | None:
+        reason = self._too_many_in_all()
+        if reason is None and self._by_address:
+            address = _address(peer)
+            allowed = self._limits.overrides.get(address, self._limits.per_ip)
+            if allowed < INT_MAX and self._counts.of_address(address) > allowed:
+                return f"its address has {allowed} connections, no more are allowed (max.connections.per.ip)"
+        return reason
+
+    def _too_many_in_all(self) -> str | None:
         limits = self._limits
         if limits.maximum < INT_MAX and self._counts.total > limits.maximum:
             return f"there are {limits.maximum} connections, no more are allowed (max.connections)"
         allowed = limits.by_listener[self._listener]
         if allowed < INT_MAX and self._counts.of_listener(self._listener) > allowed:
             return f"its listener has {allowed} connections, no more are allowed (max.connections of the listener)"
-        if self._by_address:
-            address = _address(peer)
-            allowed = limits.overrides.get(address, limits.per_ip)
-            if allowed < INT_MAX and self._counts.of_address(address) > allowed:
-                return f"its address has {allowed} connections, no more are allowed (max.connections.per.ip)"
         return None
 
 
@@ -152,10 +168,7 @@ class AdmittedConnection(asyncio.Protocol):
         self._peer = transport.get_extra_info("peername")
         refusal = self._admission.enter(self._peer)
         if refusal is not None:
-            host = client_host(self._peer)
-            about = event("connection-refuse", host=host, reason=refusal)
-            _LOG.info("Refusing a connection of %s: %s", host or "an unknown address", refusal, extra=about)
-            transport.abort()  # type: ignore[attr-defined]  # uvloop's transports are asyncio's in all but their class
+            refuse(transport, refusal)
             return
         try:
             self._inner = self._new_connection()
@@ -190,6 +203,14 @@ class AdmittedConnection(asyncio.Protocol):
             self._admission.leave(self._peer)
             self._deadlines.forget(self._inner.login_overdue)
             self._inner.connection_lost(exc)
+
+
+def refuse(transport: asyncio.BaseTransport, reason: str) -> None:
+    """Close the socket of a connection that may not stay."""
+    host = client_host(transport.get_extra_info("peername"))
+    about = event("connection-refuse", host=host, reason=reason)
+    _LOG.info("Refusing a connection of %s: %s", host or "an unknown address", reason, extra=about)
+    transport.abort()  # type: ignore[attr-defined]  # uvloop's transports are asyncio's in all but their class
 
 
 def _address(peer: Any) -> _Address:

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
 
-from kafka_dt.config import Endpoint, Settings
+from kafka_dt.config import Endpoint, ProxyProtocol, Settings
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.listeners.admission import Admission, AdmittedConnection
 from kafka_dt.server.listeners.deadlines import LoginConnection, LoginDeadlines
 from kafka_dt.server.listeners.gates import Gate
 from kafka_dt.server.listeners.open_port import OpenPort, bind, hold_port
+from kafka_dt.server.listeners.proxied import ProxiedConnection
 from kafka_dt.server.repeated import Repeated
 
 _LOG = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ class OpenListener:
         lifetimes: how long connections may live without a login and without a request.
         admission: how many connections may be open.
         gates: when further connections have to wait; some are shared with the other listeners of the worker.
+        proxy: the load balancers in front of it that say whose connections they forward; None where clients connect
+            directly.
         jitter: a number from 0 up to 1, so that connections of the same age are not closed at the same moment.
     """
 
@@ -86,12 +89,14 @@ class OpenListener:
         lifetimes: Lifetimes,
         admission: Admission,
         gates: Sequence[Gate] = (),
+        proxy: ProxyProtocol | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._endpoint = endpoint
         self._backlog = max(backlog, LEAST_BACKLOG)
         self._admission = admission
         self._gates = gates
+        self._proxy = proxy
         self._max_age_s = lifetimes.max_age_s
         self._jitter = jitter
         self._retirements: dict[ClientConnection, asyncio.TimerHandle] = {}
@@ -176,10 +181,17 @@ class OpenListener:
     def _listen(
         self, sock: socket.socket, new_connection: Callable[[], LoginConnection], held: socket.socket | None = None
     ) -> OpenPort:
-        new_protocol = partial(AdmittedConnection, self._admission, self._accepted, self.deadlines, new_connection)
-        opened = OpenPort(sock, held, new_protocol, self._backlog, self._gates)
+        opened = OpenPort(sock, held, self._new_protocol(new_connection), self._backlog, self._gates)
         self._ports[sock.getsockname()[1]] = opened
         return opened
+
+    def _new_protocol(self, new_connection: Callable[[], LoginConnection]) -> Callable[[], asyncio.Protocol]:
+        shared = self._admission, self._accepted, self.deadlines
+        if self._proxy is None:
+            return partial(AdmittedConnection, *shared, new_connection)
+        # The gates have heard of the socket when its header comes.
+        named = partial(AdmittedConnection, self._admission, lambda _: None, self.deadlines, new_connection)
+        return partial(ProxiedConnection, *shared, named, listener=self._endpoint.name, proxy=self._proxy)
 
     def _accepted(self, transport: asyncio.BaseTransport) -> None:
         for gate in self._gates:

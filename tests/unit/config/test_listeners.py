@@ -1,4 +1,5 @@
 import re
+from ipaddress import ip_network
 
 import pytest
 
@@ -7,6 +8,7 @@ from kafka_dt.config import (
     Endpoint,
     Listener,
     MechanismSettings,
+    ProxyProtocol,
     SecurityProtocol,
     from_properties,
     listeners,
@@ -51,6 +53,52 @@ def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:
     )
     after = {name: offered.max_reauth_ms for name, offered in listener.mechanisms.items()}
     assert after == {"SCRAM-SHA-256": 1000, "SCRAM-SHA-512": 2000}
+
+
+# Load balancers
+
+PROXY = "kafka.dt.proxy.protocol"
+TWO = {
+    "listeners": "INSIDE://:9092,OUTSIDE://:9093",
+    "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+}
+
+
+def test_a_listener_behind_load_balancers_knows_their_networks_and_others_stay_as_they_are() -> None:
+    inside, outside = made(
+        **TWO,
+        **{
+            f"listener.name.outside.{PROXY}": "required",
+            f"listener.name.outside.{PROXY}.networks": "10.1.0.0/16, fd00:1::/64",
+        },
+    )
+    assert inside.proxy is None
+    assert outside.proxy == ProxyProtocol(True, (ip_network("10.1.0.0/16"), ip_network("fd00:1::/64")))
+
+
+def test_the_networks_of_the_node_hold_for_each_listener_that_has_a_balancer() -> None:
+    inside, outside = made(**TWO, **{f"listener.name.outside.{PROXY}": "optional", f"{PROXY}.networks": "10.1.0.0/16"})
+    assert inside.proxy is None
+    assert outside.proxy == ProxyProtocol(False, (ip_network("10.1.0.0/16"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({PROXY: "required"}, f"{PROXY}.networks: is needed for {PROXY}=required (listener SASL_PLAINTEXT)"),
+        ({PROXY: "on"}, f"{PROXY}: 'on' is not one of off, optional, required"),
+        ({f"{PROXY}.networks": "10.0.0.0/8"}, f"{PROXY}.networks: it sets nothing without {PROXY}"),
+        (
+            {f"listener.name.sasl_plaintext.{PROXY}.networks": "10.0.0.0/8"},
+            f"{PROXY}.networks: it sets nothing for listener SASL_PLAINTEXT without {PROXY}",
+        ),
+        ({PROXY: "required", f"{PROXY}.networks": "balancer"}, f"{PROXY}.networks: 'balancer' is no network"),
+        ({PROXY: "required", f"{PROXY}.networks": "10.1.2.3/16"}, "10.1.2.3/16 has host bits set"),
+    ],
+)
+def test_networks_that_cannot_be_used_are_an_error_that_names_the_key(changes: dict[str, str], error: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(error)):
+        made(**changes)
 
 
 def test_the_line_that_a_broker_wants_for_scram_is_taken() -> None:

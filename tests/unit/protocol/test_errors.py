@@ -4,6 +4,7 @@ from kafka_dt_protocol.errors import (
     InvalidFrameLength,
     LocalProtocolError,
     MalformedMessage,
+    MalformedProxyHeader,
     ProtocolError,
     RemoteProtocolError,
     UnexpectedAnswer,
@@ -14,6 +15,7 @@ from kafka_dt_protocol.errors import (
 VIOLATIONS = [
     (InvalidFrameLength(-1, 524288), "frame length -1 is not between 0 and 524288"),
     (MalformedMessage("the message ends early"), "malformed message: the message ends early"),
+    (MalformedProxyHeader("version 3 is unknown"), "malformed PROXY header: version 3 is unknown"),
     (UnexpectedAnswer(7), "another answer than that to request 7"),
     (UnexpectedAnswer(None), "an answer to no request"),
     (UnknownApi(4711), "unknown API key 4711"),
