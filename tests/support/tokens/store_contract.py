@@ -257,23 +257,31 @@ class Place:
 
 
 class TokenStoreContract:
+    requester = CAROL
+    """The requester of each token, as the store knows it."""
+
     @pytest.fixture
     def clock(self) -> Clock:
         return Clock()
+
+    def after(self, period_ms: int, clock: Clock) -> object:
+        """Equal the instant that is a period from now, as exactly as the store's clock is known."""
+        return clock.now_ms + period_ms
 
     @pytest.fixture
     async def places(self, clock: Clock) -> tuple[Place, Place]:
         raise NotImplementedError("the subclass makes the places")
 
     async def test_a_created_token_has_what_was_asked_for_and_is_known_when_create_returns(
-        self, places: tuple[Place, Place]
+        self, places: tuple[Place, Place], clock: Clock
     ) -> None:
         place = places[0]
         created = await place.create(2 * DAY)
         token = created.token
-        assert (token.owner, token.requester, token.renewers) == (ALICE, CAROL, (BOB, BOB))
-        assert (token.issue_timestamp_ms, token.expiry_timestamp_ms) == (START, START + DAY)
-        assert token.max_timestamp_ms == START + 2 * DAY
+        assert (token.owner, token.requester, token.renewers) == (ALICE, self.requester, (BOB, BOB))
+        assert token.issue_timestamp_ms == self.after(0, clock)
+        assert token.expiry_timestamp_ms == self.after(DAY, clock)
+        assert token.max_timestamp_ms == token.issue_timestamp_ms + 2 * DAY
         assert len(created.hmac) == place.changes.hmac_bytes
         assert place.cache.by_hmac(created.hmac) == place.cache.get(token.token_id) == created
 
@@ -293,30 +301,32 @@ class TokenStoreContract:
         assert await places[0].source.read(new_token().token_id) is None
 
     async def test_a_change_is_known_when_it_returns_and_elsewhere_after_a_catch_up(
-        self, places: tuple[Place, Place]
+        self, places: tuple[Place, Place], clock: Clock
     ) -> None:
         first, second = places
         created = await first.create()
         await second.source.catch_up()
         assert second.cache.get(created.token.token_id) == created
 
-        assert await second.renew(created, 3 * DAY, BOB) == second.expiry_ms(created) == START + 3 * DAY
+        renewed_ms = await second.renew(created, HOUR, BOB)
+        assert renewed_ms == second.expiry_ms(created) == self.after(HOUR, clock)
         await first.source.catch_up()
-        assert first.expiry_ms(created) == START + 3 * DAY
+        assert first.expiry_ms(created) == renewed_ms
 
-        assert await first.expire(created, HOUR) == first.expiry_ms(created) == START + HOUR
+        expiry_ms = await first.expire(created, 2 * HOUR)
+        assert expiry_ms == first.expiry_ms(created) == self.after(2 * HOUR, clock)
         await second.source.catch_up()
-        assert second.expiry_ms(created) == START + HOUR
+        assert second.expiry_ms(created) == expiry_ms
 
-        assert await second.expire(created) == START
+        assert await second.expire(created) == self.after(0, clock)
         assert second.cache.get(created.token.token_id) is None
         await first.source.catch_up()
         assert first.cache.get(created.token.token_id) is None
 
-    async def test_a_renewal_is_clamped_and_takes_the_default(self, places: tuple[Place, Place]) -> None:
+    async def test_a_renewal_is_clamped_and_takes_the_default(self, places: tuple[Place, Place], clock: Clock) -> None:
         created = await places[0].create(2 * DAY)
-        assert await places[0].renew(created, 30 * DAY) == START + 2 * DAY
-        assert await places[0].renew(created, -1) == START + DAY
+        assert await places[0].renew(created, 30 * DAY) == self.after(2 * DAY, clock)
+        assert await places[0].renew(created, -1) == self.after(DAY, clock)
 
     async def test_a_refused_change_changes_nothing(self, places: tuple[Place, Place]) -> None:
         first, second = places
@@ -366,15 +376,16 @@ class TokenStoreContract:
         assert second.cache.get(created.token.token_id) is None
         assert await first.source.read(created.token.token_id) is None
 
-    async def test_concurrent_changes_on_two_nodes_all_happen(self, places: tuple[Place, Place]) -> None:
+    async def test_concurrent_changes_on_two_nodes_all_happen(self, places: tuple[Place, Place], clock: Clock) -> None:
         created = await places[0].create()
         await places[1].source.catch_up()
-        periods = range(1, 7)
+        periods = [hours * HOUR for hours in range(1, 7)]
         made = await asyncio.gather(*(place.renew(created, period) for place in places for period in periods))
-        assert made == [START + period for _ in places for period in periods]
+        assert made == [self.after(period, clock) for _ in places for period in periods]
         for place in places:
             await place.source.catch_up()
         assert places[0].expiry_ms(created) == places[1].expiry_ms(created)
+        assert places[0].expiry_ms(created) in made
 
     async def test_what_has_expired_is_removed_once_and_nothing_else(
         self, places: tuple[Place, Place], clock: Clock
