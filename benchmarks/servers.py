@@ -11,7 +11,6 @@ Source: kafka-run-class.sh, kafka-server-start.sh of Kafka 3.9.
 from __future__ import annotations
 
 import shutil
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.support.brokers.broker import Broker, sasl_properties
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
 from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.ports import free_ports
 from tests.support.processes.process import ChildProcess
 
 HEAP_MB: Final = 1024
@@ -173,18 +173,13 @@ def make_server(
     shutil.rmtree(folder, ignore_errors=True)
     if zookeeper is None:
         tokens.copy_to(folder / "zookeeper")
-        zookeeper = EmbeddedZooKeeper(folder / "zookeeper", port=free_port())
-    ports = (free_port(), free_port())
+        zookeeper = EmbeddedZooKeeper(folder / "zookeeper", port=free_ports(1))
+    # A measured start begins before the server could report a port of its own choice.
+    first = free_ports(2)
+    ports = (first, first + 1)
     properties = _properties(zookeeper.address, ports, kit.key_store)
     name = "broker" if subject.is_broker else "kafka-dt"
     return Server(subject, zookeeper, _program(subject, kit, folder / name, properties), ports, tokens)
-
-
-def free_port() -> int:
-    """Return a free port; a measured start begins before the server could report a port of its own choice."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _program(subject: Subject, kit: Kit, folder: Path, properties: Mapping[str, object]) -> Program:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
-import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from kafka_dt.zookeeper.errors import (
 from kafka_dt.zookeeper.stores.cluster import read_or_create_cluster_id
 from tests.integration.zookeeper_nodes import client_of, eventually, settings
 from tests.support.identity.tls_material import authority, leaf
+from tests.support.processes.ports import free_ports
 from tests.support.zookeeper.server import child_zookeeper
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ async def test_tls_with_a_certificate_of_ours(tmp_path: Path) -> None:
     (tmp_path / "server.p12").write_bytes(leaf("localhost", root).pkcs12("storepass"))
     (tmp_path / "trust.pem").write_text(root.certificate_pem)
     (tmp_path / "client.p12").write_bytes(leaf("client", root).pkcs12("clientpass"))
-    port = _free_port()
+    port = free_ports(1)
     with child_zookeeper(tmp_path / "data", _tls_properties(tmp_path, port)):
         ours = {
             "ssl.truststore.location": str(tmp_path / "trust.pem"),
@@ -290,12 +290,6 @@ def _tls_properties(folder: Path, port: int) -> dict[str, str]:
         "ssl.trustStore.type": "PEM",
         "authProvider.x509": "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _acls(connect: str, path: str, login: ZooKeeperLogin | None = None) -> set[tuple[str, str, int]]:

@@ -21,6 +21,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
+from tests.support.processes.ports import free_ports
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
 
@@ -81,8 +82,7 @@ class Kdc:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_ports(1)
         names = {"realm": REALM, "directory": directory, "port": self._port}
         self.krb5_conf = directory / "krb5.conf"
         self.krb5_conf.write_text(_KRB5_CONF.format(**names))

@@ -24,6 +24,7 @@ from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
 from tests.support.java.class_archive import WRITING_TIMEOUT_S, archive_file, using, write_archive
 from tests.support.java.jvm import QUICK_START
+from tests.support.processes.ports import free_ports
 from tests.support.processes.waiting import eventually
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def child_zookeeper(
     try:
         server = EmbeddedZooKeeper(
             data_dir,
+            port=free_ports(1),
             login=login,
             tick_time_ms=TICK_TIME_MS,
             properties=properties,

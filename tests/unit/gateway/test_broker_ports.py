@@ -19,6 +19,7 @@ from kafka_dt.gateway.addresses import BrokerAddresses, BrokerPorts
 from kafka_dt.server.listeners.deadlines import LoginConnection
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
+from tests.support.processes.ports import free_ports
 from tests.support.server.parts import admission
 
 HOST = "127.0.0.1"
@@ -63,18 +64,6 @@ class World:
             return client.connect_ex((HOST, self.port(broker_id))) != 0
 
 
-def base_of_free_ports(count: int) -> int:
-    """Find free ports in a row, below those that the system gives to clients."""
-    for base in range(21000, 32000, count):
-        try:
-            for port in range(base, base + count):
-                bind(Endpoint("PROBE", HOST, port), shared=False).close()
-        except OSError:
-            continue
-        return base
-    raise AssertionError("no free ports")
-
-
 @asynccontextmanager
 async def worker(*bases: int, node: str = "node", own_port: int = 1) -> AsyncIterator[World]:
     listeners = []
@@ -117,7 +106,7 @@ async def another_try(ports: BrokerPorts) -> None:
 
 
 async def test_every_broker_has_a_port_on_every_listener_as_soon_as_it_has_come() -> None:
-    base = base_of_free_ports(20)
+    base = free_ports(20)
     async with worker(base, base + 10) as world:
         world.ports.brokers_changed(frozenset({0, 3}), NONE)
         assert not world.refused(0)
@@ -130,7 +119,7 @@ async def test_every_broker_has_a_port_on_every_listener_as_soon_as_it_has_come(
 
 
 async def test_a_broker_that_comes_back_soon_keeps_its_port() -> None:
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base) as world:
         world.ports.brokers_changed(frozenset({1}), NONE)
         world.ports.brokers_changed(NONE, frozenset({1}))
@@ -144,7 +133,7 @@ async def test_the_port_of_a_broker_that_stays_away_is_closed_and_opened_again_w
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "GONE_SECONDS", 0.02)
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base) as world:
         world.ports.brokers_changed(frozenset({1, 2}), NONE)
         world.ports.brokers_changed(NONE, frozenset({1}))
@@ -159,7 +148,7 @@ async def test_a_port_that_somebody_has_is_one_line_and_opened_when_it_is_free(
 ) -> None:
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
     caplog.set_level(logging.INFO)
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base) as world:
         with bind(Endpoint("OTHER", HOST, base + 1), shared=False) as other:
             other.listen()
@@ -179,7 +168,7 @@ async def test_a_broker_that_has_gone_before_its_port_could_be_had_is_tried_no_m
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GONE_SECONDS", 0.01)
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base) as world:
         with bind(Endpoint("OTHER", HOST, base + 1), shared=False) as other:
             other.listen()
@@ -192,7 +181,7 @@ async def test_a_broker_that_has_gone_before_its_port_could_be_had_is_tried_no_m
 
 
 async def test_a_broker_without_a_port_is_one_line_and_the_others_are_served(caplog: pytest.LogCaptureFixture) -> None:
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base, own_port=base + 1) as world:
         world.ports.brokers_changed(frozenset({1, 2}), NONE)
         assert await world.met(2) == f"L{base} 2"
@@ -202,7 +191,7 @@ async def test_a_broker_without_a_port_is_one_line_and_the_others_are_served(cap
 
 
 async def test_no_port_is_opened_or_closed_after_the_end() -> None:
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base) as world:
         world.ports.brokers_changed(frozenset({1}), NONE)
         world.ports.close()
@@ -212,7 +201,7 @@ async def test_no_port_is_opened_or_closed_after_the_end() -> None:
 
 
 async def test_another_node_with_the_same_ports_gets_none_of_our_clients(caplog: pytest.LogCaptureFixture) -> None:
-    base = base_of_free_ports(5)
+    base = free_ports(5)
     async with worker(base, node="ours") as world, worker(base, node="theirs") as other:
         world.ports.brokers_changed(frozenset({1}), NONE)
         other.ports.brokers_changed(frozenset({1}), NONE)

@@ -16,6 +16,7 @@ from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.listeners.gates import Gate
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
+from tests.support.processes.ports import free_ports
 from tests.support.server.parts import admission
 
 HOST = "127.0.0.1"
@@ -80,8 +81,7 @@ class World:
     def __init__(
         self, lifetimes: Lifetimes, kind: type[RecordedConnection], max_connections: int, gates: Sequence[Gate]
     ) -> None:
-        with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
-            self.port = int(probe.getsockname()[1])
+        self.port = free_ports(1)
         self.listener = OpenListener(
             Endpoint("PLAINTEXT", HOST, self.port),
             backlog=10,
@@ -273,7 +273,7 @@ async def hold_and_release() -> None:
         two.close()
         await asyncio.sleep(0)
         waiting = [await asyncio.open_connection(HOST, world.port) for _ in range(3)]
-        port = free_port()
+        port = free_ports(1)
         open_marked(world, port, b"1")
         waiting.append(await asyncio.open_connection(HOST, port))
         one.open()
@@ -324,18 +324,14 @@ class Marked(RecordedConnection):
         cast("asyncio.Transport", transport).write(self._mark)
 
 
-def free_port() -> int:
-    with bind(Endpoint("PLAINTEXT", HOST, 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
 def open_marked(world: World, port: int, mark: bytes, node: str = "1") -> None:
     world.listener.open_port(port, lambda: Marked(world.listener, mark), node=node)
 
 
 async def test_a_listener_takes_connections_on_several_ports_and_closes_one_alone() -> None:
     async with opened() as world:
-        one, two = free_port(), free_port()
+        one = free_ports(2)
+        two = one + 1
         open_marked(world, one, b"1")
         open_marked(world, two, b"2")
         by_one, by_two = await asyncio.open_connection(HOST, one), await asyncio.open_connection(HOST, two)
@@ -355,7 +351,7 @@ async def test_a_listener_takes_connections_on_several_ports_and_closes_one_alon
 
 async def test_a_port_can_be_connected_to_as_soon_as_it_has_been_opened() -> None:
     async with opened() as world:
-        port = free_port()
+        port = free_ports(1)
         open_marked(world, port, b"1")
         with socket.create_connection((HOST, port), timeout=TIMEOUT_S) as client:
             client.setblocking(False)
@@ -364,7 +360,7 @@ async def test_a_port_can_be_connected_to_as_soon_as_it_has_been_opened() -> Non
 
 async def test_a_port_that_is_closed_before_the_loop_got_to_it_is_closed() -> None:
     async with opened() as world:
-        port = free_port()
+        port = free_ports(1)
         open_marked(world, port, b"1")
         world.listener.close_port(port)
         world.listener.close_port(port)
@@ -379,7 +375,7 @@ async def test_a_port_that_is_closed_before_the_loop_got_to_it_is_closed() -> No
 
 async def test_a_listener_that_drains_opens_no_port() -> None:
     async with opened() as world:
-        port = free_port()
+        port = free_ports(1)
         await world.listener.drain(0)
         open_marked(world, port, b"1")
         with pytest.raises(OSError, match=r"refused|Connect call failed"):
@@ -388,7 +384,7 @@ async def test_a_listener_that_drains_opens_no_port() -> None:
 
 async def test_the_limit_of_connections_counts_all_ports() -> None:
     async with opened(max_connections=1) as world:
-        port = free_port()
+        port = free_ports(1)
         open_marked(world, port, b"1")
         first = await world.client()
         await ended(await asyncio.open_connection(HOST, port))
@@ -398,7 +394,7 @@ async def test_the_limit_of_connections_counts_all_ports() -> None:
 
 async def test_workers_of_a_node_share_its_ports_and_those_of_another_node_do_not() -> None:
     async with opened() as world, opened() as sibling, opened() as stranger:
-        port = free_port()
+        port = free_ports(1)
         open_marked(world, port, b"1", node="ours")
         with sharing(sibling):
             open_marked(sibling, port, b"2", node="ours")
