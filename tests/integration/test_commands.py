@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -51,79 +52,82 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-def test_run_ends_its_start_with_a_token_that_works_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
-        process.wait_for(r"Ctrl-C stops it", 60)
-        shown = process.output()
-        address = re.search(r"Kafka clients +(\S+)", shown)
-        token = re.search(r"Token +(\S+), owner User:alice: created and logged in with", shown)
-        assert address is not None
-        assert token is not None
-        described = called(
-            "token", "describe", "--bootstrap-server", address[1],
-            "--command-config", str(data / "client.properties"), "--output", "json",
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A `kafka-dt run` that has started."""
+
+    process: ChildProcess
+    data: Path
+    """Its data directory."""
+
+    def shown(self, pattern: str) -> str:
+        """The first group of a pattern in what it has printed."""
+        found = re.search(pattern, self.process.output())
+        assert found is not None
+        return found[1]
+
+    def described(self) -> set[str]:
+        """The ids of its tokens, by a command of its user's."""
+        done = called(
+            "token", "describe", "--bootstrap-server", self.shown(r"Kafka clients +(\S+)"),
+            "--command-config", str(self.data / "client.properties"), "--output", "json",
         )  # fmt: skip
-        assert described.returncode == 0, described.stderr
-        assert token[1] in described.stdout
-        assert process.stop() == 0
-    eventually(lambda: not processes_with(str(data)), 10)
+        assert done.returncode == 0, done.stderr
+        return set(re.findall(r'"tokenId": "([^"]+)"', done.stdout))
 
 
-def test_run_logs_why_a_login_is_refused_and_that_it_has_stopped(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
+@contextmanager
+def demonstration(directory: Path) -> Iterator[Demonstration]:
+    data = directory / "data"
+    with running(directory, "run", "--port", "0", "--data-dir", str(data)) as process:
         process.wait_for(r"Ctrl-C stops it", 60)
-        login = data / "client.properties"
-        login.write_text(re.sub(r'password="[^"]*"', 'password="mistyped"', login.read_text()))
-        assert called("token", "create", "--command-config", str(login)).returncode == 1
-        process.wait_for(r"failed authentication, 'alice' by PLAIN: \S+", 20)
-        assert process.stop() == 0
-        assert f"kafka-dt has stopped; the tokens stay in {data}." in process.output()
-    assert "mistyped" not in process.output()
+        yield Demonstration(process, data)
 
 
-def test_run_again_has_the_tokens_and_the_user_of_before(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    tokens = []
-    for _ in range(2):
-        with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
-            process.wait_for(r"Ctrl-C stops it", 60)
-            shown = process.output()
-            address = re.search(r"Kafka clients +(\S+)", shown)
-            assert address is not None
-            described = called(
-                "token", "describe", "--bootstrap-server", address[1],
-                "--command-config", str(data / "client.properties"), "--output", "json",
-            )  # fmt: skip
-            tokens.append(set(re.findall(r'"tokenId": "([^"]+)"|"token_id": "([^"]+)"', described.stdout)))
-    assert tokens[0] < tokens[1]
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demonstration]:
+    """One for the tests that leave it running."""
+    with demonstration(tmp_path_factory.mktemp("run")) as running:
+        yield running
 
 
-def test_the_secrets_of_run_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
-        process.wait_for(r"Ctrl-C stops it", 60)
-    assert data.stat().st_mode & 0o077 == 0
+def test_run_ends_its_start_with_a_token_that_works_and_leaves_nothing_behind_but_its_tokens(tmp_path: Path) -> None:
+    with demonstration(tmp_path) as first:
+        token = first.shown(r"Token +(\S+), owner User:alice: created and logged in with")
+        assert first.described() == {token}
+        assert first.process.stop() == 0
+        assert f"kafka-dt has stopped; the tokens stay in {first.data}." in first.process.output()
+    eventually(lambda: not processes_with(str(first.data)), 10)
+    with demonstration(tmp_path) as again:
+        # It has taken the user of before as well, whose password is in the same file.
+        assert {token} < again.described()
+
+
+def test_run_logs_why_a_login_is_refused(shared: Demonstration, tmp_path: Path) -> None:
+    login = tmp_path / "client.properties"
+    text = (shared.data / login.name).read_text()
+    login.write_text(re.sub(r'password="[^"]*"', 'password="mistyped"', text))
+    assert called("token", "create", "--command-config", str(login)).returncode == 1
+    shared.process.wait_for(r"failed authentication, 'alice' by PLAIN: \S+", 20)
+    assert "mistyped" not in shared.process.output()
+
+
+def test_the_secrets_of_run_are_readable_by_their_owner_alone(shared: Demonstration) -> None:
+    assert shared.data.stat().st_mode & 0o077 == 0
     for name in ("secrets.json", "client.properties", "server.properties"):
-        assert (data / name).stat().st_mode & 0o077 == 0
+        assert (shared.data / name).stat().st_mode & 0o077 == 0
 
 
-def test_the_zookeeper_of_run_serves_its_user_alone_whose_commands_work(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
-        process.wait_for(r"Ctrl-C stops it", 60)
-        shown = re.search(r"ZooKeeper +(\S+)", process.output())
-        assert shown is not None
-        stranger = KazooClient(shown[1])
-        stranger.start(10)
-        with pytest.raises(SessionClosedRequireSaslError):
-            stranger.get_children("/")
-        stranger.stop()
-        stranger.close()
-        listed = called("keys", "list", "--config", str(data / "server.properties"), "--output", "json")
-        assert listed.returncode == 0, listed.stderr
-        assert json.loads(listed.stdout)["keys"][0]["liveTokens"] == 1
+def test_the_zookeeper_of_run_serves_its_user_alone_whose_commands_work(shared: Demonstration) -> None:
+    stranger = KazooClient(shared.shown(r"ZooKeeper +(\S+)"))
+    stranger.start(10)
+    with pytest.raises(SessionClosedRequireSaslError):
+        stranger.get_children("/")
+    stranger.stop()
+    stranger.close()
+    listed = called("keys", "list", "--config", str(shared.data / "server.properties"), "--output", "json")
+    assert listed.returncode == 0, listed.stderr
+    assert json.loads(listed.stdout)["keys"][0]["liveTokens"] == 1
 
 
 def test_run_refuses_a_directory_that_others_can_open(tmp_path: Path) -> None:
@@ -150,12 +154,10 @@ def test_the_embedded_zookeeper_alone_takes_a_login_that_is_on_no_command_line(t
 
 
 def test_run_dies_with_its_zookeeper_when_it_is_killed(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with running(tmp_path, "run", "--port", "0", "--data-dir", str(data)) as process:
-        process.wait_for(r"Ctrl-C stops it", 60)
-        assert processes_with(str(data))
-        process.kill()
-        eventually(lambda: not processes_with(str(data)), 20)
+    with demonstration(tmp_path) as running:
+        assert processes_with(str(running.data))
+        running.process.kill()
+        eventually(lambda: not processes_with(str(running.data)), 20)
 
 
 @pytest.mark.parametrize(
