@@ -33,7 +33,7 @@ from tests.support.processes.wall_clock import WallClock
 from tests.support.zookeeper.ensemble import Ensemble
 
 LOGINS_A_NODE = 2
-PAUSE_S = 0.02
+PAUSE_S = 0.05
 RETRY_S = 0.2
 REQUEST_TIMEOUT_MS = 5_000
 MOST_LIVE = 60

@@ -37,8 +37,8 @@ PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 COMMAND_S = 60
 SESSION_MS = 4_000
 ENOUGH = 20
-"""Logins on each node while a test runs; it is about 25 a second, on a machine that has nothing else to do."""
-PAUSE_S = 0.02
+"""Logins on each node while a test runs; it is about 18 a second."""
+PAUSE_S = 0.04
 """Between two logins on a node, so that the commands have a share of the machine."""
 KEPT = 20
 """Tokens in use at the same time, besides the first ones."""
@@ -142,7 +142,7 @@ class Logins:
     async def create(self, node: Node) -> None:
         while True:
             self.made = [*self.made[-KEPT:], await self.make(node)]
-            await asyncio.sleep(5 * PAUSE_S)
+            await asyncio.sleep(3 * PAUSE_S)
 
     async def log_in(self, node: Node) -> None:
         while True:

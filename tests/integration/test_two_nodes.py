@@ -22,7 +22,7 @@ from tests.support.zookeeper.token_codecs import codec_of
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""
 
-LOGINS = 1_000
+LOGINS = 300
 AT_ONCE = 8
 HOUR = 3_600_000
 TIMEOUT_S = 20

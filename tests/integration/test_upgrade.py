@@ -28,7 +28,7 @@ SWITCH = "delegation.token.metadata.encryption.enable"
 SEALED_FROM = b"RFRF"
 """Base64 of the letters DTE."""
 WITHIN_S = 20.0
-PAUSE_S = 0.01
+PAUSE_S = 0.03
 
 
 @dataclass
