@@ -45,6 +45,7 @@ from kafka_dt.server.handlers.cluster import ClusterHandlers
 from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
+from kafka_dt.server.handlers.tools import ToolHandlers
 from kafka_dt.stores import MakeStores, WorkerPlace
 from kafka_dt.tokens import StoreUnavailable
 
@@ -183,6 +184,7 @@ class Worker:
         return dispatcher(
             ClusterHandlers(self._broker_id, cluster_id, self._authorizer).served(),
             TokenHandlers(self._tokens.manager, self._authorizer, described, time.monotonic).served(),
+            ToolHandlers(self._authorizer).served(),
             AclHandlers(self._acls, self._authorizer).served(),
             ScramUserHandlers(ScramUserManager(self._stores.user_changes), self._authorizer).served(),
             audit=audit,

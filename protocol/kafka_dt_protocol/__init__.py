@@ -16,8 +16,10 @@ from kafka_dt_protocol.api.responses import (
     build,
     element_type,
     refused_alterations,
+    refused_configs,
     refused_coordinators,
     refused_creation,
+    refused_quotas,
     refusing_with,
 )
 from kafka_dt_protocol.api.table import Api, ApiTable, AtGateway, declare
@@ -88,8 +90,10 @@ __all__ = [
     "parse_request_header",
     "refusal",
     "refused_alterations",
+    "refused_configs",
     "refused_coordinators",
     "refused_creation",
+    "refused_quotas",
     "refusing_with",
     "response_type",
 ]

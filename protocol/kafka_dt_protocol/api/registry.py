@@ -16,9 +16,11 @@ from kafka_dt_protocol.api.responses import (
     refuse_acl_creations,
     refuse_acl_deletions,
     refuse_alterations,
+    refuse_configs,
     refuse_coordinators,
     refuse_creation,
     refuse_metadata,
+    refuse_quotas,
     refusing_with,
 )
 from kafka_dt_protocol.api.table import ApiTable, AtGateway, declare
@@ -31,16 +33,20 @@ class ApiKey(IntEnum):
 
     METADATA = 3
     FIND_COORDINATOR = 10
+    LIST_GROUPS = 16
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     DESCRIBE_ACLS = 29
     CREATE_ACLS = 30
     DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
     SASL_AUTHENTICATE = 36
     CREATE_DELEGATION_TOKEN = 38
     RENEW_DELEGATION_TOKEN = 39
     EXPIRE_DELEGATION_TOKEN = 40
     DESCRIBE_DELEGATION_TOKEN = 41
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLUSTER = 60
@@ -65,6 +71,14 @@ APIS: Final = ApiTable(
             max_elements=2_000,
             refuse=refuse_coordinators,
             note="Refused with an error that clients do not retry: there are no groups or transactions.",
+        ),
+        declare(
+            ApiKey.LIST_GROUPS,
+            0,
+            5,
+            max_elements=1_000,
+            refuse=refusing_with(groups=()),
+            note="There are none.",
         ),
         declare(
             ApiKey.SASL_HANDSHAKE,
@@ -112,6 +126,15 @@ APIS: Final = ApiTable(
             load_response=load_acl_response,
             refuse=refuse_acl_deletions,
             note="Needs Alter on the cluster. Each filter is told what it deleted.",
+        ),
+        declare(
+            ApiKey.DESCRIBE_CONFIGS,
+            1,
+            4,
+            max_elements=2_000,
+            refuse=refuse_configs,
+            note="Needs DescribeConfigs on the cluster. The node itself has an empty configuration; there are no "
+            "topics, and nothing else has one.",
         ),
         declare(
             ApiKey.SASL_AUTHENTICATE,
@@ -162,6 +185,22 @@ APIS: Final = ApiTable(
             refuse=refusing_with(tokens=()),
             note="Owners null: all that the caller may see; empty: none. "
             "The requester is in the answer from version 3 on.",
+        ),
+        declare(
+            ApiKey.DESCRIBE_CLIENT_QUOTAS,
+            0,
+            1,
+            max_elements=1_000,
+            refuse=refusing_with(in_words=True, entries=None),
+            note="There are none. Needs DescribeConfigs on the cluster (KIP-546).",
+        ),
+        declare(
+            ApiKey.ALTER_CLIENT_QUOTAS,
+            0,
+            1,
+            max_elements=5_000,
+            refuse=refuse_quotas,
+            note="Refused: a node has no quotas of clients. Needs AlterConfigs on the cluster (KIP-546).",
         ),
         declare(
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,

@@ -126,8 +126,7 @@ def refuse_metadata(kind: Any, body: Any, error: ErrorCode, _name: str) -> Any:
 
 def refuse_coordinators(kind: Any, body: Any, error: ErrorCode, _name: str) -> Any:
     """Refuse every key whose coordinator was asked for."""
-    words = _ILLEGAL_STATE if error is ErrorCode.illegal_sasl_state else None
-    return refused_coordinators(kind, body, lambda _: (error, words))
+    return refused_coordinators(kind, body, lambda _: (error, _illegal_state(error)))
 
 
 def refuse_creation(kind: Any, _body: Any, error: ErrorCode, _name: str) -> Any:
@@ -151,6 +150,63 @@ def refuse_acl_deletions(kind: Any, body: Any, error: ErrorCode, name: str) -> A
 def refuse_alterations(kind: Any, body: Any, error: ErrorCode, name: str) -> Any:
     """Refuse what is asked for each user."""
     return refused_alterations(kind, body, error, _during_login(name, error))
+
+
+def refused_quotas(kind: Any, body: Any, error: ErrorCode, message: str | None) -> Any:
+    """Answer an AlterClientQuotas that changed nothing: the error stands beside each entity, as they were asked for."""
+    entry = element_type(kind, "entries")
+    entity = element_type(entry, "entity")
+    return build(
+        kind,
+        entries=tuple(
+            entry(
+                error_code=error,
+                error_message=message,
+                entity=tuple(
+                    entity(entity_type=part.entity_type, entity_name=part.entity_name) for part in asked.entity
+                ),
+            )
+            for asked in body.entries
+        ),
+    )
+
+
+def refuse_quotas(kind: Any, body: Any, error: ErrorCode, _name: str) -> Any:
+    """Refuse the quotas of every entity."""
+    return refused_quotas(kind, body, error, _illegal_state(error))
+
+
+def refused_configs(kind: Any, body: Any, reason: Callable[[Any], tuple[ErrorCode, str | None]]) -> Any:
+    """Answer a DescribeConfigs without a configuration.
+
+    Args:
+        kind: the response's entity type.
+        body: the request's entity.
+        reason: gives the error for a resource of the request, and a message or None.
+    """
+    result = element_type(kind, "results")
+
+    def answer(resource: Any) -> Any:
+        error, message = reason(resource)
+        return build(
+            result,
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=(),
+        )
+
+    return build(kind, results=tuple(map(answer, body.resources)))
+
+
+def refuse_configs(kind: Any, body: Any, error: ErrorCode, _name: str) -> Any:
+    """Refuse the configuration of every resource."""
+    return refused_configs(kind, body, lambda _: (error, _illegal_state(error)))
+
+
+def _illegal_state(error: ErrorCode) -> str | None:
+    return _ILLEGAL_STATE if error is ErrorCode.illegal_sasl_state else None
 
 
 def _during_login(name: str, error: ErrorCode) -> str | None:

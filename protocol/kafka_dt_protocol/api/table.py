@@ -1,6 +1,6 @@
 """What it takes to declare an API, and what follows from a table of declared APIs.
 
-    declare(ApiKey.LIST_GROUPS, 0, 4, refuse=refusing_with(groups=()), note="Groups of all types.")
+    declare(ApiKey.LIST_GROUPS, 0, 5, refuse=refusing_with(groups=()), note="There are none.")
 
 A table is a value: `registry.APIS` is the one of this package, and everything that judges, reads or answers requests
 takes it as an argument with that default.

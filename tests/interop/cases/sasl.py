@@ -30,12 +30,17 @@ from tests.support.protocol.raw import (
 from tests.support.protocol.wire import Wire
 
 FIND_COORDINATOR: Final = 10
+LIST_GROUPS: Final = 16
+DESCRIBE_CONFIGS: Final = 32
+DESCRIBE_QUOTAS: Final = 48
+ALTER_QUOTAS: Final = 49
 MECHANISMS: Final = "mechanisms=['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512']"
 ACCEPTED: Final = "SaslAuthenticate v{}: error_code=0 error_message='' auth_bytes=b''"
 REFUSED: Final = "SaslAuthenticate v2: error_code=58 error_message={!r} auth_bytes=b'' session_lifetime=0"
 ANONYMOUS: Final = "principal_type='User' principal_name='ANONYMOUS'"
 REQUESTER: Final = f"{ANONYMOUS} token_requester_principal_type='User' token_requester_principal_name='ANONYMOUS'"
 NO_OPERATIONS: Final = -(2**31)
+ILLEGAL_STATE: Final = "error_code=34 error_message='Request is not valid given the current SASL state.'"
 API_NAMES: Final = {
     METADATA: "Metadata",
     FIND_COORDINATOR: "FindCoordinator",
@@ -45,6 +50,10 @@ API_NAMES: Final = {
     EXPIRE: "ExpireDelegationToken",
     DESCRIBE: "DescribeDelegationToken",
     DESCRIBE_CLUSTER: "DescribeCluster",
+    LIST_GROUPS: "ListGroups",
+    DESCRIBE_CONFIGS: "DescribeConfigs",
+    DESCRIBE_QUOTAS: "DescribeClientQuotas",
+    ALTER_QUOTAS: "AlterClientQuotas",
 }
 GARBAGE: Final = b"\x60\x82\x02\x5a\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x01\x00\x6e\x82"
 """How a token of GSSAPI begins: old clients send it first of all."""
@@ -111,7 +120,25 @@ def requests() -> Mapping[tuple[int, int], dict[str, Any]]:
         **{(DESCRIBE, version): {"owners": None} for version in range(4)},
         (DESCRIBE_CLUSTER, 0): cluster,
         (DESCRIBE_CLUSTER, 1): {**cluster, "endpoint_type": 1},
+        (LIST_GROUPS, 0): {},
+        (LIST_GROUPS, 5): {"states_filter": (), "types_filter": ()},
+        **{(DESCRIBE_CONFIGS, version): _of_topic(version) for version in (1, 4)},
+        **{(DESCRIBE_QUOTAS, version): {"components": (), "strict": False} for version in (0, 1)},
+        **{(ALTER_QUOTAS, version): _of_user(version) for version in (0, 1)},
     }
+
+
+def _of_topic(version: int) -> dict[str, Any]:
+    resource = element_type(APIS[ApiKey.DESCRIBE_CONFIGS].request[version], "resources")
+    resources = (resource(resource_type=2, resource_name="t", configuration_keys=None),)
+    documentation = {"include_documentation": False} if version >= 3 else {}
+    return {"resources": resources, "include_synonyms": False, **documentation}
+
+
+def _of_user(version: int) -> dict[str, Any]:
+    entry = element_type(APIS[ApiKey.ALTER_CLIENT_QUOTAS].request[version], "entries")
+    entity = element_type(entry, "entity")(entity_type="user", entity_name="alice")
+    return {"entries": (entry(entity=(entity,), ops=()),), "validate_only": False}
 
 
 def first(
@@ -191,11 +218,18 @@ def refusal(api_key: int, version: int, topics: str = "") -> str:
         RENEW: "error_code=34 expiry_timestamp=0",
         EXPIRE: "error_code=34 expiry_timestamp=0",
         DESCRIBE: "error_code=34 tokens=[]",
-        DESCRIBE_CLUSTER: "error_code=34 error_message='Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL "
-        f"authentication.' {'endpoint_type=1 ' if version else ''}cluster_id='' controller_id=-1 brokers=[] "
-        f"cluster_authorized_operations={NO_OPERATIONS}",
+        DESCRIBE_CLUSTER: f"{_in_words('DESCRIBE_CLUSTER')} {'endpoint_type=1 ' if version else ''}cluster_id='' "
+        f"controller_id=-1 brokers=[] cluster_authorized_operations={NO_OPERATIONS}",
+        LIST_GROUPS: "error_code=34 groups=[]",
+        DESCRIBE_CONFIGS: f"results=[{ILLEGAL_STATE} resource_type=2 resource_name='t' configs=[]]",
+        DESCRIBE_QUOTAS: f"{_in_words('DESCRIBE_CLIENT_QUOTAS')} entries=None",
+        ALTER_QUOTAS: f"entries=[{ILLEGAL_STATE} entity=[entity_type='user' entity_name='alice']]",
     }
     return f"{API_NAMES[api_key]} v{version}: {texts[api_key]}"
+
+
+def _in_words(name: str) -> str:
+    return f"error_code=34 error_message='Unexpected Kafka request of type {name} during SASL authentication.'"
 
 
 def _refused_topic(version: int, name: str) -> str:
@@ -206,11 +240,9 @@ def _refused_topic(version: int, name: str) -> str:
 
 
 def _refused_coordinator(version: int) -> str:
-    error = "error_code=34"
-    message = "error_message='Request is not valid given the current SASL state.'"
     if version < 4:
-        return f"{error} {message + ' ' if version else ''}node_id=-1 host='' port=-1"
-    entries = (f"key={key!r} node_id=-1 host='' port=-1 {error} {message}" for key in ("group", "other"))
+        return f"{ILLEGAL_STATE if version else 'error_code=34'} node_id=-1 host='' port=-1"
+    entries = (f"key={key!r} node_id=-1 host='' port=-1 {ILLEGAL_STATE}" for key in ("group", "other"))
     return f"coordinators=[{', '.join(entries)}]"
 
 

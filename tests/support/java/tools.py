@@ -144,6 +144,12 @@ class KafkaTools:
         """kafka-topics.sh."""
         return self._run_client("org.apache.kafka.tools.TopicCommand", server, config, *arguments)
 
+    def consumer_groups(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
+        """kafka-consumer-groups.sh."""
+        return self._run_client(
+            "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", server, config, *arguments
+        )
+
     def configs(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
         """kafka-configs.sh."""
         return self._run_client("kafka.admin.ConfigCommand", server, config, *arguments)

@@ -24,6 +24,8 @@ class Body:
     creations = filters = ("one", "another")
     deletions = ()
     upsertions = ()
+    entries = ()
+    resources = ()
 
 
 def refused(key: ApiKey, version: int, error: ErrorCode, body: object = Body) -> Any:
