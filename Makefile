@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := build/compiled
+RELEASE := build/release
 SERVER_TESTS := tests/integration tests/interop tests/chaos
 # The compiled form is tested where a C compiler and Python's headers are, and always in continuous integration.
 COMPILER := $(shell command -v cc >/dev/null && $(PYTHON) -c \
@@ -14,7 +15,7 @@ PARTS := spark integration interop gateway chaos unit $(if $(COMPILER)$(CI),comp
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test $(PARTS:%=test-%) check compiled soak bench kerberos lint format docs generated lock lowest clean
+.PHONY: help setup run test $(PARTS:%=test-%) check compiled soak release bench kerberos lint format docs generated lock lowest clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +80,15 @@ soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: 
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 
+# What builds a release is locked and has an environment of its own, so that its bytes depend on nothing else.
+release: $(RELEASE)/.ready ## Make a release of this commit in dist/, all but the upload (KEY=file signs it)
+	@$(RELEASE)/bin/python -m release $(if $(KEY),--key $(KEY))
+
+$(RELEASE)/.ready: requirements-release.lock
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.lock
+	@touch $@
+
 bench: $(READY) $(if $(COMPILER),$(COMPILED)/.ready) ## Measure beside a real broker (ONLY=name,... ROUNDS=n QUICK=1 ARGS=...; needs a JDK; two hours)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
 	$(if $(COMPILER),PYTHONPATH=$(CURDIR)/$(COMPILED)) $(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(ARGS)
@@ -112,6 +122,10 @@ lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock \
 		protocol/pyproject.toml --group pyproject.toml:build --group pyproject.toml:compile -o requirements-build.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock \
+		protocol/pyproject.toml --group pyproject.toml:build --group pyproject.toml:compile --group pyproject.toml:release \
+		-o requirements-release.lock
 	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

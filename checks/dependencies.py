@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-LOCKS: Final = ("requirements.lock", "requirements-bench.lock", "requirements-kerberos.lock")
+LOCKS: Final = (
+    "requirements.lock",
+    "requirements-bench.lock",
+    "requirements-kerberos.lock",
+    "requirements-release.lock",
+)
 """All locked packages; those of requirements-server.lock are among the first file's."""
 IGNORED: Final = "ignored-vulnerabilities.toml"
 _TIMEOUT_S: Final = 10
