@@ -36,6 +36,7 @@ RUN python3 -m venv /opt/build \
 COPY pyproject.toml README.md LICENSE /src/
 COPY protocol /src/protocol
 COPY kafka_dt /src/kafka_dt
+COPY ops/systemd /src/ops/systemd
 RUN headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))') \
     && if command -v cc >/dev/null && [ -e "$headers/Python.h" ]; then export HATCH_BUILD_HOOKS_ENABLE=true; fi \
     && /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check \

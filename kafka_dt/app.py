@@ -33,6 +33,7 @@ from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
 from kafka_dt.processes.node_memory import node_memory
+from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
@@ -46,6 +47,8 @@ WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
 """Starts a template of the workers. What happens to lie in the directory in which a node is started is not run (-P)."""
 
 
+STOP_SECONDS: Final = 10.0
+"""How long a worker may take to leave its stores when it has drained; then the supervisor kills it."""
 NODE_BYTES: Final = 16
 """The name that the workers of a node have in common holds so many random bytes: no client can guess it."""
 
@@ -90,7 +93,9 @@ async def serve(
             shared=list(memory.values()),
             on_ready=lambda ports: on_ready([_reachable(listener, ports) for listener in made]),
             timeout_s=settings.worker_timeout_ms / 1000,
+            grace_s=settings.drain_timeout_ms / 1000 + STOP_SECONDS,
             forked=template,
+            manager=ServiceManager(os.environ),
         ).run()
 
 

@@ -13,7 +13,6 @@ import asyncio
 import resource
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener, Settings, gateway_settings
@@ -36,8 +35,6 @@ from kafka_dt.server.repeated import Repeated
 from kafka_dt.stores import WorkerPlace
 from kafka_dt.tokens import ANONYMOUS, DelegationToken, Principal
 from kafka_dt_protocol import Limits
-
-DRAIN_SECONDS: Final = 10.0
 
 
 class WorkerPorts:
@@ -141,10 +138,10 @@ class WorkerPorts:
             await self._gateway.refresh_certificates()
 
     async def drain(self) -> None:
-        """Answer the requests under way and close every connection; then leave the cluster behind the gateway."""
+        """Close idle connections, answer the requests under way and close theirs; then leave the upstream cluster."""
         if self._gateway is not None:
             self._gateway.close_ports()
-        await asyncio.gather(*(listener.drain(DRAIN_SECONDS) for listener in self._opened))
+        await asyncio.gather(*(listener.drain(self._settings.drain_timeout_ms / 1000) for listener in self._opened))
         self._memory_sweep.stop()
         if self._gateway is not None:
             await self._gateway.close()

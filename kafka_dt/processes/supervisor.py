@@ -31,6 +31,7 @@ from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.log import event
 from kafka_dt.processes.forking import ForkedWorker, NotForked, Template, adopting_orphans
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
+from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.listeners.open_port import bind, hold_port
 
@@ -38,8 +39,6 @@ _LOG = logging.getLogger(__name__)
 
 READY: Final = "ready"
 """What a worker says when it serves; any other line but a beat is the reason why it cannot."""
-GRACE_SECONDS: Final = 20.0
-"""How long a worker may take to stop before it is killed, also when the supervisor has died."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 """Between a process's death and its successor; one that lived longer than this starts the count anew."""
@@ -71,8 +70,12 @@ class Supervisor:
     """Called once, with the port of each listener, when every worker serves."""
     timeout_s: float
     """How long a worker may be silent before it is taken to hang, in seconds."""
+    grace_s: float
+    """How long a worker may take to stop before it is killed, also when the supervisor has died, in seconds."""
     forked: ForkedTemplate | None = None
     """The first template, if it is there already."""
+    manager: ServiceManager = field(default_factory=ServiceManager)
+    """Hears when the node is ready, that it lives, and when it stops."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _ready: set[int] = field(default_factory=set)
     _announced: bool = False
@@ -91,7 +94,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_at, number)
         with self._reserve(), adopting_orphans():
-            async with Guard(GRACE_SECONDS) as self._guard:
+            async with self.manager.beating(), Guard(self.grace_s) as self._guard:
                 template = Template(
                     self.command, self.modules, self.shared, self._guard.guarding, self.timeout_s, forked=self.forked
                 )
@@ -112,6 +115,8 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
+        if not self._stopping.is_set():
+            self.manager.tell("STOPPING=1")
         self._stopping.set()
         if self._template is not None:
             self._template.end()
@@ -184,7 +189,7 @@ class Supervisor:
     async def _stop_with_node(self, worker: ForkedWorker) -> None:
         await self._stopping.wait()
         worker.send_signal(signal.SIGTERM)
-        await asyncio.sleep(GRACE_SECONDS)
+        await asyncio.sleep(self.grace_s)
         worker.send_signal(signal.SIGKILL)
 
     async def _kill_when_silent(self, worker: ForkedWorker, watch: Watch, number: int) -> None:
@@ -197,6 +202,7 @@ class Supervisor:
         if len(self._ready) == self.count and not self._announced:
             self._announced = True
             self.on_ready(self._ports)
+            self.manager.tell("READY=1")
 
     def _reserve(self) -> ExitStack:
         with ExitStack() as reserved:

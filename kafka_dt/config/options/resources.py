@@ -123,6 +123,15 @@ class ProcessOptions:
         "The lowest level of lines that a node logs. `DEBUG` adds a line for each login that succeeds.",
         choices=("DEBUG", "INFO", "WARN", "ERROR"),
     )
+    drain_timeout_ms: int = option(
+        "kafka.dt.drain.timeout.ms",
+        10000,
+        "How long a node that stops waits for the requests under way. It accepts no more connections, closes idle ones "
+        "at once, and each other one after its answers; after this time it closes the rest. Whatever stops the node "
+        "must wait 15 seconds longer before it kills the node.",
+        minimum=0,
+        kind=Kind.LONG,
+    )
     log_lines_per_minute: int = option(
         "kafka.dt.log.lines.per.minute",
         100,

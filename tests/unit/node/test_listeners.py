@@ -22,15 +22,15 @@ class Recorded:
     def close_ports(self) -> None:
         self.done.append("no more ports")
 
-    async def drain(self, _grace_seconds: float) -> None:
-        self.done.append("connections closed")
+    async def drain(self, grace_seconds: float) -> None:
+        self.done.append(f"connections closed within {grace_seconds} s")
 
     async def close(self) -> None:
         self.done.append("gateway closed")
 
 
 async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
-    settings = from_properties({"listeners": "PLAINTEXT://127.0.0.1:0"}).settings
+    settings = from_properties({"listeners": "PLAINTEXT://127.0.0.1:0", "kafka.dt.drain.timeout.ms": "2500"}).settings
     place = WorkerPlace(0, 1, "a node")
     with node_memory(**Shared.sizes(place.workers)) as memory:
         shared = Shared.opened(memory, place)
@@ -41,4 +41,4 @@ async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_la
     ports._gateway = part
     ports._opened = [part]
     await ports.drain()
-    assert done == ["no more ports", "connections closed", "gateway closed"]
+    assert done == ["no more ports", "connections closed within 2.5 s", "gateway closed"]

@@ -30,7 +30,8 @@ print("written before the fork", end="")
 async def serve(folder, template):
     ready = asyncio.Event()
     supervisor = Supervisor(
-        command=[sys.executable, sys.argv[1]], brief={"folder": folder}, modules=[], shared=[], timeout_s=60, count=2,
+        command=[sys.executable, sys.argv[1]], brief={"folder": folder}, modules=[], shared=[], timeout_s=60,
+        grace_s=20, count=2,
         endpoints=[Endpoint("PLAINTEXT", "127.0.0.1", 0)], on_ready=lambda _: ready.set(), forked=template,
     )
     serving = asyncio.create_task(supervisor.run())

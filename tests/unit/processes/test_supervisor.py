@@ -20,6 +20,7 @@ import pytest
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
+from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
 from kafka_dt.processes.template import TEMPLATE_NAME
 from tests.support.nodes.node import children, command_lines, process_name
@@ -48,6 +49,7 @@ class Node:
             shared=[],
             on_ready=self._on_ready,
             timeout_s=timeout_s,
+            grace_s=TIMEOUT_S,
         )
 
     def pids(self, number: int | None = None) -> list[int]:
@@ -253,9 +255,25 @@ async def test_start_and_stop_are_in_the_log(tmp_path: Path, caplog: pytest.LogC
     ]
 
 
-async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "GRACE_SECONDS", 0.1)
+async def test_the_service_manager_hears_when_the_node_is_ready_and_when_it_stops(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.setblocking(False)
+        node = Node(tmp_path)
+        node.supervisor.manager = ServiceManager({"NOTIFY_SOCKET": address})
+        async with running(node) as task:
+            assert manager.recv(100) == b"READY=1"
+            os.kill(os.getpid(), signal.SIGTERM)
+            await task
+        assert manager.recv(100) == b"STOPPING=1"
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)
+
+
+async def test_a_worker_that_does_not_stop_is_killed(tmp_path: Path) -> None:
     node = Node(tmp_path, count=1, stubborn=True)
+    node.supervisor.grace_s = 0.1
     async with running(node):
         assert alive(node.pids()[0])
     assert not alive(node.pids()[0])
@@ -394,14 +412,13 @@ async def test_no_process_is_left_when_the_supervisor_ends(tmp_path: Path) -> No
 _SUPERVISOR = """
 import asyncio, sys
 from kafka_dt.config import Endpoint
-from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor
-workers.GRACE_SECONDS = float(sys.argv[3])
+grace_s = float(sys.argv[3])
 brief = {"folder": sys.argv[2]}
 ready = lambda ports: print("up", flush=True)
 command = [sys.executable, sys.argv[1]]
-asyncio.run(Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], [], ready, timeout_s=60).run())
+asyncio.run(Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], [], ready, 60, grace_s).run())
 """
 
 

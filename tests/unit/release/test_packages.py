@@ -15,7 +15,7 @@ from release.tools import NotReleased
 from tests.support.docs.documents import ROOT
 
 TIME_S = 1_700_000_000
-SOURCE = ("kafka_dt", "protocol", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
+SOURCE = ("kafka_dt", "protocol", "ops", "pyproject.toml", "README.md", "LICENSE", ".gitignore")
 
 
 def copy(folder: Path, *, time_s: int, umask: int) -> Path:
