@@ -23,6 +23,7 @@ from kafka_dt.config import (
     TokenStore,
     audit_settings,
     listeners,
+    names_clients,
     upstream_client_properties,
 )
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -124,7 +125,7 @@ def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, in
 def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, int]) -> MakeStores:
     """Choose the stores."""
     if settings.token_store == TokenStore.UPSTREAM:
-        upstream = UpstreamClient(upstream_client_properties(settings))
+        upstream = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings))
         return partial(kraft.node_stores, settings, place, upstream=upstream, now_ms=now_ms)
     derivations = Derivations.shared(memory["derivations"])
     return partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms)

@@ -19,6 +19,7 @@ from kafka_dt.client import ClientConfig, ClientConfigError
 from kafka_dt.config import ConfigError
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
+from kafka_dt_protocol.wire.proxy_header import proxy_header
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,12 +32,14 @@ class UpstreamClient:
 
     Args:
         properties: Kafka's client properties by name.
+        names_clients: whether each connection begins with a header of the PROXY protocol, which says for now that it
+            is our own.
 
     Raises:
         ConfigError: naming the key whose value cannot be used.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], *, names_clients: bool = False) -> None:
         self._certificates: ReloadingContext | None = None
         try:
             config = ClientConfig.from_properties(properties)
@@ -45,7 +48,7 @@ class UpstreamClient:
                 config = replace(config, ssl_context=lambda: followed.current)
         except (ClientConfigError, TlsError) as error:
             raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
-        self.config: Final = config
+        self.config: Final = replace(config, preamble=proxy_header(None, None)) if names_clients else config
 
     async def refresh_certificates(self) -> None:
         """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""

@@ -103,6 +103,8 @@ class ClientConfig:
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     setup_timeout_ms: int = DEFAULT_SETUP_TIMEOUT_MS
     """How long one server may take to be connected to, TLS included."""
+    preamble: bytes = b""
+    """What each connection begins with, in front of TLS: a header of the PROXY protocol."""
 
     def __post_init__(self) -> None:
         if not self.bootstrap_servers:

@@ -64,7 +64,7 @@ class Connection:
 
         Raises ConnectionLost or one of its kinds.
         """
-        link = await _connect(address, config.tls, config.setup_timeout_ms)
+        link = await _connect(address, config)
         requests = Requests(str(address), config.client_id)
         connection = cls(requests, link, request_timeout_ms=config.request_timeout_ms)
         try:
@@ -161,13 +161,11 @@ class Connection:
             raise ours from error
 
 
-async def _connect(address: Address, ssl_context: ssl.SSLContext | None, timeout_ms: int) -> Link:
-    loop = asyncio.get_running_loop()
+async def _connect(address: Address, config: ClientConfig) -> Link:
+    timeout_ms = config.setup_timeout_ms
     try:
         async with asyncio.timeout(timeout_ms / 1000):
-            _, link = await loop.create_connection(
-                lambda: Link(MAX_ANSWER_BYTES), address.host, address.port, ssl=ssl_context
-            )
+            link = await _linked(address, config.tls, config.preamble)
             # As Kafka's clients do; it is the only word from a server whose machine has gone while nothing is sent.
             link.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             return link
@@ -176,6 +174,31 @@ async def _connect(address: Address, ssl_context: ssl.SSLContext | None, timeout
         raise ConnectionLost(str(address), reason) from error
     except OSError as error:
         raise ConnectionLost(str(address), transport_reason(error, connecting=True)) from error
+
+
+async def _linked(address: Address, tls: ssl.SSLContext | None, preamble: bytes) -> Link:
+    loop = asyncio.get_running_loop()
+    at_once = None if preamble else tls
+    _, link = await loop.create_connection(lambda: Link(MAX_ANSWER_BYTES), address.host, address.port, ssl=at_once)
+    if not preamble:
+        return link
+    try:
+        link.write(preamble)
+        if tls is not None:
+            await _encrypt(link, tls, address.host)
+    except BaseException:
+        link.abort()
+        raise
+    return link
+
+
+async def _encrypt(link: Link, tls: ssl.SSLContext, host: str) -> None:
+    """Begin TLS on a connection on which something was sent."""
+    loop = asyncio.get_running_loop()
+    encrypted = await loop.start_tls(link.transport, link, tls, server_hostname=host)
+    if encrypted is None:
+        raise ConnectionResetError
+    link.connection_made(encrypted)
 
 
 def translated(error: BaseException, server: str, timeout_ms: int) -> ConnectionLost | None:

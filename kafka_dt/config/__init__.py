@@ -10,6 +10,7 @@ from kafka_dt.config.gateway import (
     GatewaySettings,
     gateway_settings,
     identity_mechanism,
+    names_clients,
     upstream_client_properties,
 )
 from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
@@ -51,6 +52,7 @@ __all__ = [
     "identity_mechanism",
     "listeners",
     "load",
+    "names_clients",
     "options",
     "read_properties",
     "upstream_client_properties",

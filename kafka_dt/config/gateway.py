@@ -38,7 +38,7 @@ ID: Final = "{id}"
 _LABEL: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _HOST_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LARGEST_PORT: Final = 65535
-_OURS: Final = ("identity", "identity.file", "identity.max.logins.per.ip", "identity.mechanism")
+_OURS: Final = ("identity", "identity.file", "identity.max.logins.per.ip", "identity.mechanism", "proxy.protocol")
 """The names behind the prefix that are no settings of Kafka's clients."""
 _WITH_OWNER_TOKENS: Final = {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.RELAY}
 """With these the gateway makes tokens upstream."""
@@ -57,6 +57,8 @@ class GatewaySettings:
     """How many connections of one address may have a login under way at the cluster; used with RELAY only."""
     identity_mechanism: str = SCRAM_MECHANISMS[0]
     """One of SCRAM_MECHANISMS: how clients' tokens, and their users of a ScramLoginModule, log in there."""
+    names_clients: bool = False
+    """Whether the brokers are told the address of each client (`kafka.dt.gateway.upstream.proxy.protocol`)."""
     serves_its_tokens: bool = False
     """Whether clients log in here with tokens of that cluster (`kafka.dt.token.store=upstream`)."""
 
@@ -94,6 +96,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
         identity_file=Path(settings.upstream_identity_file) if settings.upstream_identity_file else None,
         logins_per_ip=settings.upstream_identity_logins,
         identity_mechanism=identity_mechanism(settings),
+        names_clients=names_clients(settings),
         serves_its_tokens=serves_its_tokens,
     )
 
@@ -102,6 +105,11 @@ def identity_mechanism(settings: Settings) -> str:
     """Return the SCRAM mechanism of the upstream logins for clients."""
     own = settings.upstream_sasl_mechanism
     return settings.upstream_identity_mechanism or (own if own in SCRAM_MECHANISMS else SCRAM_MECHANISMS[0])
+
+
+def names_clients(settings: Settings) -> bool:
+    """Say whether each connection upstream begins with a header of the PROXY protocol."""
+    return settings.upstream_proxy_protocol == "v2"
 
 
 def upstream_client_properties(settings: Settings) -> Mapping[str, str]:

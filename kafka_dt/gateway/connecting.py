@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +46,7 @@ from kafka_dt.gateway.upstream import Upstream
 from kafka_dt_protocol import ConnectionClosed
 from kafka_dt_protocol.sasl import derive_keys
 from kafka_dt_protocol.sasl.text import printable
+from kafka_dt_protocol.wire.proxy_header import proxy_header
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig, Credentials
@@ -232,8 +234,11 @@ class Connector:
         credentials = login.credentials if login else None
         if credentials is not None and (refused := self._refused.get((credentials, str(address)))) is not None:
             refused.raise_if_recent(self._now_ms())
+        config = self._config
+        if config.preamble:
+            config = replace(config, preamble=proxy_header(*listener.client_addresses))
         try:
-            return await Upstream(self._config, listener, derive=self._derive).open(address, credentials)
+            return await Upstream(config, listener, derive=self._derive).open(address, credentials)
         except MechanismNotEnabled:
             raise  # the credentials were not checked
         except LoginFailed as refusal:

@@ -32,6 +32,7 @@ from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 from kafka_dt_protocol.rewriting import AnswerStream, Forward, RequestStart, RequestStream
+from kafka_dt_protocol.wire.proxy_header import Endpoint
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address
@@ -314,6 +315,11 @@ class Forwarding:
             self._connection.serve_rest()
 
     # The upstream's side
+
+    @property
+    def client_addresses(self) -> tuple[Endpoint | None, Endpoint | None]:
+        """The addresses of the client and of what it has connected to."""
+        return self._connection.addresses()
 
     def upstream_data(self, data: bytes) -> None:
         """Take answers."""

@@ -59,7 +59,7 @@ class Gateway:
         listeners: Sequence[Listener],
         held: Callable[[str], DelegationToken | None],
     ) -> None:
-        self._client = UpstreamClient(settings.client)
+        self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
         self._brokers = UpstreamBrokers(
             config, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random

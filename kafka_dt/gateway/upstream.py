@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kafka_dt.client.requests import Requests
     from kafka_dt_protocol import ApiKey
     from kafka_dt_protocol.sasl.scram_client import DeriveKeys
+    from kafka_dt_protocol.wire.proxy_header import Endpoint
 
 Exchange = Callable[[int, bytes], Awaitable[bytes]]
 """Takes a correlation id and a request with it, a whole frame; sends it and returns the content of its answer."""
@@ -38,6 +39,10 @@ HUNG_UP: Final = "it closed the connection"
 
 class UpstreamListener(Protocol):
     """Takes the events of an upstream connection; none follows `upstream_lost`, close or abort."""
+
+    @property
+    def client_addresses(self) -> tuple[Endpoint | None, Endpoint | None]:
+        """The addresses of the client and of what it has connected to, where both are known."""
 
     def upstream_data(self, data: bytes) -> None:
         """Take bytes that have come."""

@@ -8,23 +8,28 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from kafka_dt_protocol.wire.proxy_header import proxy_header
 from tests.support.brokers.broker import USERS
 from tests.support.identity.tls_listeners import TlsListeners
+from tests.support.java.properties import plain
 from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.gateway import IDENTITY, PORT_BASE, UPSTREAM
 from tests.support.nodes.node import Node
 from tests.support.nodes.server import server_properties
 from tests.support.processes.ports import free_ports
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
-from tests.support.protocol.raw import CREATE, LoginRefused, RawConnection, ms
+from tests.support.protocol.raw import CREATE, METADATA, LoginRefused, RawConnection, ms
 from tests.support.zookeeper.server import make_chroot
 
 BALANCER = "127.0.0.2"
 """From where HAProxy connects to the node."""
+CLUSTER_ID = 1001
+"""The id of a broker that has none set."""
 CLIENT, OTHER_CLIENT = "127.0.0.7", "127.0.0.8"
 PER_IP = 3
 HEALTH_CHECKS = 5
@@ -163,3 +168,44 @@ def _failed(node: Node, source: str) -> bool:
     return bool(
         re.search(rf"connection of {re.escape(source)}:\d+ .*failed authentication, 'alice' by PLAIN", node.log())
     )
+
+
+# A gateway that passes the addresses on
+
+
+def test_a_gateway_tells_the_cluster_the_address_of_each_client_in_front_of_tls(
+    tmp_path: Path, zookeeper_address: str
+) -> None:
+    tls, audit = TlsListeners.make(tmp_path), AuditFolder(tmp_path / "audit")
+    behind = {
+        **server_properties(make_chroot(zookeeper_address, "behind")),
+        **tls.properties,
+        **audit.properties(),
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
+        "kafka.dt.proxy.protocol": "required",
+        "kafka.dt.proxy.protocol.networks": "127.0.0.1/32",
+        "kafka.dt.workers": 1,
+    }
+    with Node(tmp_path, behind, "cluster") as cluster:
+        front = {
+            **server_properties(make_chroot(zookeeper_address, "front")),
+            "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+            "kafka.dt.workers": 1,
+            PORT_BASE: free_ports(1) - CLUSTER_ID,
+            IDENTITY: "service",
+            f"{UPSTREAM}.proxy.protocol": "v2",
+            f"{UPSTREAM}.bootstrap.servers": cluster.address("SASL_SSL"),
+            f"{UPSTREAM}.security.protocol": "SASL_SSL",
+            f"{UPSTREAM}.sasl.mechanism": "PLAIN",
+            f"{UPSTREAM}.sasl.jaas.config": plain("bob", USERS["bob"])["sasl.jaas.config"],
+            f"{UPSTREAM}.ssl.truststore.location": tls.properties["ssl.truststore.location"],
+        }
+        with Node(tmp_path, front, "gateway") as gateway:
+            for source in (CLIENT, OTHER_CLIENT):
+                with RawConnection(gateway.sasl, source=source) as connection:
+                    connection.login_plain("alice", USERS["alice"])
+                    connection.ask(METADATA, 4, topics=(), allow_auto_topic_creation=False)
+                audit.wait_for(1, type="login", outcome="ok", principal="User:bob", client_address=source)
+            audit.wait_for(1, type="login", outcome="ok", principal="User:bob", client_address="127.0.0.1")
+        gateway.check_log()
+    cluster.check_log()

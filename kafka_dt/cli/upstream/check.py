@@ -20,7 +20,7 @@ import click
 
 from kafka_dt.cli.options import override_option
 from kafka_dt.cli.output import Output, output_option, write_json
-from kafka_dt.config import ConfigError, identity_mechanism, load, upstream_client_properties
+from kafka_dt.config import ConfigError, identity_mechanism, load, names_clients, upstream_client_properties
 from kafka_dt.config.gateway import BOOTSTRAP
 from kafka_dt.kraft.fitness import examine
 from kafka_dt.kraft.node import gateway_principal, session
@@ -54,7 +54,7 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
         raise ConfigError(
             BOOTSTRAP, "is needed: the brokers of the cluster; name the settings of a gateway by --config"
         )
-    client = UpstreamClient(upstream_client_properties(settings)).config
+    client = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings)).config
     findings = asyncio.run(_examine(client, ScramMechanism(identity_mechanism(settings))))
     fit = all(each.fit or not each.needed for each in findings)
     if output is Output.JSON:

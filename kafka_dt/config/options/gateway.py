@@ -147,6 +147,14 @@ class GatewayOptions:
     upstream_ssl_enabled_protocols: tuple[str, ...] = client_tls(f"{UPSTREAM_PREFIX}ssl.enabled.protocols")
     upstream_ssl_protocol: str = client_tls(f"{UPSTREAM_PREFIX}ssl.protocol")
     upstream_ssl_cipher_suites: tuple[str, ...] = client_tls(f"{UPSTREAM_PREFIX}ssl.cipher.suites")
+    upstream_proxy_protocol: str = option(
+        "kafka.dt.gateway.upstream.proxy.protocol",
+        "off",
+        "Whether the gateway tells the brokers the address of each client, by the PROXY protocol in front of each "
+        "connection. Kafka's own brokers do not understand it: `v2` is for clusters behind a load balancer, or another "
+        "gateway, that expects it.",
+        choices=("off", "v2"),
+    )
     upstream_client_id: str = option(
         "kafka.dt.gateway.upstream.client.id",
         "kafka-dt",

@@ -34,6 +34,7 @@ from kafka_dt_protocol import (
     State,
     TokenReceived,
 )
+from kafka_dt_protocol.wire.proxy_header import Endpoint
 
 _LOG = logging.getLogger(__name__)
 
@@ -371,6 +372,12 @@ class ClientConnection(asyncio.Protocol):
     def _serve_scheduled(self) -> None:
         self.goes_on = False
         self.serve()
+
+    def addresses(self) -> tuple[Endpoint | None, Endpoint | None]:
+        """Give host and port of the client, and of what it has connected to; None where they are not known."""
+        info = self._transport.get_extra_info if self._transport is not None else lambda _: None
+        peer, own = info("peername"), info("sockname")
+        return (peer[0], peer[1]) if peer else None, (own[0], own[1]) if own else None
 
     def own_address(self) -> tuple[str, int]:
         """Give host and port that the client has connected to; none before there is a socket."""

@@ -24,11 +24,14 @@ from kafka_dt.client import (
     UnexpectedAnswer,
     UnsupportedByServer,
 )
-from kafka_dt.client.config import ClientConfig, parse_addresses
+from kafka_dt.client.config import Address, ClientConfig, parse_addresses
 from kafka_dt.client.connection import Connection
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.frames import frame
+from kafka_dt_protocol.wire.proxy_header import proxy_header
 from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
+
+LOCAL = proxy_header(None, None)
 
 
 async def connect(server: ScriptedServer, request_timeout_ms: int = 5_000) -> Connection:
@@ -68,6 +71,23 @@ def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system(run: Cal
             await connection.close()
 
     run(look())
+
+
+async def test_a_preamble_is_in_front_of_the_first_request() -> None:
+    received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.set_result(await reader.readexactly(len(LOCAL) + 4))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as proxy:
+        host, port = proxy.sockets[0].getsockname()
+        config = ClientConfig(bootstrap_servers=(Address(host, port),), client_id="test", preamble=LOCAL)
+        with pytest.raises(ConnectionLost):
+            await Connection.open(Address(host, port), config)
+    header, length = (await received)[: len(LOCAL)], (await received)[len(LOCAL) :]
+    assert header == LOCAL
+    assert 0 < int.from_bytes(length) < 100, "a frame follows"
 
 
 async def test_a_server_that_knows_no_version_of_api_versions_is_given_up(server: ScriptedServer) -> None:

@@ -44,6 +44,15 @@ def gateway(properties: dict[str, str]) -> GatewaySettings:
     return result
 
 
+def test_clients_are_named_to_the_brokers_if_that_is_set_which_is_no_setting_of_a_client() -> None:
+    assert not gateway(TOKENS).names_clients
+    settings = gateway(TOKENS | {f"{UPSTREAM}proxy.protocol": "v2"})
+    assert settings.names_clients
+    assert "proxy.protocol" not in settings.client
+    with pytest.raises(ConfigError, match=re.escape(f"{UPSTREAM}proxy.protocol: it sets nothing without")):
+        made(SASL | {f"{UPSTREAM}proxy.protocol": "v2"})
+
+
 def test_a_node_without_a_cluster_behind_it_is_no_gateway() -> None:
     assert made(SASL) is None
 

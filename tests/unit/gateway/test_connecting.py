@@ -68,6 +68,8 @@ class Given:
 class Silent:
     """Hears nothing."""
 
+    client_addresses = (None, None)
+
     def upstream_data(self, data: bytes) -> None:
         raise AssertionError(data)
 

@@ -46,6 +46,8 @@ class Owner:
         self.full: list[bool] = []
         self._heard = asyncio.Event()
 
+    client_addresses = (None, None)
+
     def upstream_data(self, data: bytes) -> None:
         self.received.receive_data(data)
         self._heard.set()
