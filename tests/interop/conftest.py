@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
 import pytest
 
@@ -42,6 +42,9 @@ GUARDED = {"allow.everyone.if.no.acl.found": False, "super.users": "User:admin;U
 """User:ANONYMOUS is the broker itself, on its listener without login."""
 TIMEOUT_S = 900
 """The first test may wait for a download."""
+
+
+_JavaProgram = TypeVar("_JavaProgram", bound=ReferenceClient)
 
 
 class Authority(Protocol):
@@ -148,19 +151,37 @@ def tools(request: pytest.FixtureRequest) -> KafkaTools:
     return found
 
 
-@pytest.fixture(scope="session")
-def java_client(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
-    """The Java client of either release: a test with this runs twice."""
-    yield from reference_client(tools, tmp_path_factory)
-
-
-def reference_client(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
-    """Give the Java client of a release, as a fixture does."""
+@contextlib.contextmanager
+def java_program(
+    kind: type[_JavaProgram], tools: KafkaTools, folder: Path, properties: Mapping[str, str] | None = None
+) -> Iterator[_JavaProgram]:
+    """Run a program on the Java clients of a release; a folder receives its log."""
     if not tools.java.has_compiler:
         unavailable(f"{tools.java.executable} has no compiler, the Java client is started from source")
-    log = tmp_path_factory.mktemp("java-client") / "java.log"
-    with ReferenceClient(tools.java, tools.classpath, log) as client:
+    with kind(tools.java, tools.classpath, folder / "java.log", properties=properties) as program:
+        yield program
+
+
+@pytest.fixture(scope="session")
+def java_39(kafka_39: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
+    """The Java client of the last release with ZooKeeper."""
+    with java_program(ReferenceClient, kafka_39, tmp_path_factory.mktemp("java-3.9")) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def java_4x(kafka_4x: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
+    """The Java client of the newest release."""
+    with java_program(ReferenceClient, kafka_4x, tmp_path_factory.mktemp("java-4.x")) as client:
+        yield client
+
+
+@pytest.fixture(scope="session", params=["java_39", "java_4x"], ids=["kafka_39", "kafka_4x"])
+def java_client(request: pytest.FixtureRequest) -> ReferenceClient:
+    """The Java client of either release: a test with this runs twice."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, ReferenceClient)
+    return found
 
 
 @pytest.fixture(scope="session")

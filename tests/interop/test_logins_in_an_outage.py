@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +13,8 @@ import pytest
 
 from kafka_dt.client import DelegationToken
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from tests.interop.conftest import unavailable
 from tests.support.java.properties import TokenLogin, token
 from tests.support.java.reference_client import ReferenceClient
-from tests.support.java.tools import KafkaTools
 from tests.support.nodes.node import SHA_256, Node, node_properties
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import ConnectionClosed, RawConnection
@@ -81,26 +78,12 @@ def in_an_outage(
     assert all(still), "they have not given up before"
 
 
-@pytest.fixture
-def java_clients(kafka_39: KafkaTools, kafka_4x: KafkaTools, tmp_path: Path) -> Iterator[list[ReferenceClient]]:
-    """The Java client of both releases."""
-    with contextlib.ExitStack() as stack:
-        clients = []
-        for tools in (kafka_39, kafka_4x):
-            if not tools.java.has_compiler:
-                unavailable(f"{tools.java.executable} has no compiler, the Java client is started from source")
-            client = ReferenceClient(tools.java, tools.classpath, tmp_path / f"{tools.version}.log")
-            clients.append(stack.enter_context(client))
-        yield clients
-
-
 def test_java_clients_and_librdkafka_try_again_until_zookeeper_is_back(
-    node: Node, zookeeper: EmbeddedZooKeeper, java_clients: list[ReferenceClient]
+    node: Node, zookeeper: EmbeddedZooKeeper, java_39: ReferenceClient, java_4x: ReferenceClient
 ) -> None:
     login = made(node)
     servers = node.address("SASL_PLAINTEXT")
     by_token = token(TokenLogin(login.token_id, login.hmac_base64))
-    admins = [client.open(servers, by_token) for client in java_clients]
 
     def librdkafka() -> object:
         settings: dict[str, str | int | float | bool] = {
@@ -112,5 +95,6 @@ def test_java_clients_and_librdkafka_try_again_until_zookeeper_is_back(
         }
         return confluent_kafka.admin.AdminClient(settings).list_topics(timeout=BACK_WITHIN_S)
 
-    in_an_outage(node, zookeeper, login, *(admin.cluster for admin in admins), librdkafka)
+    with java_39.open(servers, by_token) as old, java_4x.open(servers, by_token) as new:
+        in_an_outage(node, zookeeper, login, old.cluster, new.cluster, librdkafka)
     assert "a login that cannot be decided now" in node.log()

@@ -29,7 +29,7 @@ from kafka_dt.client import DelegationToken
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
 from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE
 from kafka_dt.tls import client_context
-from tests.interop.conftest import unavailable
+from tests.interop.conftest import java_program
 from tests.support.brokers.broker import MECHANISMS, USERS
 from tests.support.brokers.kraft import RELEASES, KraftCluster
 from tests.support.brokers.kraft_operator import Operator
@@ -231,8 +231,5 @@ def bob(gateway: Gateway) -> DelegationToken:
 @pytest.fixture(scope="package")
 def records(kafka_4x: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordsClient]:
     """The Java producer and consumers of the newest release."""
-    if not kafka_4x.java.has_compiler:
-        unavailable(f"{kafka_4x.java.executable} has no compiler, the Java client is started from source")
-    log = tmp_path_factory.mktemp("records-client") / "java.log"
-    with RecordsClient(kafka_4x.java, kafka_4x.classpath, log) as client:
+    with java_program(RecordsClient, kafka_4x, tmp_path_factory.mktemp("records-client")) as client:
         yield client

@@ -17,7 +17,7 @@ import confluent_kafka
 import pytest
 
 from kafka_dt.client import DelegationToken
-from tests.interop.conftest import unavailable
+from tests.interop.conftest import java_program
 from tests.interop.gateway.conftest import GatewayMaker
 from tests.support.brokers.kraft import KraftCluster
 from tests.support.java.records_client import RecordsClient
@@ -181,15 +181,13 @@ async def test_a_java_client_goes_on_at_the_other_node(
     by: str,
     fault: Fault,
 ) -> None:
-    if not kafka_4x.java.has_compiler:
-        unavailable(f"{kafka_4x.java.executable} has no compiler, the Java client is started from source")
     resolved = tmp_path / "hosts"
     resolved.write_text("".join(f"{host} {NAME}\n" for host in HOSTS))
     servers = two_nodes.named_server if by == "name" else two_nodes.own_servers
     node = next(iter(two_nodes.by_host.values()))
     login = {**node.settings(alice, "java"), **JAVA, "bootstrap.servers": servers}
     properties = {"jdk.net.hosts.file": str(resolved)}
-    with RecordsClient(kafka_4x.java, kafka_4x.classpath, tmp_path / "java.log", properties=properties) as records:
+    with java_program(RecordsClient, kafka_4x, tmp_path, properties) as records:
         sending = asyncio.create_task(asyncio.to_thread(records.send, login, topic, RECORDS, per_second=PER_SECOND))
         await asyncio.to_thread(eventually, lambda: in_topic(cluster, topic) >= BEGUN, 2 * GO_ON_WITHIN_S)
         (host,) = hosts_connected_to(broker_ports(servers))

@@ -13,15 +13,12 @@ import pytest
 
 from kafka_dt.client import ClientConfig, Credentials, SecurityProtocol, TokenClient, parse_addresses
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
-from tests.interop.conftest import reference_client
 from tests.interop.gateway.conftest import RELEASE
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
 from tests.support.brokers.kraft_operator import Operator
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Bundle, Classpath
-from tests.support.java.reference_client import ReferenceClient
-from tests.support.java.tools import KafkaTools
 from tests.support.nodes.gateway import IDENTITY, PORTS, Gateway, upstream_store_properties
 from tests.support.processes.ports import free_ports
 
@@ -70,12 +67,6 @@ def started(
     node = stack.enter_context(Gateway(folders.mktemp(name), present, name=name))
     node.port_base = base
     return node
-
-
-@pytest.fixture(scope="package")
-def java_4x(kafka_4x: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceClient]:
-    """The Java client of the newest release."""
-    yield from reference_client(kafka_4x, tmp_path_factory)
 
 
 def at_brokers(cluster: KraftCluster, user: str) -> TokenClient:
