@@ -19,8 +19,8 @@ from kafka_dt_protocol import ApiKey, build, response_type
 from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN, Challenge, ScramMechanism
 from tests.support.nodes.audit import INSTANCE, RecordedEvents
 from tests.support.server.fake_transport import Shell, listener, turns
+from tests.support.server.requests import StubLogin, find, log_in, until
 from tests.unit.identity.login.test_login import TOKEN_ID, token
-from tests.unit.server.connections.test_connection_shell import StubLogin, find, log_in, until
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
 SSL = listener(SecurityProtocol.SSL)

@@ -13,7 +13,7 @@ from kafka_dt.server.listeners.listener import Lifetimes
 from kafka_dt_protocol import ApiKey
 from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, answer, produce, request
 from tests.support.server.fake_transport import Shell, listener, turns, unused
-from tests.unit.server.connections.test_connection_shell import Gate, answered, find, until
+from tests.support.server.requests import Gate, answered, find, until
 
 
 def test_connections_live_for_ever_unless_their_age_is_set() -> None:

@@ -11,12 +11,7 @@ import pytest
 from kafka_dt_protocol.wire.frames import LONG_WRITE_BYTES
 from tests.support.server.fake_transport import Shell, turns
 from tests.support.server.long_answers import DESCRIBE, PARTS, TOKEN_BYTES, TOKENS, Work, at_length
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await turns(1)
+from tests.support.server.requests import until
 
 
 def ask(shell: Shell, count: int = 1) -> None:

@@ -17,7 +17,7 @@ from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
 from kafka_dt_protocol.wire.proxy_header import V2_START, proxy_header
 from tests.support.server.parts import admission
-from tests.unit.server.connections.test_connection_shell import until
+from tests.support.server.requests import until
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 10
