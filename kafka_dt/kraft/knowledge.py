@@ -5,9 +5,11 @@ acknowledged. So a change hides its token from answers until one is proved to be
 answers are believed as a whole: an id that is not in one has gone. It never returns, because an answer over another
 connection is used only if it is proved to be newer than everything before it.
 
-A controller decides on its own image, which is behind for some tenths of a second: a renewal that it gets then may
-bring a deleted token back. A token that this worker has deleted stays hidden until a proof shows that it has gone. The
-listener of `on_return` deletes it again.
+A controller decides on its own image, which is behind for some tenths of a second, and for many seconds under load: a
+renewal that it gets then may bring a deleted token back. A token that this worker has deleted stays hidden, whenever it
+comes back, and the listener of `on_return` deletes it again. Other workers know it as long as the cluster has it.
+
+Limit: a worker remembers its last `REMEMBERED_DELETIONS`.
 
 What is known is in the node's cache, which hears of nothing but this.
 
@@ -17,13 +19,15 @@ Source: docs/decisions/0025-the-clusters-own-tokens.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.sharing import in_turns
 
 if TYPE_CHECKING:
     from kafka_dt.tokens import ChangeListener, StoredToken, TokenCache
 
+REMEMBERED_DELETIONS: Final = 10_000
+"""Some minutes of as many as a cluster makes."""
 
 ReturnListener = Callable[["StoredToken"], None]
 """Called with a token that is there, though this worker has deleted it."""
@@ -44,8 +48,8 @@ class Knowledge:
         self._return_listener: ReturnListener = lambda *_: None
         self._changed: dict[str, float] = {}
         """The ids of the tokens that this worker has changed, each with the moment."""
-        self._deleted: set[str] = set()
-        """Those among them that it has deleted."""
+        self._deleted: dict[str, None] = {}
+        """The ids of the tokens that it has deleted, the last one last."""
 
     @property
     def unproved(self) -> bool:
@@ -57,14 +61,16 @@ class Knowledge:
         self._listener = listener
 
     def on_return(self, listener: ReturnListener) -> None:
-        """Set the one listener that is called with a token that a proof shows, though this worker has deleted it."""
+        """Set the one listener that is called with a token that is there again, though this worker has deleted it."""
         self._return_listener = listener
 
     def changed(self, token_id: str, stored: StoredToken | None) -> None:
         """Tell the outcome of a change of this worker, which the cluster has just acknowledged; None: deleted."""
         self._changed[token_id] = self._monotonic()
         if stored is None:
-            self._deleted.add(token_id)
+            self._deleted[token_id] = None
+            if len(self._deleted) > REMEMBERED_DELETIONS:
+                del self._deleted[next(iter(self._deleted))]
         self._listener(token_id, stored)
 
     async def take(self, tokens: Mapping[str, StoredToken], asked_s: float | None = None) -> None:
@@ -75,7 +81,11 @@ class Knowledge:
             asked_s: everything acknowledged before this moment is proved to be in the answer; None: nothing is.
         """
         if asked_s is not None:
-            self._settle(tokens, asked_s)
+            self._settle(asked_s)
+        # What is not hidden any more has been proved to be newer than the deletion.
+        for token_id in (self._deleted.keys() & tokens.keys()) - self._changed.keys():
+            self._changed[token_id] = self._monotonic()
+            self._return_listener(tokens[token_id])
         gone = [token_id for token_id in self._cache.copied_ids() if token_id not in tokens]
         async for batch in in_turns(gone):
             for token_id in batch:
@@ -86,16 +96,10 @@ class Knowledge:
                 if token_id not in self._changed and self._is_news(token_id, stored):
                     self._listener(token_id, stored)
 
-    def _settle(self, tokens: Mapping[str, StoredToken], asked_s: float) -> None:
-        """Forget the changes that an answer is newer than, except the deletions that it contradicts."""
+    def _settle(self, asked_s: float) -> None:
+        """Forget the changes that an answer is newer than."""
         for token_id in [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]:
-            returned = tokens.get(token_id) if token_id in self._deleted else None
-            if returned is None:
-                del self._changed[token_id]
-                self._deleted.discard(token_id)
-            else:
-                self._changed[token_id] = self._monotonic()
-                self._return_listener(returned)
+            del self._changed[token_id]
 
     def _is_news(self, token_id: str, stored: StoredToken) -> bool:
         held = self._cache.get(token_id)

@@ -100,7 +100,7 @@ class ClusterReader:
             Until which moment (of `monotonic`) everything acknowledged is known now.
 
         Raises:
-            StoreUnavailable: as `look`; or the broker does not hear of the controllers.
+            StoreUnavailable: as `look`; or the broker has not caught up with the controllers in time.
         """
         connection = await self._ready()
         with _failing(connection):
@@ -164,7 +164,7 @@ def _failing(connection: Connection) -> Iterator[None]:
         yield
     except TimeoutError as error:
         connection.abort()
-        raise StoreUnavailable(f"{connection.server} does not hear of the controllers") from error
+        raise StoreUnavailable(f"{connection.server} has not caught up with the controllers in time") from error
     except (TokenClientError, RemoteProtocolError) as error:
         connection.abort()
         raise StoreUnavailable(str(error)) from error

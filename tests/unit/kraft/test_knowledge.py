@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from itertools import count
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
@@ -157,6 +158,39 @@ async def test_a_token_that_was_deleted_here_stays_hidden_until_a_proof_shows_th
         assert cache.get(TOKEN.token_id) is None
     await knowledge.take({}, asked_s=next(seconds))
     assert not knowledge.unproved
+
+
+async def test_a_token_that_was_deleted_here_does_not_return_after_it_had_gone() -> None:
+    """A controller may be behind its brokers, and decide on a renewal when a proof has shown the deletion already."""
+    cache = TokenCache(None)
+    seconds = count()
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    returned: list[StoredToken] = []
+    knowledge.on_change(cache.apply)
+    knowledge.on_return(returned.append)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
+    await knowledge.take(tokens, asked_s=next(seconds))
+    knowledge.changed(TOKEN.token_id, None)
+    await knowledge.take({}, asked_s=next(seconds))
+    assert not knowledge.unproved
+    await knowledge.take(tokens)
+    assert cache.get(TOKEN.token_id) is None
+    assert returned == list(tokens.values())
+    assert knowledge.unproved, "a proof tells whether it has gone again"
+
+
+async def test_only_so_many_deletions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_dt.kraft.knowledge.REMEMBERED_DELETIONS", 2)
+    cache = TokenCache(None)
+    seconds = count()
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    knowledge.on_change(cache.apply)
+    made = [new_token() for _ in range(3)]
+    for each in made:
+        knowledge.changed(each.token_id, None)
+    await knowledge.take({}, asked_s=next(seconds))
+    await knowledge.take({each.token_id: StoredToken(each, hmac=each.token_id.encode()) for each in made})
+    assert list(cache.copied_ids()) == [made[0].token_id]
 
 
 def known(cache: TokenCache, token_id: str) -> Token | None:
