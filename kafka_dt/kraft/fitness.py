@@ -9,7 +9,7 @@ broker looks at the right first, and then at the type of the renewers.
 Limit: a describe leaves out the tokens that the gateway may not see, without a word. So it cannot be found out here
 whether the gateway sees all of them.
 
-Source: KIP-48, KIP-373, KIP-900; kafka.server.KafkaApis (handleCreateTokenRequest, handleDescribeAcls).
+Source: KIP-48, KIP-373, KIP-836, KIP-900; kafka.server.KafkaApis (handleCreateTokenRequest, handleDescribeAcls).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import RequestRefused, UnsupportedByServer, parse_addresses
 from kafka_dt.client.connection import Connection
+from kafka_dt.clock import now_ms
 from kafka_dt.config.gateway import IDENTITY_MECHANISM
 from kafka_dt.kraft import requests
 from kafka_dt.tokens import NewToken, Principal
@@ -30,6 +31,7 @@ from kafka_dt_protocol import ApiKey
 
 if TYPE_CHECKING:
     from kafka_dt.client import ClientConfig
+    from kafka_dt.kraft.offsets import LogEnd
     from kafka_dt_protocol.sasl import ScramMechanism
 
 METADATA_VERSION: Final = 14
@@ -37,6 +39,8 @@ METADATA_VERSION: Final = 14
 LOOKS: Final = 30
 LOOK_S: Final = 0.1
 """How often the check looks at the offset of the image, and with which pause."""
+CLOCK_MS: Final = 5_000
+"""By how much the clocks of this machine and of the controller may differ."""
 _PROBE: Final = Principal.user("kafka-dt-upstream-check")
 """The owner of a token that is asked for and never made."""
 _NO_USER: Final = Principal("NoUser", "kafka-dt-upstream-check")
@@ -69,7 +73,11 @@ class Finding:
 
 
 async def examine(
-    connection: Connection, config: ClientConfig, gateway: Principal, mechanism: ScramMechanism
+    connection: Connection,
+    config: ClientConfig,
+    gateway: Principal,
+    mechanism: ScramMechanism,
+    now_ms: Callable[[], int] = now_ms,
 ) -> Sequence[Finding]:
     """Look at a cluster.
 
@@ -78,10 +86,12 @@ async def examine(
         config: to make another one.
         gateway: the gateway's principal.
         mechanism: how tokens log in.
+        now_ms: the clock of this machine, milliseconds since 1970.
 
     Raises TokenClientError if the cluster cannot be asked.
     """
     findings = [await look(connection, gateway) for look in _LOOKS]
+    findings += await _metadata_log(connection, gateway, now_ms)
     if config.security_protocol.uses_sasl:
         findings.append(await _logins(connection.server, config, mechanism))
     return findings
@@ -152,15 +162,33 @@ async def _authorizer(connection: Connection, gateway: Principal) -> Finding:
     return _of(point, answer.error_code, gateway)
 
 
-async def _metadata_log(connection: Connection, gateway: Principal) -> Finding:
+async def _metadata_log(connection: Connection, gateway: Principal, now_ms: Callable[[], int]) -> Sequence[Finding]:
+    """See whether the gateway may ask for the end of the log; the controller tells its time with it."""
     point = "metadata log"
+    asked_ms = now_ms()
     try:
-        await requests.log_end(connection)
+        end = await requests.log_end(connection)
     except RequestRefused as refusal:
-        return _of(point, refusal.code, gateway)
+        return [_of(point, refusal.code, gateway)]
     except UnsupportedByServer as error:
-        return Finding(point, str(error), _NO_LOG)
-    return Finding(point)
+        return [Finding(point, str(error), _NO_LOG)]
+    return [Finding(point), _clock(end, asked_ms, now_ms())]
+
+
+def _clock(end: LogEnd, asked_ms: int, answered_ms: int) -> Finding:
+    """Compare the clocks; the controller has looked at its own between the question and its answer."""
+    point = "clock"
+    if end.time_ms is None:
+        return Finding(point, "the controllers do not tell their time", "compare the clocks by hand", needed=False)
+    behind_ms = end.time_ms - answered_ms
+    ahead_ms = asked_ms - end.time_ms
+    if max(behind_ms, ahead_ms) <= CLOCK_MS:
+        return Finding(point)
+    side, by_ms = ("behind", behind_ms) if behind_ms > 0 else ("ahead of", ahead_ms)
+    problem = (
+        f"the clock of this machine is {by_ms / 1000:.0f} s {side} the controller's, so tokens end at another time"
+    )
+    return Finding(point, problem, "set the clocks of all machines by NTP", needed=False)
 
 
 async def _records(connection: Connection, _: Principal) -> Finding:
@@ -192,7 +220,6 @@ _LOOKS: Final[Sequence[Callable[[Connection, Principal], Awaitable[Finding]]]] =
     _metadata_version,
     _tokens,
     _authorizer,
-    _metadata_log,
     _records,
     _create_tokens,
 )

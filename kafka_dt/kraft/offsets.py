@@ -29,6 +29,8 @@ class LogEnd:
     leader_epoch: int
     high_watermark: int
     """The offset after the last committed record."""
+    time_ms: int | None = None
+    """The controller's clock, in milliseconds since 1970; None if it does not tell it."""
 
 
 @dataclass(slots=True)

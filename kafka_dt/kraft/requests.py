@@ -2,7 +2,7 @@
 
 The gateway's own principal is among the renewers of each token that a node creates. It is taken out of what nodes see.
 
-Source: KIP-48, KIP-373, KIP-595 (DescribeQuorum), KIP-584 (the epoch of the finalized features);
+Source: KIP-48, KIP-373, KIP-595 and KIP-836 (DescribeQuorum), KIP-584 (the epoch of the finalized features);
 org.apache.kafka.controller.DelegationTokenControlManager.
 """
 
@@ -50,7 +50,9 @@ async def log_end(connection: Connection) -> LogEnd:
         raise UnexpectedAnswer(connection.server, "it does not describe the metadata log")
     (found,) = partitions
     _raise_if(found.error_code, "describe quorum")
-    return LogEnd(found.leader_epoch, found.high_watermark)
+    # The controller that leads has caught up with itself at the moment of its answer. Version 0 has no such field.
+    times_ms = [each.last_caught_up_timestamp for each in found.current_voters if each.replica_id == found.leader_id]
+    return LogEnd(found.leader_epoch, found.high_watermark, next(iter(times_ms), None))
 
 
 def stored_tokens(answer: Any, gateway: Principal) -> dict[str, StoredToken]:

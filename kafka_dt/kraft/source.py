@@ -110,12 +110,12 @@ class ClusterTokens:
         await self.catch_up()
 
     async def time_ms(self) -> int:
-        """Say that a cluster does not tell its time.
+        """Refuse: it is for removing expired tokens, which the cluster does by itself.
 
         Raises:
-            StoreUnavailable: always; the cluster removes expired tokens by itself.
+            StoreUnavailable: always.
         """
-        raise StoreUnavailable("a Kafka cluster does not tell its time")
+        raise StoreUnavailable("the cluster removes expired tokens by itself")
 
     async def close(self) -> None:
         """Follow no more."""

@@ -9,9 +9,11 @@ one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from kio.schema.errors import ErrorCode
@@ -42,6 +44,8 @@ class ScriptedCluster:
     """At least; a controller that leads has committed what is in the image."""
     deposed: bool = False
     """Whether the controller that answers leads no more and does not know it: it commits nothing."""
+    clock_is_ahead_ms: int | None = 0
+    """By how much the controller's clock is; None if it does not tell its time."""
     epochs: list[int] = field(default_factory=lambda: [1])
     """Of the leader."""
     quorum_error: ErrorCode = ErrorCode.none
@@ -116,11 +120,21 @@ class ScriptedCluster:
             leader_id=1,
             leader_epoch=epoch,
             high_watermark=self.watermark if self.deposed else max(self.watermark, self._offset + 1),
-            current_voters=(),
+            current_voters=self._voters(partition),
             observers=(),
         )
         topics = (topic(topic_name="__cluster_metadata", partitions=(told,)),)
         return {"error_code": ErrorCode.none, "error_message": None, "topics": topics, "nodes": ()}
+
+    def _voters(self, partition: Any) -> tuple[Any, ...]:
+        if self.clock_is_ahead_ms is None:
+            return ()
+        now_ms = int(time.time() * 1000) + self.clock_is_ahead_ms
+        voter = partial(element_type(partition, "current_voters"), replica_directory_id=None, log_end_offset=1)
+        return tuple(
+            voter(replica_id=each, last_fetch_timestamp=time_ms, last_caught_up_timestamp=time_ms)
+            for each, time_ms in ((2, 1), (1, now_ms))
+        )
 
     def _create(self, _header: RequestHeader, request: Any) -> dict[str, Any]:
         assert [each.principal_type for each in request.renewers] == ["NoUser", "User"], "no cluster may make it"

@@ -125,6 +125,30 @@ async def test_an_unfit_cluster_is_told_with_its_remedy_and_no_node_starts(
     assert remedy in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("ahead_ms", "problem"),
+    [
+        (60_000, "the clock of this machine is 60 s behind the controller's"),
+        (-60_000, "the clock of this machine is 60 s ahead of the controller's"),
+        (None, "the controllers do not tell their time"),
+    ],
+)
+async def test_another_clock_than_the_controllers_is_a_warning(
+    cluster: ScriptedCluster, ahead_ms: int | None, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.clock_is_ahead_ms = ahead_ms
+    (finding,) = await unfit(cluster)
+    assert (finding.point, finding.needed) == ("clock", False)
+    await in_cluster(cluster).start()
+    assert problem in caplog.text
+
+
+@pytest.mark.parametrize("ahead_ms", [-4_000, 4_000])
+async def test_clocks_may_differ_by_some_seconds(cluster: ScriptedCluster, ahead_ms: int) -> None:
+    cluster.clock_is_ahead_ms = ahead_ms
+    assert await unfit(cluster) == []
+
+
 async def test_a_gateway_that_may_make_tokens_for_some_users_only_starts_with_a_warning(
     cluster: ScriptedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
