@@ -58,6 +58,8 @@ class Subject:
     """Of the broker."""
     sealed: bool = False
     """Whether its tokens are sealed in ZooKeeper, those that it finds there as well."""
+    audit: str = ""
+    """The mode of its audit events, which go to files; empty: there are none."""
 
     @property
     def is_broker(self) -> bool:
@@ -201,6 +203,8 @@ def _program(subject: Subject, kit: Kit, folder: Path, properties: Mapping[str, 
         "delegation.token.metadata.encryption.enable": subject.sealed,
         "kafka.dt.log.lines.per.minute": Settings.log_lines_per_minute,
     }
+    if subject.audit:
+        settings |= {"kafka.dt.audit.mode": subject.audit, "kafka.dt.audit.log.dir": folder / "audit"}
     return KafkaDt(folder, settings, start_timeout_s=START_TIMEOUT_S)
 
 

@@ -15,6 +15,7 @@ from benchmarks.metrics import METRICS, PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
 from benchmarks.scenarios import (
     after_changes,
+    audit,
     first_logins,
     gateway,
     gateway_tls,
@@ -93,6 +94,12 @@ def _targets() -> tuple[Target, ...]:
             other=after_changes.IDLE.name,
         )
     )
+    for connections in (16, 128):
+        case = audit.case_of(connections)
+        work = f"logins with {case.label}, strict audit: times those with buffered audit"
+        found.append(
+            Target(work, "audit", case, RATE, at_least=0.9, subject=audit.STRICT.name, other=audit.BUFFERED.name)
+        )
     for mechanism in reauthentication.MECHANISMS:
         for at_once in (16, 128):
             case = reauthentication.case_of(mechanism, at_once)

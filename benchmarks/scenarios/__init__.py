@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from benchmarks.scenarios import (
     after_changes,
+    audit,
     changes,
     cold_logins,
     connections,
@@ -69,6 +70,7 @@ SCENARIOS: Final = {
         (
             changes,
             logins,
+            audit,
             first_logins,
             after_changes,
             reauthentication,

@@ -187,8 +187,9 @@ Do not write to a cluster behind the same gateway: each event would then cause a
 
 ## What can be lost
 
-No request waits for its event. The folder and the topic have a queue and a thread each; a thread writes the events of
-{linger} ms at once. While a thread cannot write, its worker keeps events up to `kafka.dt.audit.buffer.bytes` (some
+In [strict mode](#evidence) the node loses no event of a success that it has told a client. Otherwise no request waits
+for its event. The folder and the topic have a queue and a thread each; a thread writes the events of {linger} ms at
+once. While a thread cannot write, its worker keeps events up to `kafka.dt.audit.buffer.bytes` (some
 40,000 logins by default) and tries again; it loses further events. The log says when the failure begins, how many
 events of each kind were lost so far, and when the failure ends.
 
@@ -204,6 +205,69 @@ change.
 | the folder is full, or the brokers are away | nothing until the buffer is full |
 
 A loss shows in the events as well: it leaves a gap in the numbers at the end of a worker's ids.
+
+## Evidence
+
+Use strict mode when an event must exist for everything that clients were told, and when a later change of the files
+must show:
+
+```properties
+kafka.dt.audit.mode=strict
+kafka.dt.audit.log.dir=/var/log/kafka-dt/audit
+kafka.dt.audit.log.signing.key=file:/etc/kafka-dt/audit.key
+```
+
+Make the key, and give the public one to those who verify:
+
+```sh
+openssl genpkey -algorithm ed25519 -out audit.key
+openssl pkey -in audit.key -pubout -out audit.pub
+```
+
+**No success without its event.** The node tells a client of a login, a change or a description of tokens only when the
+event is durable: synced to the folder, or acknowledged by the topic's brokers (`kafka.dt.audit.kafka.acks`). One of the
+two is enough. Events that come while the node syncs share the next sync. While the node can write to neither, it
+refuses: it closes connections that log in, and answers requests with `REQUEST_TIMED_OUT`, which clients try again. A
+change whose event could not be written may have been made, and its client does not learn of it. Refused logins and
+refused requests do not wait for their events. The event of a login is written before Java's clients name their library,
+so it has no `client_software`.
+
+**A chain.** The lines that the node writes together are a batch. The first line of each batch has the key `chain`: the
+SHA-256 of the batch before it, in hex digits. The first batch of a file has the hash of the last batch in the worker's
+previous file, and the first batch of all has 64 zeros. Each complete file has a digest beside it,
+`<file>.jsonl.digest`: a line of JSON with the file's name, the number of its lines and bytes and the hash of its last
+batch, and a line with the signature of the first (Ed25519, base64).
+
+```sh
+kafka-dt audit verify /var/log/kafka-dt/audit --public-key audit.pub
+```
+
+```text
+WORKER        FILES   LINES  FAULTS  OLDEST FILE
+audit-kdt1-0     41  96,112       1  begins the chain
+audit-kdt1-1     40  95,870       0  begins the chain
+KIND     FILE                                   LINES
+altered  audit-kdt1-0-20261121T174416Z-0.jsonl  4-6    lines were altered, removed or reordered here
+Error: 1 fault in /var/log/kafka-dt/audit
+```
+
+The exit status is 1 if there is a fault; `--output json` is for programs.
+
+| kind | what it means |
+|---|---|
+| `altered` | Lines of that batch were altered, removed, added or reordered after the node wrote them. |
+| `missing-file` | A file between this one and the one before is not there. |
+| `new-chain` | The node did not find the file before this one when it started: the files had been moved away. |
+| `no-chain` | The file begins with lines that no node in strict mode wrote. |
+| `no-digest` | A complete file has no digest, or one that cannot be read or is that of another file. |
+| `not-signed` | The key did not sign the digest. |
+| `no-event` | A line is no event. |
+| `lost` | The node could not write some events, for example to a full buffer. The text has their ids. |
+
+What the chain cannot show: the removal of the newest files, the removal of the oldest ones (retention removes those
+too), and a change of the file that the node still writes, if the chain is made anew as well. Keep
+`kafka.dt.audit.log.roll.ms` short, copy complete files and digests to a place where the node's user cannot write, and
+keep the key from those who may write to the folder.
 
 ## What is never in an event
 

@@ -2,7 +2,8 @@
 
     delivery = Delivery(sink, buffer_bytes=32 * 1024 * 1024)
     delivery.start()
-    delivery.put(line, kind)        # on the event loop: never waits, never raises
+    number = delivery.put(line, kind)   # on the event loop: never waits, never raises
+    delivery.written >= number          # whether the sink has it
     delivery.close(5.0)             # in a thread: what is queued is written, or counted as lost
 
 The thread offers a failing sink the same lines, in the same order, until it takes them. Meanwhile lines are queued up
@@ -39,6 +40,8 @@ HURRY_SHARE: Final = 0.125
 """How much of the queue that is: half of what the events with the smallest share may fill."""
 RETRY_SECONDS: Final = 1.0
 """How long a sink that fails is left alone."""
+LOST: Final = 0
+"""The number of a line for which there was no room."""
 REPORT_SECONDS: Final = 30.0
 """How often the log says that events are being lost."""
 BATCH_BYTES: Final = 1024 * 1024
@@ -163,14 +166,18 @@ class Delivery:
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._closing = threading.Event()
+        self.on_progress: Callable[[], None] = lambda: None
+        """Called by the thread when the sink has written lines, or begins to fail."""
         self._thread = threading.Thread(target=self._run, name=f"audit to {sink.name}", daemon=True)
         # Of the thread that puts:
         self._put_lines = 0
         self._overflowed = dict.fromkeys(KINDS, 0)
         # Of the thread that takes:
-        self._done_lines = 0
+        self.written = 0
+        """The number of the last line that the sink has taken."""
+        self.failing = False
+        """Whether the sink could not write when it last tried."""
         self._abandoned = dict.fromkeys(KINDS, 0)
-        self._failing = False
         self._reported = 0
         self._reported_at = -math.inf
 
@@ -188,17 +195,22 @@ class Delivery:
         """Begin to deliver."""
         self._thread.start()
 
-    def put(self, line: bytes, kind: EventKind) -> None:
-        """Queue a line, or count it as lost where there is no room for its kind."""
+    def put(self, line: bytes, kind: EventKind) -> int:
+        """Queue a line, or count it as lost where there is no room for its kind.
+
+        Returns:
+            The number of the line, from 1; `LOST` if there is no room.
+        """
         if not self._room.enter(kind.budget, len(line)):
             self._overflowed[kind] += 1
-            return
+            return LOST
         self._put_lines += 1
         self._lines.append(_Waiting(line, kind))
         if not self._wake.is_set():
             self._wake.set()
         if HURRY_SHARE * self._buffer_bytes < self._room.waiting_bytes and not self._hurry.is_set():
             self._hurry.set()
+        return self._put_lines
 
     def close(self, timeout_seconds: float) -> None:
         """Deliver the queued lines, and end; blocks. Nothing may be put any more.
@@ -213,7 +225,7 @@ class Delivery:
             return
         self._thread.join(timeout_seconds)
         if self._thread.is_alive():
-            left = self._put_lines - self._done_lines
+            left = self._put_lines - self.written
             _LOG.warning("%s did not take the last audit events in time; lost: up to %d", self._sink.name, left)
 
     # The thread
@@ -256,8 +268,8 @@ class Delivery:
         except Exception as error:  # noqa: BLE001 - the thread must live on
             self._fail_unforeseen(error)
             return 0
-        if self._failing:
-            self._failing = False
+        if self.failing:
+            self.failing = False
             _LOG.info("Audit events are written to %s again", self._sink.name)
             self._report(now=True)
         return len(batch)
@@ -288,9 +300,11 @@ class Delivery:
         return batch
 
     def _done(self, batch: Sequence[_Waiting]) -> None:
-        self._done_lines += len(batch)
+        self.written += len(batch)
         for each in batch:
             self._room.leave(each.kind.budget, len(each.line))
+        if batch:
+            self.on_progress()
 
     def _abandon(self, batch: Sequence[_Waiting]) -> None:
         for each in (*batch, *self._lines):
@@ -298,17 +312,18 @@ class Delivery:
         self._lines.clear()
 
     def _fail(self, reason: str) -> None:
-        if not self._failing:
-            self._failing = True
+        if not self.failing:
+            self.failing = True
             _LOG.warning(
                 "Audit events cannot be written to %s and are kept up to %d bytes: %s",
                 self._sink.name,
                 self._buffer_bytes,
                 reason,
             )
+            self.on_progress()
 
     def _fail_unforeseen(self, error: Exception) -> None:
-        if not self._failing:
+        if not self.failing:
             _LOG.error("%s fails because of an unexpected error", self._sink.name, exc_info=error)
         self._fail(type(error).__name__)
 

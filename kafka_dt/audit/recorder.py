@@ -9,6 +9,8 @@
 `record` runs on the event loop; it never waits and never raises. It encodes the event at once, which takes some
 microseconds, so that the queues hold bytes and their bound is one of memory. Every sink has a queue and a thread of its
 own: one that fails costs the others nothing.
+
+In strict mode a caller waits before it tells its client: `await recorder.durable(place)`.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final, Protocol, TypedDict, Unpack
 
-from kafka_dt.audit.delivery import Delivery, EventKind, Sink
+from kafka_dt.audit.delivery import LINGER_SECONDS, Delivery, EventKind, Sink
+from kafka_dt.audit.durability import AuditUnavailable, Durability, Place
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent, EventType, Outcome
 
+STRICT_LINGER_SECONDS: Final = 0.003
+"""How long events are gathered for one sync in strict mode, while clients wait."""
 CLOSE_SECONDS: Final = 5.0
 """How long the end waits for sinks to take what is queued."""
 
@@ -69,7 +74,7 @@ NOBODY: Final = Origin()
 class AuditLog(Protocol):
     """Takes events."""
 
-    def record(self, event: AuditEvent) -> None:
+    def record(self, event: AuditEvent) -> Place:
         """Write down an event; never blocks, never raises."""
 
 
@@ -81,10 +86,20 @@ class Recorder:
         node: the names of the node and of the worker.
         instance: text that no other start of any worker has.
         now_ms: the wall clock, milliseconds since the epoch.
+        durability: tells when the log's events are durable; None where no client waits for that.
     """
 
-    def __init__(self, log: AuditLog, *, node: str, instance: str, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        log: AuditLog,
+        *,
+        node: str,
+        instance: str,
+        now_ms: Callable[[], int],
+        durability: Durability | None = None,
+    ) -> None:
         self._log = log
+        self._durability = durability
         self._node = node
         self._instance = instance
         self._now_ms = now_ms
@@ -99,6 +114,36 @@ class Recorder:
         """Return the time, for an event that is recorded later."""
         return self._now_ms()
 
+    @property
+    def strict(self) -> bool:
+        """Whether a client hears of a success only when its event is durable."""
+        return self._durability is not None
+
+    def require(self) -> None:
+        """See that events can be written, if they must be.
+
+        Raises:
+            AuditUnavailable: they cannot.
+        """
+        if self._durability is not None and not self._durability.possible:
+            raise AuditUnavailable
+
+    def when_durable(self, place: Place, settled: Callable[[bool], None]) -> None:
+        """Call `settled` when it is known whether an event is durable; in buffered mode it need not be."""
+        if self._durability is None:
+            settled(True)
+        else:
+            self._durability.then(place, settled)
+
+    async def durable(self, place: Place) -> None:
+        """Wait until an event is durable; in buffered mode it need not be.
+
+        Raises:
+            AuditUnavailable: it cannot be written now.
+        """
+        if self._durability is not None:
+            await self._durability.of(place)
+
     def record(
         self,
         kind: EventType,
@@ -107,9 +152,9 @@ class Recorder:
         *,
         time_ms: int | None = None,
         **facts: Unpack[Facts],
-    ) -> None:
+    ) -> Place:
         """Record that something has happened, now unless a time is given."""
-        self._log.record(
+        return self._log.record(
             AuditEvent(
                 id=f"{self._instance}-{next(self._events)}",
                 time=self._now_ms() if time_ms is None else time_ms,
@@ -128,11 +173,21 @@ class QueuedLog:
     Args:
         sinks: each gets every event.
         buffer_bytes: how much may wait for one sink.
+        strict: whether `durability` tells when events are durable; lines are then gathered for milliseconds only.
         close_seconds: how long `close` may take.
     """
 
-    def __init__(self, sinks: Sequence[Sink], *, buffer_bytes: int, close_seconds: float = CLOSE_SECONDS) -> None:
-        self._deliveries = tuple(Delivery(sink, buffer_bytes=buffer_bytes) for sink in sinks)
+    durability: Durability | None
+    """Tells when events are durable, None unless strict."""
+
+    def __init__(
+        self, sinks: Sequence[Sink], *, buffer_bytes: int, strict: bool = False, close_seconds: float = CLOSE_SECONDS
+    ) -> None:
+        linger_seconds = STRICT_LINGER_SECONDS if strict else LINGER_SECONDS
+        self._deliveries = tuple(
+            Delivery(sink, buffer_bytes=buffer_bytes, linger_seconds=linger_seconds) for sink in sinks
+        )
+        self.durability = Durability(self._deliveries) if strict else None
         self._close_seconds = close_seconds
         self._started = False
 
@@ -144,14 +199,15 @@ class QueuedLog:
     def start(self) -> None:
         """Begin to deliver."""
         self._started = True
+        if self.durability is not None:
+            self.durability.start()
         for delivery in self._deliveries:
             delivery.start()
 
-    def record(self, event: AuditEvent) -> None:
+    def record(self, event: AuditEvent) -> Place:
         """Queue an event for every sink."""
         line, kind = encode(event), EventKind.of(event)
-        for delivery in self._deliveries:
-            delivery.put(line, kind)
+        return tuple([delivery.put(line, kind) for delivery in self._deliveries])
 
     async def close(self) -> None:
         """Deliver the queued events, and end; nothing may be recorded any more."""

@@ -122,7 +122,7 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
     lazy_commands={
         "accept-restore": "kafka_dt.cli.accept_restore:accept_restore",
         "acl": "kafka_dt.cli.acl:acl",
-        "check": "kafka_dt.cli.check.command:check",
+        "audit": "kafka_dt.cli.audit:audit",
         "keys": "kafka_dt.cli.keys:keys",
         "pipeline": "kafka_dt.cli.pipeline:pipeline",
         "run": "kafka_dt.cli.run:run",

@@ -43,20 +43,14 @@ def together(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Cal
     return decorate
 
 
-_override_option: Final = click.option(
+override_option: Final = click.option(
     "--override",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
     help="A setting that replaces the one in the file; may be given several times.",
 )
-
-
-def settings_file_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--config`, whose help is `text`, and `--override`: the arguments `config` and `overrides`."""
-    path = click.Path(path_type=Path)
-    return together(click.option("--config", type=path, metavar="FILE", required=required, help=text), _override_option)
-
+"""Adds `--override`: the argument `overrides`."""
 
 connection_options: Final = together(
     click.option(

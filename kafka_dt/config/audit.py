@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX
-from kafka_dt.config.options.option import ConfigError
+from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX, AUDIT_LOG_PREFIX, STRICT
+from kafka_dt.config.options.option import ConfigError, Secret
 from kafka_dt.config.settings import Settings
 
 DIR: Final = f"{AUDIT_LOG_PREFIX}dir"
 BOOTSTRAP: Final = f"{AUDIT_KAFKA_PREFIX}bootstrap.servers"
+MODE: Final = "kafka.dt.audit.mode"
+SIGNING_KEY: Final = f"{AUDIT_LOG_PREFIX}signing.key"
 NODE_NAME: Final = "kafka.dt.audit.node.name"
 _TOPIC: Final = f"{AUDIT_KAFKA_PREFIX}topic"
 _OF_THE_PRODUCER: Final = ("topic", "acks", "compression.type")
@@ -41,6 +43,8 @@ class AuditFileSettings:
     roll_ms: int
     retention_ms: int
     """Negative keeps files."""
+    signing_key: Secret | None
+    """The private key that signs digests, in PEM; None for digests without a signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,8 @@ class AuditSettings:
     """The node's name in events and in names of files."""
     buffer_bytes: int
     """How much may wait for each output, in each worker."""
+    strict: bool
+    """Whether a success waits until its event is durable."""
     files: AuditFileSettings | None = None
     topic: AuditTopicSettings | None = None
 
@@ -83,6 +89,7 @@ def audit_settings(settings: Settings) -> AuditSettings | None:
     return AuditSettings(
         node=_node(settings),
         buffer_bytes=settings.audit_buffer_bytes,
+        strict=settings.audit_mode == STRICT,
         files=_files(settings) if settings.audit_log_dir else None,
         topic=_topic(settings) if settings.audit_kafka_bootstrap_servers else None,
     )
@@ -100,11 +107,14 @@ def _node(settings: Settings) -> str:
 
 
 def _files(settings: Settings) -> AuditFileSettings:
+    if settings.audit_log_signing_key is not None and settings.audit_mode != STRICT:
+        raise ConfigError(SIGNING_KEY, f"it sets nothing without {MODE}={STRICT}")
     return AuditFileSettings(
         directory=Path(settings.audit_log_dir),
         file_bytes=settings.audit_log_file_bytes,
         roll_ms=settings.audit_log_roll_ms,
         retention_ms=settings.audit_log_retention_ms,
+        signing_key=settings.audit_log_signing_key,
     )
 
 

@@ -12,13 +12,17 @@ import os
 from collections.abc import Callable
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from kafka_dt.audit.chain import Chain
 from kafka_dt.audit.delivery import Sink
 from kafka_dt.audit.files import EventFiles
 from kafka_dt.audit.recorder import QueuedLog, Recorder
 from kafka_dt.audit.topic import BATCH_BYTES, TOPIC_MODULE, AiokafkaMissing, EventTopic
 from kafka_dt.client import ClientConfig, ClientConfigError, Credentials
 from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings, ConfigError
-from kafka_dt.config.audit import DIR
+from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
 
@@ -54,13 +58,19 @@ class AuditTrail:
                     roll_ms=settings.files.roll_ms,
                     retention_ms=settings.files.retention_ms,
                     now_ms=now_ms,
+                    chain=Chain(_signing_key(settings.files)) if settings.strict else None,
                 )
             )
         if settings.topic is not None:
             sinks.append(event_topic(settings.topic))
-        self._log = QueuedLog(sinks, buffer_bytes=settings.buffer_bytes)
-        node = f"{settings.node}-{number}"
-        self.recorder: Final = Recorder(self._log, node=node, instance=random_hex(INSTANCE_BYTES), now_ms=now_ms)
+        self._log = QueuedLog(sinks, buffer_bytes=settings.buffer_bytes, strict=settings.strict)
+        self.recorder: Final = Recorder(
+            self._log,
+            node=f"{settings.node}-{number}",
+            instance=random_hex(INSTANCE_BYTES),
+            now_ms=now_ms,
+            durability=self._log.durability,
+        )
 
     @staticmethod
     def check(settings: AuditSettings) -> None:
@@ -71,6 +81,7 @@ class AuditTrail:
         """
         if settings.files is not None:
             _require_directory(settings.files)
+            _signing_key(settings.files)
         if settings.topic is not None:
             event_topic(settings.topic)
 
@@ -128,6 +139,18 @@ def _login(credentials: Credentials | None) -> dict[str, str]:
         "sasl_plain_username": credentials.username,
         "sasl_plain_password": credentials.password,
     }
+
+
+def _signing_key(files: AuditFileSettings) -> Ed25519PrivateKey | None:
+    if files.signing_key is None:
+        return None
+    try:
+        key = load_pem_private_key(files.signing_key.value.encode(), password=None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ConfigError(SIGNING_KEY, "it is no private key (Ed25519, PKCS#8 in PEM, without a password)")
+    return key
 
 
 def _require_directory(files: AuditFileSettings) -> None:

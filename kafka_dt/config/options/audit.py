@@ -18,6 +18,7 @@ from kafka_dt.security_protocol import SecurityProtocol
 
 AUDIT_LOG_PREFIX: Final = "kafka.dt.audit.log."
 AUDIT_KAFKA_PREFIX: Final = "kafka.dt.audit.kafka."
+STRICT: Final = "strict"
 DEFAULT_TOPIC: Final = "kafka-dt-audit"
 
 
@@ -25,6 +26,14 @@ DEFAULT_TOPIC: Final = "kafka-dt-audit"
 class AuditOptions:
     """The settings of audit events; without a folder and without brokers nothing is written."""
 
+    audit_mode: str = option(
+        "kafka.dt.audit.mode",
+        "buffered",
+        "`buffered`: no client waits for its event; a crash can lose those of the last moments. `strict`: the node "
+        "tells a client of a login or a change only when the event is durable in the folder or the topic, and refuses "
+        "both while it can write to neither; files are chained and have digests.",
+        choices=("buffered", STRICT),
+    )
     audit_log_dir: str = option(
         "kafka.dt.audit.log.dir",
         "",
@@ -50,6 +59,12 @@ class AuditOptions:
         "The age at which the node deletes its complete files; -1 keeps them.",
         minimum=-1,
         kind=Kind.LONG,
+    )
+    audit_log_signing_key: Secret | None = option(
+        "kafka.dt.audit.log.signing.key",
+        None,
+        "The private key (Ed25519, PKCS#8 in PEM) that signs the digests of complete files in strict mode; "
+        "`kafka-dt audit verify` takes the public one.",
     )
     audit_buffer_bytes: int = option(
         "kafka.dt.audit.buffer.bytes",

@@ -38,7 +38,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
-from kafka_dt.audit.files import OPEN
+from kafka_dt.audit.line_file import OPEN
 from kafka_dt.pipeline.errors import PipelineError
 from kafka_dt.pipeline.generator.drafts import Desk, Draft
 from kafka_dt.pipeline.generator.incidents import plant

@@ -3,7 +3,8 @@
 A login that just stops, because the client goes away, is no event, unless it was clear by then that it is refused.
 Java's clients say what they are only after the login (SaslClientAuthenticator asks for version 0 of ApiVersions), and
 a client that logs in by certificate has sent nothing by then. So the event of a login waits until the client has named
-its software: at most `SOFTWARE_SECONDS`, and not beyond a request that is an event.
+its software: at most `SOFTWARE_SECONDS`, and not beyond a request that is an event. In strict mode it does not wait:
+the client hears of its login only when the event is durable.
 
 Source: docs/audit.md.
 """
@@ -11,9 +12,11 @@ Source: docs/audit.md.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
+from kafka_dt.audit.durability import Place
 from kafka_dt.audit.recorder import Facts, Origin, Recorder
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.server.addresses import as_ipv4
@@ -38,8 +41,8 @@ class ConnectionAudit:
     """The audit of one connection."""
 
     __slots__ = (
-        *("_address", "_connection", "_listener", "_machine", "_mechanism", "_port", "_recorder", "_token_id"),
-        *("_timer", "_waiting"),
+        *("_address", "_connection", "_listener", "_machine", "_mechanism", "_place", "_port", "_recorder"),
+        *("_timer", "_token_id", "_waiting"),
     )
 
     def __init__(self, recorder: Recorder, listener: str, machine: ServerConnection, peer: Any) -> None:
@@ -52,6 +55,24 @@ class ConnectionAudit:
         self._token_id: str | None = None
         self._waiting: tuple[int, Principal, Facts] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._place: Place = ()
+
+    @property
+    def strict(self) -> bool:
+        """Whether the client may hear of its login only when `durable` has returned."""
+        return self._recorder.strict
+
+    def when_durable(self, settled: Callable[[bool], None]) -> None:
+        """Call `settled` when it is known whether the event of the last login is durable, with whether it is."""
+        self._recorder.when_durable(self._place, settled)
+
+    async def durable(self) -> None:
+        """Wait until the event of the last login is durable.
+
+        Raises:
+            AuditUnavailable: it cannot be written now.
+        """
+        await self._recorder.durable(self._place)
 
     def certified(self, principal: Principal) -> None:
         """Write down that the client logged in by certificate."""
@@ -112,7 +133,7 @@ class ConnectionAudit:
 
     def _wait_for_software(self, principal: Principal, facts: Facts) -> None:
         self._waiting = (self._recorder.now_ms(), principal, facts)
-        if self._machine.client_software is not None:
+        if self._machine.client_software is not None or self.strict:
             self._settle()
         else:
             self._timer = asyncio.get_running_loop().call_later(SOFTWARE_SECONDS, self._settle)
@@ -125,7 +146,8 @@ class ConnectionAudit:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._recorder.record(EventType.LOGIN, Outcome.OK, self._session(principal), time_ms=time_ms, **facts)
+        origin = self._session(principal)
+        self._place = self._recorder.record(EventType.LOGIN, Outcome.OK, origin, time_ms=time_ms, **facts)
 
     def _refused(self, refused: LoginRefused) -> None:
         name, token = refused.name, refused.token

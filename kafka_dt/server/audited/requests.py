@@ -6,6 +6,9 @@ Every request of an API whose `ServedApi` has a `RequestAudit` is an event. What
 so it is what the client was told. Each ACL and each user that was changed is an event of its own; those of a request
 that were refused for the same reason are one event together (`RefusedEntries`).
 
+In strict mode (`kafka.dt.audit.mode`) a request is refused while no sink works, and an answer that tells of a success
+waits until its events are durable.
+
 Nothing is done before the handler has decided, so a client that may not do what it asks for causes no work but its own
 small event. A request to renew or expire names a token by its HMAC. The handler tells which token that is as soon as it
 knows (`RequestContext.on_token`), because afterwards the token may be gone.
@@ -26,6 +29,7 @@ from typing import Any, Final, Literal
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit import EventType, Outcome
+from kafka_dt.audit.durability import AuditUnavailable, Place
 from kafka_dt.audit.recorder import NOBODY, Facts, Recorder
 from kafka_dt.server.handlers import Handler, RequestContext, ServedApi
 from kafka_dt.tokens import DelegationToken, Keyring, Token
@@ -35,6 +39,9 @@ _LOG = logging.getLogger(__name__)
 
 EVENTS_IN_A_ROW: Final = 100
 """How many events of one request are made before other connections get their turn."""
+
+_UNAVAILABLE: Final = ErrorCode.request_timed_out
+"""What a client hears whose change may have been made, but cannot be written down: the same as if a store is away."""
 
 SHOWN: Final = 8
 """How many of the refused entries of a request an event shows."""
@@ -88,7 +95,11 @@ class AuditedRequests:
         found: deque[Token] = deque(maxlen=1)
         limits: deque[str] = deque(maxlen=1)
         try:
+            self._recorder.require()
             answer = await handler(replace(context, on_token=found.append, on_limit=limits.append), body)
+        except AuditUnavailable:
+            self._record(audit.kind, context, _UNAVAILABLE, {})
+            return context.refusal(body, _UNAVAILABLE)
         except RemoteProtocolError:
             self._record(audit.kind, context, ErrorCode.invalid_request, {})
             raise
@@ -98,23 +109,33 @@ class AuditedRequests:
         token, limit = found[0] if found else None, limits[0] if limits else None
         try:
             await self._record_all(audit, AnsweredRequest(context, body, answer, token, limit))
-        except Exception:  # noqa: BLE001 - the request is done, and the client needs its answer
+        except AuditUnavailable:
+            return context.refusal(body, _UNAVAILABLE)
+        except Exception:
             _LOG.exception("The audit events of a request of API %d could not be written down", context.header.api_key)
-        return answer
+            if self._recorder.strict:
+                raise
+        return answer  # in buffered mode whatever happens to its events: the request is done
 
     async def _record_all(self, audit: RequestAudit, request: AnsweredRequest) -> None:
+        """Record each result of a request; in strict mode also wait until those of successes are durable."""
+        places = []
         for number, (code, facts) in enumerate(audit.told(self._tokens, request), start=1):
-            self._record(audit.kind, request.context, code, facts)
+            place = self._record(audit.kind, request.context, code, facts)
+            if code is ErrorCode.none:
+                places.append(place)
             if number % EVENTS_IN_A_ROW == 0:
                 await asyncio.sleep(0)
+        for place in places:
+            await self._recorder.durable(place)
 
-    def _record(self, kind: EventType, context: RequestContext, code: ErrorCode, facts: Facts) -> None:
+    def _record(self, kind: EventType, context: RequestContext, code: ErrorCode, facts: Facts) -> Place:
         origin = context.audit.origin(context.principal) if context.audit else NOBODY
         outcome = Outcome.OK
         if code is not ErrorCode.none:
             outcome = Outcome.REFUSED
             facts["reason"] = code.name.upper()  # kio has the names of Kafka in lower case
-        self._recorder.record(kind, outcome, origin, **facts)
+        return self._recorder.record(kind, outcome, origin, **facts)
 
 
 def record_removed(recorder: Recorder, token: Token) -> None:

@@ -17,13 +17,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.audit import RefusalReason
+from kafka_dt.audit.durability import AuditUnavailable
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.log import of_peer
 from kafka_dt.server.audited.connection import ConnectionAudit
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt_protocol import ConnectionClosed
 from kafka_dt_protocol.sasl import Challenge
 
 if TYPE_CHECKING:
@@ -84,6 +87,8 @@ class Authenticator:
         self._certified = self._services.certified(_certificate(transport))
         if self.audit is not None and self._certified != ANONYMOUS:
             self.audit.certified(self._certified)
+            if self.audit.strict:
+                self._connection.requests.start(self._serve_when_durable(self.audit))
 
     def relay_by(self, relay: Relay) -> None:
         """Let the cluster behind a gateway decide about the logins that a mechanism relays."""
@@ -142,17 +147,44 @@ class Authenticator:
                 machine.challenge(outcome.message)
                 self._services.preparations.begin(self._login)
             case LoggedIn():
-                machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
-                self._services.deadlines.forget(self._connection.reauthentication_overdue)
+                # First, so that a revocation finds the session, also while the login waits for its event.
                 self._join_session(outcome.identity.token_id)
-                if _LOG.isEnabledFor(logging.DEBUG):
-                    self._tell(outcome.identity)
+                if self.audit is not None and self.audit.strict:
+                    self.audit.when_durable(partial(self._settle, outcome, self.audit))
+                else:
+                    self._succeed(outcome)
             case LoginRefused():
                 who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
                 if outcome.reason is RefusalReason.UNAVAILABLE:
                     self._break_off(f"{who}{outcome.detail}", self._about(outcome))
                 else:
                     self._fail(outcome.message, f"{who}{outcome.detail}", self._about(outcome))
+
+    def _succeed(self, outcome: LoggedIn) -> None:
+        self._connection.machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+        self._services.deadlines.forget(self._connection.reauthentication_overdue)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            self._tell(outcome.identity)
+
+    def _settle(self, outcome: LoggedIn, audit: ConnectionAudit, written: bool) -> None:
+        """Let a login succeed whose event is durable, and the connection go on."""
+        if self._connection.closing:
+            return
+        if written:
+            self._succeed(outcome)
+        else:
+            audit.broken_off()
+            reason = str(AuditUnavailable())
+            self._break_off(reason, self._connection.about("login", failed=True, reason=reason))
+        self._connection.serve()
+
+    async def _serve_when_durable(self, audit: ConnectionAudit) -> None:
+        """Let a connection begin that needs no login but a certificate."""
+        try:
+            await audit.durable()
+        except AuditUnavailable as error:
+            audit.broken_off()
+            self._connection.end(ConnectionClosed(str(error)), logging.WARNING)
 
     def _tell(self, identity: Identity) -> None:
         who, mechanism = identity.principal, identity.mechanism

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_dt.audit import AuditEvent
+from kafka_dt.audit.durability import Place
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.recorder import Recorder
 from tests.support.processes.waiting import eventually
@@ -38,9 +39,10 @@ class RecordedEvents:
     def __post_init__(self) -> None:
         self.recorder = Recorder(self, node=NODE, instance=INSTANCE, now_ms=lambda: NOW)
 
-    def record(self, event: AuditEvent) -> None:
+    def record(self, event: AuditEvent) -> Place:
         """Keep an event."""
         self.events.append(event)
+        return ()
 
     def told(self) -> list[Event]:
         """What was recorded since the last call, without what is the same for all."""
@@ -67,7 +69,8 @@ class AuditFolder:
 
     def text(self) -> str:
         """Everything in the files, complete ones or not."""
-        return "".join(path.read_text("ascii") for path in sorted(self.path.glob("*.jsonl*")))
+        files = [*self.path.glob("*.jsonl"), *self.path.glob("*.jsonl.open")]
+        return "".join(path.read_text("ascii") for path in sorted(files))
 
     def events(self, **wanted: object) -> list[Event]:
         """The events so far that have these values, in the order in which each worker wrote them."""

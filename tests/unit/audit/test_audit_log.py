@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
 from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.durability import Place
 from kafka_dt.audit.files import EventFiles
 from kafka_dt.audit.recorder import Origin, QueuedLog, Recorder
 
@@ -86,8 +87,9 @@ def test_a_recorder_numbers_its_events_and_connections() -> None:
     found: list[AuditEvent] = []
 
     class Kept:
-        def record(self, event: AuditEvent) -> None:
+        def record(self, event: AuditEvent) -> Place:
             found.append(event)
+            return ()
 
     recorder = Recorder(Kept(), node="kdt1-0", instance="cafe", now_ms=lambda: 7)
     origin = Origin(listener="SASL", connection=recorder.connection(), client_port=1)

@@ -10,13 +10,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.audit.delivery import SinkFailed
-from kafka_dt.audit.files import OPEN, SYNC_SECONDS, EventFiles, finish
+from kafka_dt.audit.files import SYNC_SECONDS, EventFiles
+from kafka_dt.audit.line_file import OPEN, finish
 
 NOW = 1_795_283_056_000  # 2026-11-21T17:44:16Z
 DAY_MS = 86_400_000
@@ -40,7 +42,7 @@ def clock() -> Clock:
 
 
 def files(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **limits: int) -> EventFiles:
-    given = {"file_bytes": 64 * 1024 * 1024, "roll_ms": 300_000, "retention_ms": -1} | limits
+    given: dict[str, Any] = {"file_bytes": 64 * 1024 * 1024, "roll_ms": 300_000, "retention_ms": -1} | limits
     return EventFiles(directory, node, worker, now_ms=clock.now_ms, monotonic=clock.monotonic, **given)
 
 

@@ -31,9 +31,14 @@ def test_nothing_is_written_unless_it_is_said_where() -> None:
 def test_a_folder_has_limits_that_go_without_saying() -> None:
     found = audit(FILES)
     assert found.files == AuditFileSettings(
-        directory=Path("/var/log/kafka-dt"), file_bytes=64 * 1024 * 1024, roll_ms=300_000, retention_ms=-1
+        directory=Path("/var/log/kafka-dt"),
+        file_bytes=64 * 1024 * 1024,
+        roll_ms=300_000,
+        retention_ms=-1,
+        signing_key=None,
     )
     assert found.topic is None
+    assert not found.strict
     assert found.buffer_bytes == 32 * 1024 * 1024
 
 

@@ -14,7 +14,9 @@ from tests.support.docs.documents import ROOT, documents, read
 from tests.unit.docs.names import problem
 
 FOLDERS = ("kafka_dt", "protocol", "benchmarks", "checks", "docker", "docs", "tests")
-NO_CLASSES = frozenset({"ZooKeeper", "PyPI", "DevTools", "AIOKafkaProducer", "DelegationTokenRenewer"})
+NO_CLASSES = frozenset(
+    {"ZooKeeper", "PyPI", "DevTools", "AIOKafkaProducer", "DelegationTokenRenewer", "CloudTrail", "HashiCorp"}
+)
 """Names that look like classes of Kafka: products, and classes of aiokafka and Hadoop."""
 
 _PARAGRAPH = re.compile(r"^Source:(.*?)(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)

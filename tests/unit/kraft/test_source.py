@@ -120,7 +120,9 @@ async def test_a_load_without_a_cluster_can_be_tried_again(cluster: ScriptedClus
         assert source.connected
 
 
-async def test_a_cluster_that_removes_expired_tokens_is_not_asked_for_its_time(cluster: ScriptedCluster, cache: TokenCache) -> None:
+async def test_a_cluster_that_removes_expired_tokens_is_not_asked_for_its_time(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
     async with following(cluster, cache) as source:
         with pytest.raises(StoreUnavailable):
             await source.time_ms()

@@ -1,0 +1,175 @@
+r"""A file of whole lines: written by one process, which locks it, and renamed when it is complete.
+
+    file = LineFile.create(paths, begun)    # <path>.open
+    file.append(b"...\n", now)
+    file.complete()                         # <path>
+    finish(path)                            # what a crash has left
+
+A batch is written whole or not at all: the part of it that a full disk let through is removed (`cut`).
+
+Limit: over NFS the lock is only as good as its server's.
+
+Source: rename(2), flock(2), fdatasync(2).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from kafka_dt.audit.chain import FileDigest, digest_path
+from kafka_dt.files import sync_directory
+
+OPEN: Final = ".open"
+"""The end of the name of a file that is being written."""
+_MODE: Final = 0o640
+_CHUNK_BYTES: Final = 64 * 1024
+
+Seal = Callable[[FileDigest], bytes]
+"""Writes a digest, and signs it if there is a key."""
+
+
+def finish(path: Path, seal: Seal | None = None) -> None:
+    """Complete a file that a crash has left: remove the piece of a line at its end, and delete an empty file.
+
+    Args:
+        path: of the file as it was being written; if another process still writes it, it stays as it is.
+        seal: makes the digest of the complete file; None for a file without one.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return  # another worker has finished it
+    try:
+        if not _lock(descriptor, path):
+            return
+        size = _whole_lines_bytes(descriptor)
+        if size == 0:
+            path.unlink()
+            return
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+        complete = path.with_name(path.name.removesuffix(OPEN))
+        if seal is not None:
+            _write_digest(complete, seal(FileDigest.of(complete.name, path.read_bytes())))
+        path.rename(complete)
+        sync_directory(path.parent)
+    finally:
+        os.close(descriptor)
+
+
+class LineFile:
+    """A file of whole lines that is being written; all of it raises OSError.
+
+    Args:
+        descriptor: of the file, which is locked.
+        path: where it will be when it is complete.
+        begun: when it was created, by a clock in seconds.
+        durable: whether each batch is synced when `append` returns.
+    """
+
+    size = 0
+    """The bytes of whole batches in the file."""
+    lines = 0
+    """Their lines."""
+    unsynced_since: float | None = None
+    """When a line was written that may be in the system's memory alone; None if there is none."""
+
+    def __init__(self, descriptor: int, path: Path, begun: float, *, durable: bool) -> None:
+        self._descriptor = descriptor
+        self._durable = durable
+        self._path = path
+        self.begun = begun
+
+    @classmethod
+    def create(cls, paths: Iterator[Path], begun: float, *, durable: bool = False) -> LineFile:
+        """Create the first of some files that is not there yet; `paths` are those of complete files."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | (os.O_DSYNC if durable else 0)
+        for path in paths:
+            if path.exists():
+                continue
+            partial = path.with_name(path.name + OPEN)
+            try:
+                descriptor = os.open(partial, flags, _MODE)
+            except FileExistsError:
+                continue
+            if _lock(descriptor, partial):
+                if not path.exists():
+                    return cls(descriptor, path, begun, durable=durable)
+                partial.unlink()  # another node of our name has just completed one that was called the same
+            os.close(descriptor)  # or another worker that starts took ours for one that was left
+        raise AssertionError("paths end")
+
+    def append(self, data: bytes, now: float) -> None:
+        """Write a batch; should that fail, a part of it may be there until `cut`."""
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        self.size += len(data)
+        self.lines += data.count(b"\n")
+        if self.unsynced_since is None and not self._durable:
+            self.unsynced_since = now
+
+    def cut(self, size: int, lines: int) -> None:
+        """Remove what was written after the file had that many bytes and lines."""
+        os.ftruncate(self._descriptor, size)
+        self.size, self.lines = size, lines
+
+    def sync(self) -> None:
+        """Sync the file, so that its lines survive a crash of the machine."""
+        os.fdatasync(self._descriptor)
+        self.unsynced_since = None
+
+    def complete(self, link: str = "", seal: Seal | None = None) -> None:
+        """Give the file to readers; nothing can be written any more.
+
+        Args:
+            link: the hash of the last batch, for the digest.
+            seal: makes the digest; None for a file without one.
+        """
+        try:
+            os.fsync(self._descriptor)
+            if seal is not None:
+                _write_digest(self._path, seal(FileDigest(self._path.name, self.lines, self.size, link)))
+            self._path.with_name(self._path.name + OPEN).rename(self._path)
+            sync_directory(self._path.parent)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Leave it as it is, for `finish` to complete."""
+        os.close(self._descriptor)
+
+
+def _write_digest(path: Path, data: bytes) -> None:
+    """Write the digest of a file that is not complete yet: a crash in between leaves it to `finish`."""
+    descriptor = os.open(digest_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
+    try:
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> bool:
+    """Lock an open file; False if another process holds it, or the path has come to mean another file."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def _whole_lines_bytes(descriptor: int) -> int:
+    """Return where the last whole line of a file ends."""
+    end = os.fstat(descriptor).st_size
+    while end > 0:
+        begin = max(0, end - _CHUNK_BYTES)
+        feed = os.pread(descriptor, end - begin, begin).rfind(b"\n")
+        if feed >= 0:
+            return begin + feed + 1
+        end = begin
+    return 0

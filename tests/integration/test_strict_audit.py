@@ -1,0 +1,149 @@
+"""Strict audit on a real node: no success without its event, through kills and full disks; changed files are found."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from kafka_dt.client import DelegationToken, TokenClient, TokenClientError
+from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.node import WORKERS, Node, node_properties
+from tests.support.processes.waiting import eventually
+
+PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
+KILLS = 6
+SOAK_KILLS = 1_000
+CLIENTS = 4
+
+
+class StrictFolder(AuditFolder):
+    """A folder with a key that signs, and the command that verifies."""
+
+    def properties(self, **more: object) -> dict[str, object]:
+        """Settings of a strict node."""
+        key = Ed25519PrivateKey.generate()
+        private, self.public = self.path.with_name("audit.key"), self.path.with_name("audit.pub")
+        private.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        self.public.write_bytes(
+            key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        )
+        return super().properties(mode="strict", log_signing_key=f"file:{private}", **more)
+
+    def verify(self) -> tuple[int, list[dict[str, object]], str]:
+        """Run `kafka-dt audit verify`; returns its exit status, all faults and stderr."""
+        command = [PROGRAM, "audit", "verify", str(self.path), "--public-key", str(self.public), "--output", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        found = json.loads(done.stdout) if done.stdout else []
+        return done.returncode, [fault for series in found for fault in series["faults"]], done.stderr
+
+
+async def create_until(node: Node, end: asyncio.Event, acknowledged: list[str]) -> None:
+    """Create tokens, and note each one that is acknowledged; a connection that breaks is made anew."""
+    while not end.is_set():
+        try:
+            async with node.client("alice") as client:
+                while not end.is_set():
+                    acknowledged.append((await client.create()).token_id)
+        except (TokenClientError, OSError):
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("kills", [KILLS, pytest.param(SOAK_KILLS, marks=pytest.mark.soak)])
+@pytest.mark.timeout(3600)
+async def test_no_kill_leaves_an_acknowledged_change_or_login_without_its_event(
+    zookeeper_connect: str, tmp_path: Path, kills: int
+) -> None:
+    folder = StrictFolder(tmp_path / "audit")
+    properties = node_properties(zookeeper_connect) | folder.properties(log_file_bytes=200_000)
+    acknowledged: list[str] = []
+    moments = random.Random(kills)  # noqa: S311 - no secret
+    with Node(tmp_path, properties) as node:
+        end = asyncio.Event()
+        clients = [asyncio.create_task(create_until(node, end, acknowledged)) for _ in range(CLIENTS)]
+        for _ in range(kills):
+            await asyncio.sleep(moments.uniform(0.05, 0.4))
+            workers = node.workers()
+            if workers:
+                os.kill(moments.choice(workers), signal.SIGKILL)
+            await asyncio.to_thread(eventually, lambda: len(node.workers()) == WORKERS, 30)
+        end.set()
+        await asyncio.gather(*clients)
+    assert len(acknowledged) > kills
+    created = {event["token_id"] for event in folder.events(type="token_created", outcome="ok")}
+    assert not set(acknowledged) - created
+    assert folder.verify()[:2] == (0, [])
+
+
+@contextmanager
+def full_disk(node: Node) -> Iterator[None]:
+    """Let no worker of a node write any byte more to a file; each fails as if the disk were full."""
+    workers = node.workers()
+    before = [resource.prlimit(worker, resource.RLIMIT_FSIZE) for worker in workers]
+    for worker, (_, hard) in zip(workers, before, strict=True):
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (1, hard))
+    try:
+        yield
+    finally:
+        for worker, limits in zip(workers, before, strict=True):
+            resource.prlimit(worker, resource.RLIMIT_FSIZE, limits)
+
+
+async def created_again(client: TokenClient) -> DelegationToken:
+    """Create a token as soon as the node does that again."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await client.create()
+            except TokenClientError:
+                await asyncio.sleep(0.2)
+
+
+async def test_a_node_that_cannot_write_events_refuses_logins_and_changes_until_it_can(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    folder = StrictFolder(tmp_path / "audit")
+    with Node(tmp_path, node_properties(zookeeper_connect) | folder.properties()) as node:
+        async with node.client("alice") as client:
+            await client.create()
+            with full_disk(node):
+                with pytest.raises(TokenClientError):
+                    await client.create()
+                with pytest.raises(TokenClientError):
+                    async with node.client("alice", request_timeout_ms=2_000) as refused:
+                        await refused.describe()
+            token = await created_again(client)
+        assert folder.events(type="token_created", outcome="ok", token_id=token.token_id)
+        node.connect_by_token(token).close()
+    assert folder.verify()[:2] == (0, [])
+
+
+async def test_verify_finds_the_line_that_somebody_changed(zookeeper_connect: str, tmp_path: Path) -> None:
+    folder = StrictFolder(tmp_path / "audit")
+    with Node(tmp_path, node_properties(zookeeper_connect) | folder.properties()) as node:
+        for _ in range(3):
+            async with node.client("alice") as client:
+                await client.create()
+    assert folder.verify()[:2] == (0, [])
+    victim = next(path for path in sorted(folder.path.glob("*.jsonl")) if b"token_created" in path.read_bytes())
+    victim.write_bytes(victim.read_bytes().replace(b"User:alice", b"User:carol", 1))
+    status, faults, stderr = folder.verify()
+    assert (status, [fault["kind"] for fault in faults]) == (1, ["altered"])
+    assert faults[0]["file"] == victim.name
+    assert stderr == f"Error: 1 fault in {folder.path}\n"
