@@ -126,6 +126,8 @@ lock: ## Resolve the dependencies again (needs uv)
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock \
 		protocol/pyproject.toml --group pyproject.toml:build --group pyproject.toml:compile --group pyproject.toml:release \
 		-o requirements-release.lock
+	echo kubernetes-validate | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-kubernetes.lock
 	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

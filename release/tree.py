@@ -1,6 +1,6 @@
 """What is released: a commit, its version and its notes; a tree that is not ready is refused.
 
-The version stands in both `pyproject.toml`, in the requirement of one on the other, and in the changelog.
+The version stands in both `pyproject.toml`, in the requirement of one on the other, in the chart and in the changelog.
 
 Source: https://keepachangelog.com/en/1.1.0/.
 """
@@ -18,6 +18,8 @@ from release.tools import NotReleased, run
 if TYPE_CHECKING:
     from pathlib import Path
 
+CHART: Final = "ops/helm/kafka-dt/Chart.yaml"
+_CHART_VERSION: Final = re.compile(r"^(?:v|appV)ersion: (\S+)$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^## \[(?P<version>[^\]]+)\](?: - (?P<date>\d{4}-\d{2}-\d{2}))?$", re.MULTILINE)
 
 
@@ -49,7 +51,7 @@ def read_release(root: Path) -> Release:
 
 
 def read_version(root: Path) -> str:
-    """Read the version of both distributions.
+    """Read the version of both distributions and of the chart.
 
     Raises:
         NotReleased: they have different ones, or kafka-dt needs another version of the protocol.
@@ -63,6 +65,9 @@ def read_version(root: Path) -> str:
         raise NotReleased(f"pyproject.toml has version {version}, protocol/pyproject.toml {protocol['version']}")
     if (needed := f"kafka-dt-protocol=={version}") not in ours["dependencies"]:
         raise NotReleased(f"pyproject.toml: the dependencies must have {needed}")
+    chart = _CHART_VERSION.findall((root / CHART).read_text(encoding="utf-8"))
+    if set(chart) != {version}:
+        raise NotReleased(f"{CHART} has {' and '.join(chart)}: version and appVersion must be {version}")
     return version
 
 

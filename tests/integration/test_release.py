@@ -18,7 +18,7 @@ import pytest
 
 from release.packages import can_compile
 from release.tree import read_version
-from tests.support.docs.documents import ROOT
+from tests.support.docs.documents import ROOT, marked
 from tests.support.processes.process import ChildProcess
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -41,12 +41,9 @@ def run(command: Sequence[str | Path], folder: Path) -> str:
     return done.stdout
 
 
-def commands(name: str) -> str:
-    """Give the commands of the page about installing that stand below a mark."""
-    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
-    _, mark, rest = page.partition(f"<!-- {name} -->\n```sh\n")
-    assert mark
-    return rest.partition("```")[0]
+def page(mark: str) -> str:
+    (commands,) = marked("docs/how-to/install.md", mark)
+    return commands
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +63,10 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def installed(releases: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` folder of an environment that had nothing before, with the release and all extras."""
     folder = tmp_path_factory.mktemp("installed")
-    said = run(["/bin/sh", "-e", "-c", commands("install").replace("/opt/kafka-dt", f"{folder}/it")], releases[0])
+    said = run(["/bin/sh", "-e", "-c", page("install").replace("/opt/kafka-dt", f"{folder}/it")], releases[0])
     shutil.rmtree(releases[0] / f"kafka_dt-{VERSION}")
     assert said.endswith(f"kafka-dt, version {VERSION} ({'compiled' if can_compile() else 'interpreted'})\n")
-    extras = commands("extras").replace("/opt/kafka-dt", f"{folder}/it").replace("[spark]", f"[{','.join(EXTRAS)}]")
+    extras = page("extras").replace("/opt/kafka-dt", f"{folder}/it").replace("[spark]", f"[{','.join(EXTRAS)}]")
     run(["/bin/sh", "-e", "-c", extras], folder)
     return folder / "it" / "bin"
 
@@ -86,7 +83,7 @@ def test_two_releases_of_a_commit_have_the_same_bytes(releases: list[Path]) -> N
 
 
 def test_the_page_about_installing_verifies_it(releases: list[Path]) -> None:
-    said = run(["/bin/sh", "-e", "-c", commands("verify")], releases[0])
+    said = run(["/bin/sh", "-e", "-c", page("verify")], releases[0])
     assert 'Good "file" signature for kafka-dt' in said
     assert f"{NAME}.cdx.json: OK" in said
 

@@ -46,3 +46,10 @@ def blocks(document: str, language: str) -> list[Block]:
         for match in _FENCE.finditer(text)
         if match["language"] == language
     ]
+
+
+def marked(document: str, mark: str) -> list[str]:
+    """The blocks of a page that stand right below `<!-- mark -->`, one at least."""
+    found = re.findall(rf"^<!-- {mark} -->\n```\w+\n(.*?)^```$", read(document), re.MULTILINE | re.DOTALL)
+    assert found, f"{document} has no block below <!-- {mark} -->"
+    return found

@@ -23,7 +23,14 @@ CHANGELOG = """# Changelog
 - That.
 """
 OURS = '[project]\nversion = "1.1.0"\ndependencies = ["kafka-dt-protocol==1.1.0"]\n'
+CHART = "apiVersion: v2\nversion: 1.1.0\nappVersion: 1.1.0\n"
 PROTOCOL = '[project]\nversion = "1.1.0"\n'
+FILES = {
+    "CHANGELOG.md": CHANGELOG,
+    "ops/helm/kafka-dt/Chart.yaml": CHART,
+    "protocol/pyproject.toml": PROTOCOL,
+    "pyproject.toml": OURS,
+}
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -35,8 +42,8 @@ def git(root: Path, *arguments: str) -> str:
 def tree(tmp_path: Path) -> Path:
     """A tree that can be released."""
     root = tmp_path / "tree"
-    (root / "protocol").mkdir(parents=True)
-    for name, text in {"CHANGELOG.md": CHANGELOG, "pyproject.toml": OURS, "protocol/pyproject.toml": PROTOCOL}.items():
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     git(root, "init", "--quiet")
     commit(root)
@@ -67,6 +74,12 @@ def test_a_tree_that_differs_from_its_commit_is_refused(tree: Path, name: str) -
     [
         ("protocol/pyproject.toml", "1.1.0", "1.0.0", "has version 1.1.0, protocol/pyproject.toml 1.0.0"),
         ("pyproject.toml", "protocol==1.1.0", "protocol>=1.1.0", "must have kafka-dt-protocol==1.1.0"),
+        (
+            "ops/helm/kafka-dt/Chart.yaml",
+            "appVersion: 1.1.0",
+            "appVersion: 1.0.0",
+            "has 1.1.0 and 1.0.0: .* must be 1.1.0",
+        ),
         ("CHANGELOG.md", "[1.1.0]", "[Unreleased]", r"begins with ## \[Unreleased\] - 2026-02-03; rename it"),
         ("CHANGELOG.md", "[1.1.0]", "[1.2.0]", r"begins with ## \[1.2.0\]"),
         ("CHANGELOG.md", "## [1", "## 1", "begins with no section"),
@@ -90,7 +103,7 @@ def test_packages_are_made_of_the_commits_files_alone(tree: Path, tmp_path: Path
     (tree / "later").write_text("not committed")
     export(tree, "HEAD", tmp_path / "source")
     found = {str(path.relative_to(tmp_path / "source")) for path in (tmp_path / "source").rglob("*") if path.is_file()}
-    assert found == {"CHANGELOG.md", "pyproject.toml", "protocol/pyproject.toml"}
+    assert found == FILES.keys()
 
 
 def test_the_versions_of_this_tree_agree() -> None:
