@@ -112,13 +112,17 @@ format: $(READY) ## Let ruff lay out the code
 docs: generated ## Build the manual into docs/_build/html
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
 
+# Packages that the server's are said to need and never import: rich colours code and shows Markdown with them, cffi reads
+# C declarations.
+UNUSED := pygments markdown-it-py mdurl pycparser
+
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
 		--extra embedded --extra clients --extra spark --group build --group compile --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
-		--constraint requirements.lock --extra audit-kafka -o requirements-server.lock
+		--constraint requirements.lock --extra audit-kafka $(patsubst %,--no-emit-package %,$(UNUSED)) -o requirements-server.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock \
 		protocol/pyproject.toml --group pyproject.toml:build --group pyproject.toml:compile -o requirements-build.lock

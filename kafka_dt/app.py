@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import uvloop
 
 from kafka_dt.clock import now_ms
 from kafka_dt.config import (
+    ConfigError,
     Endpoint,
     Listener,
     Loaded,
@@ -33,6 +34,7 @@ from kafka_dt.kraft import node as kraft
 from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
+from kafka_dt.node.mechanisms import OpenMechanisms
 from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.supervisor import Supervisor
@@ -137,14 +139,40 @@ def _check(settings: Settings, made: Sequence[Listener], workers: int) -> None:
     Raises:
         ConfigError: a setting cannot be used.
     """
-    for listener in made:
-        encryption(listener)
-    Authorizer.from_settings(settings, AclCache())
+    for check in _checks(settings, made, workers):
+        check()
+
+
+def refusals(settings: Settings) -> Iterator[ConfigError]:
+    """Give every reason for which a node would not start with settings, without opening a port."""
+    try:
+        made = listeners(settings, mechanisms_of(settings))
+    except ConfigError as error:
+        yield error
+        return
+    workers = _workers(settings)
+    checks = [*_checks(settings, made, workers)]
+    checks.append(partial(OpenMechanisms, settings, made, mechanisms_of(settings), now_ms))
+    for check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            yield error
+
+
+def _checks(settings: Settings, made: Sequence[Listener], workers: int) -> Iterator[Callable[[], object]]:
+    """Give each check that raises a ConfigError before a port is opened."""
+    yield from (partial(encryption, listener) for listener in made)
+    yield partial(Authorizer.from_settings, settings, AclCache())
     if settings.token_store == TokenStore.ZOOKEEPER:
-        zookeeper.check(settings, workers)
-    ConnectionLimits.of(settings, made)
-    request_buffer_bytes(settings)
-    gateway(settings, made, lambda _: None)
+        yield partial(zookeeper.check, settings, workers)
+    yield partial(ConnectionLimits.of, settings, made)
+    yield partial(request_buffer_bytes, settings)
+    yield partial(gateway, settings, made, lambda _: None)
+    yield partial(_check_audit, settings)
+
+
+def _check_audit(settings: Settings) -> None:
     if (audit := audit_settings(settings)) is not None:
         AuditTrail.check(audit)
 

@@ -44,7 +44,7 @@ def write_components(source: Path, packages: Path, version: str, output: Path, t
             "--quiet",
             "--disable-pip-version-check",
         ]
-        run([*install, "--require-hashes", "--requirement", LOCK], source)
+        run([*install, "--no-deps", "--require-hashes", "--requirement", LOCK], source)
         # Found by name: a path would get into the list.
         ours = [f"{name}=={version}" for name in ("kafka-dt", "kafka-dt-protocol")]
         run([*install, "--no-deps", "--no-index", "--find-links", packages, *ours], source)

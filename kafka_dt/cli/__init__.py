@@ -123,6 +123,7 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
         "accept-restore": "kafka_dt.cli.accept_restore:accept_restore",
         "acl": "kafka_dt.cli.acl:acl",
         "audit": "kafka_dt.cli.audit:audit",
+        "check": "kafka_dt.cli.check.command:check",
         "keys": "kafka_dt.cli.keys:keys",
         "pipeline": "kafka_dt.cli.pipeline:pipeline",
         "run": "kafka_dt.cli.run:run",

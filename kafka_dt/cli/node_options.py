@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.options import override_option, together
+from kafka_dt.cli.options import settings_file_option, together
 from kafka_dt.cli.output import output_option
 from kafka_dt.config import SecretKeyFiles, Settings, load
 from kafka_dt.log import set_up_logging
@@ -33,13 +33,7 @@ DEFAULT_TIMEOUT_S: Final = 60.0
 """Longer than a session lasts by default: until then a worker that has died is among the live ones."""
 
 node_options: Final = together(
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The server.properties of a node, with the address of ZooKeeper and the secret keys.",
-    ),
-    override_option,
+    settings_file_option("The server.properties of a node, with the address of ZooKeeper and the secret keys."),
     output_option(),
 )
 """Adds `--config`, `--override` and `--output`: the arguments `config`, `overrides` and `output`."""

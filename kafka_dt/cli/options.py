@@ -43,14 +43,20 @@ def together(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Cal
     return decorate
 
 
-override_option: Final = click.option(
+_override_option: Final = click.option(
     "--override",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
     help="A setting that replaces the one in the file; may be given several times.",
 )
-"""Adds `--override`: the argument `overrides`."""
+
+
+def settings_file_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--config`, whose help is `text`, and `--override`: the arguments `config` and `overrides`."""
+    path = click.Path(path_type=Path)
+    return together(click.option("--config", type=path, metavar="FILE", required=required, help=text), _override_option)
+
 
 connection_options: Final = together(
     click.option(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kafka_dt import app
-from kafka_dt.cli.options import override_option
+from kafka_dt.cli.options import settings_file_option
 from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, TokenStore, listeners, load
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.log import LogFormat, event, set_up_logging
@@ -21,13 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @click.command()
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A server.properties, with the settings of a Kafka broker and those of kafka-dt.",
-)
-@override_option
+@settings_file_option("A server.properties, with the settings of a Kafka broker and those of kafka-dt.")
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     """Serve delegation tokens until SIGTERM or Ctrl-C."""
     with template_of_workers() as template:

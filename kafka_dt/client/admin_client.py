@@ -1,4 +1,4 @@
-"""The client for SCRAM users and ACLs, of kafka-dt and of Kafka's own brokers.
+"""The client for SCRAM users, ACLs and the settings of a broker, of kafka-dt and of Kafka's own brokers.
 
     async with AdminClient.from_config({"bootstrap.servers": "broker:9092", ...}) as client:
         await client.set_password("alice", password)
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -37,6 +37,8 @@ _SALT_BYTES: Final = 24
 _SCRAM_VERSION: Final = 0
 _NUMBERS: Final = {ScramMechanism.SHA_256: 1, ScramMechanism.SHA_512: 2}
 _MECHANISMS: Final = {number: mechanism for mechanism, number in _NUMBERS.items()}
+_BROKER: Final = 4
+"""The type of a resource of DescribeConfigs (KIP-133)."""
 _PATTERN_TYPES_VERSION: Final = 1
 """The version of the ACL APIs from which on patterns have types (KIP-290)."""
 
@@ -189,30 +191,54 @@ class AdminClient(SessionClient):
             deleted += [_acl(each, each) for each in result.matching_acls]
         return deleted
 
+    async def broker_settings(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the settings of one broker that it shows; a key that it has not, or that is secret, is left out.
+
+        Raises RequestRefused, UnsupportedByServer, ConnectionFailed.
+        """
+        api = ApiKey.DESCRIBE_CONFIGS
+        broker = (await self._brokers()).brokers[0]
+
+        def values(connection: Connection) -> Mapping[str, Any]:
+            resource = _element(api, connection.version(api), "resources")
+            name = str(broker.node_id)
+            asked = resource(resource_type=_BROKER, resource_name=name, configuration_keys=tuple(keys))
+            return {"resources": (asked,), "include_synonyms": False, "include_documentation": False}
+
+        # A broker tells its own settings only.
+        answer = await self._call_at(Address(broker.host, broker.port), api, values)
+        (result,) = answer.results
+        if result.error_code is not ErrorCode.none:
+            raise refused(result.error_code, "describe settings", result.error_message)
+        return {each.name: each.value for each in result.configs if each.value is not None}
+
     async def _alter(self, values: Mapping[str, Any], action: str) -> None:
-        answer = await self._call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, lambda _: values, repeatable=False)
+        api = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+        answer = await self._call(api, lambda _: values, repeatable=False)
         if any(result.error_code is ErrorCode.not_controller for result in answer.results):
-            there = replace(self._config, bootstrap_servers=(await self._controller(),))
-            async with AdminClient(there, random_bytes=self._random_bytes) as client:
-                answer = await client._call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, lambda _: values, repeatable=False)
+            answer = await self._call_at(await self._controller(), api, lambda _: values)
         for result in answer.results:
             if result.error_code is not ErrorCode.none:
                 raise refused(result.error_code, action, result.error_message)
 
     async def _controller(self) -> Address:
         """Ask where the controller of a cluster in ZooKeeper mode is."""
+        answer = await self._brokers()
+        for broker in answer.brokers:
+            if broker.node_id == answer.controller_id:
+                return Address(broker.host, broker.port)
+        server = self._session.connection.server if self._session.connection else "the server"
+        raise UnexpectedAnswer(server, "the cluster has no controller at present; try again")
+
+    async def _brokers(self) -> Any:
+        """Ask which brokers there are."""
         no_topics = {
             "topics": (),
             "allow_auto_topic_creation": False,
             "include_cluster_authorized_operations": False,
             "include_topic_authorized_operations": False,
         }
-        answer = await self._call(ApiKey.METADATA, lambda _: no_topics, repeatable=True)
-        for broker in answer.brokers:
-            if broker.node_id == answer.controller_id:
-                return Address(broker.host, broker.port)
-        server = self._session.connection.server if self._session.connection else "the server"
-        raise UnexpectedAnswer(server, "the cluster has no controller at present; try again")
+        return await self._call(ApiKey.METADATA, lambda _: no_topics, repeatable=True)
 
 
 def _element(api: ApiKey, version: int, field: str) -> Any:

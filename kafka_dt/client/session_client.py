@@ -14,6 +14,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -46,10 +47,10 @@ class SessionClient:
         random_bytes: Callable[[int], bytes] = os.urandom,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._config = config
-        self._session = ClientSession(
-            config, servers=servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
+        self._new_session = partial(
+            ClientSession, config, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
         )
+        self._session = self._new_session(servers=servers)
         self._random_bytes = random_bytes
         self._jitter = jitter
         self._turn = asyncio.Lock()
@@ -95,6 +96,15 @@ class SessionClient:
                 if not repeatable or connection is not used_before:
                     raise self._session.explained(error) from error.__cause__
                 return await self._ask_again(api, values)
+
+    async def _call_at(self, server: Address, api: ApiKey, values: Values) -> Any:
+        """Send a request to one server of the cluster, on a connection of its own, and return the answer's entity."""
+        session = self._new_session(servers=lambda: (server,))
+        try:
+            connection = await session.ready()
+            return await connection.request(api, **values(connection))
+        finally:
+            await session.close()
 
     async def _ask_again(self, api: ApiKey, values: Values) -> Any:
         connection = await self._session.ready()

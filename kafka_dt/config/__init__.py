@@ -15,7 +15,15 @@ from kafka_dt.config.gateway import (
 )
 from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
 from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, ProxyProtocol, listeners
-from kafka_dt.config.load import Loaded, from_properties, given_properties, load, read_properties
+from kafka_dt.config.load import (
+    Loaded,
+    every_error,
+    from_properties,
+    given_properties,
+    load,
+    nearest_setting,
+    read_properties,
+)
 from kafka_dt.config.options.gateway import UpstreamIdentity
 from kafka_dt.config.options.option import ConfigError, Option, Secret
 from kafka_dt.config.options.tokens import TokenStore
@@ -46,6 +54,7 @@ __all__ = [
     "TokenStore",
     "UpstreamIdentity",
     "audit_settings",
+    "every_error",
     "from_properties",
     "gateway_settings",
     "given_properties",
@@ -53,6 +62,7 @@ __all__ = [
     "listeners",
     "load",
     "names_clients",
+    "nearest_setting",
     "options",
     "read_properties",
     "upstream_client_properties",

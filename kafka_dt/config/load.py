@@ -132,7 +132,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
         elif key in broker_keys():
             (unprotected if _protects(key, text) else ignored).append(key)
         elif key.startswith(OUR_PREFIXES):
-            raise ConfigError(key, f"there is no such setting{_suggestion(key)}")
+            nearest = nearest_setting(key, _spellings())
+            raise ConfigError(key, f"there is no such setting{f'; did you mean {nearest}?' if nearest else ''}")
         else:
             unknown.append(key)
     settings = Settings(overrides=listener_keys, **values)
@@ -144,6 +145,30 @@ def broker_keys() -> frozenset[str]:
     """Return every key that a Kafka 3.9.1 broker knows."""
     text = files("kafka_dt.config").joinpath("broker_keys.txt").read_text(encoding="ascii")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def nearest_setting(key: str, known: Iterable[str] | None = None) -> str | None:
+    """Return the setting that was probably meant by a key that there is not; None where none is near.
+
+    :param known: what it could be; None means every setting of a broker and of kafka-dt
+    """
+    candidates = [*_spellings(), *broker_keys()] if known is None else list(known)
+    return next(iter(difflib.get_close_matches(key, candidates, n=1)), None)
+
+
+def every_error(properties: Mapping[str, str]) -> list[ConfigError]:
+    """Return what is wrong with each key; if each alone can be used, what is wrong with all of them together."""
+    alone = [error for key, text in properties.items() if (error := _error_of({key: text}))]
+    together = None if alone else _error_of(properties)
+    return alone or [error for error in (together,) if error]
+
+
+def _error_of(properties: Mapping[str, str]) -> ConfigError | None:
+    try:
+        from_properties(properties)
+    except ConfigError as error:
+        return error
+    return None
 
 
 def _lower_case(key: str) -> str:
@@ -170,11 +195,6 @@ def _spellings() -> Mapping[str, tuple[str, Option]]:
         for spelling in (declared.key, *declared.aliases, declared.seconds_alias)
         if spelling
     }
-
-
-def _suggestion(key: str) -> str:
-    close = difflib.get_close_matches(key, _spellings(), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _protects(name: str, text: str) -> bool:

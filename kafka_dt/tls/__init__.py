@@ -11,6 +11,6 @@ Source: org.apache.kafka.common.config.SslConfigs, org.apache.kafka.common.secur
 """
 
 from kafka_dt.tls.contexts import ReloadingContext, client_context, server_context
-from kafka_dt.tls.stores import TlsError
+from kafka_dt.tls.stores import TlsError, read_identity
 
-__all__ = ["ReloadingContext", "TlsError", "client_context", "server_context"]
+__all__ = ["ReloadingContext", "TlsError", "client_context", "read_identity", "server_context"]

@@ -158,3 +158,25 @@ def test_who_may_not_is_told_what_is_missing(guarded: Authority, tmp_path: Path,
     assert refused.exit_code == 1
     assert "needs a super user, or an ACL" in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+def test_check_tells_which_settings_a_broker_has_otherwise(broker: Broker, server: KafkaDt, tmp_path: Path) -> None:
+    login = write_properties(tmp_path / "admin.properties", ADMIN)
+    command = ["check", "--config", str(server.configuration), "--output", "json"]
+    beside = ["--bootstrap-server", broker.sasl, "--command-config", str(login)]
+
+    def at_the_brokers(*overrides: str) -> dict[str, str]:
+        found = printed(CliRunner().invoke(main, [*command, *beside, *overrides]))["warnings"]
+        return {each["setting"]: each["problem"] for each in found if "at the brokers" in each["problem"]}
+
+    assert at_the_brokers() == {}
+    longer = (
+        "--override",
+        "delegation.token.max.lifetime.ms=1209600000",
+        "--override",
+        "connections.max.reauth.ms=60000",
+    )
+    assert at_the_brokers(*longer) == {
+        "delegation.token.max.lifetime.ms": "it is '1209600000' here and '604800000' at the brokers",
+        "connections.max.reauth.ms": "it is '60000' here and '0' at the brokers",
+    }

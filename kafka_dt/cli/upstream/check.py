@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_dt.cli.options import override_option
+from kafka_dt.cli.options import settings_file_option
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.config import ConfigError, identity_mechanism, load, names_clients, upstream_client_properties
 from kafka_dt.config.gateway import BOOTSTRAP
@@ -34,13 +34,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The server.properties of a gateway, with the address of the cluster and the gateway's login there.",
+@settings_file_option(
+    "The server.properties of a gateway, with the address of the cluster and the gateway's login there."
 )
-@override_option
 @output_option()
 def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
     """Tell whether the cluster can be the store of the gateway's tokens.

@@ -39,6 +39,8 @@ _LOG = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_BYTES: Final = 1024 * 1024
+MEDIA_TYPES: Final = "application/jwk-set+json, application/json"
+"""Of a JWKS; the API server of Kubernetes refuses a request that does not name the first."""
 MIN_INTERVAL_MS: Final = 10_000
 """No token makes us read the JWKS again sooner than this after the last time."""
 
@@ -186,7 +188,7 @@ def reader(settings: OAuthBearerSettings) -> Callable[[], bytes]:
     except TlsError as error:
         raise ConfigError("sasl.jaas.config", f"its ssl options for the JWKS: {error}") from None
     opener = build_opener(HTTPSHandler(context=context), _SameScheme())
-    request = Request(settings.jwks_url, headers={"Accept": "application/json"})  # noqa: S310 - http or https, checked
+    request = Request(settings.jwks_url, headers={"Accept": MEDIA_TYPES})  # noqa: S310 - http or https, checked
 
     def fetch() -> bytes:
         try:

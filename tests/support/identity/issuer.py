@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -69,18 +71,21 @@ class Published:
     body: bytes
     status: int = 200
     location: str | None = None
+    media_type: str | None = None
+    """Given only to those who ask for this media type by its name, as an API server of Kubernetes does."""
     requests: int = 0
 
 
 @contextmanager
-def publishing(body: bytes) -> Iterator[Published]:
-    """A web server on a free port of loopback; what it gives can be changed."""
+def publishing(body: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Published]:
+    """A web server on a free port of loopback, with TLS where a context is given; what it gives can be changed."""
     published = Published("", body)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             published.requests += 1
-            self.send_response(published.status)
+            is_acceptable = (published.media_type or "") in self.headers.get("Accept", "")
+            self.send_response(published.status if is_acceptable else HTTPStatus.NOT_ACCEPTABLE)
             if published.location is not None:
                 self.send_header("Location", published.location)
             self.send_header("Content-Length", str(len(published.body)))
@@ -91,7 +96,9 @@ def publishing(body: bytes) -> Iterator[Published]:
             """Say nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        published.url = f"http://127.0.0.1:{server.server_port}/jwks.json"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        published.url = f"http{'s' * (tls is not None)}://127.0.0.1:{server.server_port}/jwks.json"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

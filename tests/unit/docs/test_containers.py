@@ -45,6 +45,14 @@ def test_a_server_starts_when_its_secrets_are_made_and_reads_them_only() -> None
         assert [SERVICES[name]["volumes"] for name in makers] == [[volume.removesuffix(":ro")]]
 
 
+def test_the_servers_image_has_no_rights_and_cannot_write_to_itself() -> None:
+    locked = [service for service in SERVICES.values() if service["image"] == "kafka-dt"]
+    assert locked
+    for service in locked:
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
 def test_ports_are_published_to_this_machine_alone() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert published

@@ -140,6 +140,12 @@ def test_a_redirect_must_keep_the_scheme() -> None:
                 reader(settings(published.url))()
 
 
+def test_a_server_that_gives_a_jwks_only_under_its_own_media_type_gives_it() -> None:
+    with publishing(ISSUER.jwks()) as published:
+        published.media_type = "application/jwk-set+json"
+        assert reader(settings(published.url))() == ISSUER.jwks()
+
+
 def test_a_huge_answer_is_not_read_to_its_end() -> None:
     with publishing(b"x" * (MAX_BYTES + 1)) as published, pytest.raises(JwksUnreadable, match="more than"):
         reader(settings(published.url))()

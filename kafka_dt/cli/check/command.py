@@ -1,0 +1,84 @@
+"""`kafka-dt check`: everything for which `serve` would refuse the settings, then warnings; it opens no port.
+
+- table: for people; a line for each finding, `refused` or `warning` first.
+- json: for programs, stable. `ok` (whether a node would start), `refused` and `warnings`: lists of `setting` and
+  `problem`.
+
+The exit status is 1 if a node would not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka_dt import app
+from kafka_dt.cli.check.dangers import dangers
+from kafka_dt.cli.check.finding import Finding
+from kafka_dt.cli.check.surroundings import surroundings
+from kafka_dt.cli.options import client_config, connection_options, settings_file_option
+from kafka_dt.cli.output import Output, counted, output_option, write_json
+from kafka_dt.clock import now_ms
+from kafka_dt.config import every_error, from_properties, given_properties
+from kafka_dt.log import set_up_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from kafka_dt.client import ClientConfig
+    from kafka_dt.config import Loaded
+
+
+@click.command()
+@settings_file_option("The server.properties of a node, as serve takes it.", required=True)
+@connection_options
+@output_option()
+def check(
+    *,
+    config: Path,
+    overrides: tuple[str, ...],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output: Output,
+) -> None:
+    """Check the settings of a node before it starts.
+
+    The command opens no port. It tells everything for which serve would refuse the settings. If there is nothing, it
+    tells what is dangerous: listeners without a login, no authorizer, weak keys, certificates near their end, a
+    ZooKeeper or a cluster that it cannot reach, a clock that is off, and keys that live nodes do not have.
+
+    With --bootstrap-server or --command-config the command also compares the settings with those of a broker; this
+    needs DescribeConfigs on the cluster.
+    """
+    set_up_logging("check", level="ERROR")
+    properties = given_properties(config, overrides)
+    refused = [Finding(error.key, error.reason) for error in every_error(properties)]
+    warnings: Sequence[Finding] = ()
+    if not refused:
+        loaded = from_properties(properties)
+        refused = [Finding(error.key, error.reason) for error in app.refusals(loaded.settings)]
+        if not refused:
+            compared = bootstrap_server is not None or command_config is not None
+            brokers = client_config(bootstrap_server, command_config) if compared else None
+            warnings = asyncio.run(_warnings(loaded, brokers))
+    if output is Output.JSON:
+        write_json(
+            {"ok": not refused, "refused": list(map(asdict, refused)), "warnings": list(map(asdict, warnings))},
+            indent=2,
+        )
+    else:
+        for word, findings in (("refused", refused), ("warning", warnings)):
+            for each in findings:
+                click.echo(f"{word}  {each.setting}: {each.problem}")
+        if not refused:
+            click.echo(f"ok       a node starts with these settings ({counted(len(warnings), 'warning')})")
+    if refused:
+        raise click.ClickException(f"a node does not start with these settings: {counted(len(refused), 'problem')}")
+
+
+async def _warnings(loaded: Loaded, brokers: ClientConfig | None) -> list[Finding]:
+    return [*dangers(loaded, now_ms()), *[each async for each in surroundings(loaded.settings, brokers)]]

@@ -1,0 +1,111 @@
+"""What is dangerous in settings with which a node starts: told by the settings, their keys and their certificates."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.cli.check.finding import Finding
+from kafka_dt.config import SecretKeyFiles, TokenStore, listeners, nearest_setting
+from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
+from kafka_dt.identity.mechanisms import mechanisms_of
+from kafka_dt.tls import read_identity
+from kafka_dt.tokens import SecretKey
+from kafka_dt.tokens.keyring import SHORT_CHARACTERS
+from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_dt.config import Listener, Loaded, Settings
+
+CERTIFICATE_DAYS: Final = 30
+"""How long before the end of a certificate the command warns."""
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_IN_CLEAR: Final = {PLAIN: "passwords", OAUTHBEARER: "bearer tokens"}
+"""Mechanisms that send a secret as it is."""
+
+
+def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
+    """Give what is dangerous in settings that a node would take; now_ms: the wall clock, milliseconds since 1970."""
+    settings = loaded.settings
+    yield from _without_effect(loaded)
+    yield from _keys(settings)
+    for listener in listeners(settings, mechanisms_of(settings)):
+        yield from _open(listener)
+        yield from _mechanisms(settings, listener)
+        yield from _certificate(listener, now_ms)
+    yield from _authorizer(settings)
+
+
+def _without_effect(loaded: Loaded) -> Iterator[Finding]:
+    for key in loaded.unprotected:
+        yield Finding(key, "kafka-dt does not support this security setting, and ignores it")
+    for key in loaded.unknown:
+        nearest = nearest_setting(key)
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        yield Finding(key, f"neither a broker nor kafka-dt has such a setting{meant}")
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    if settings.token_store == TokenStore.UPSTREAM:
+        return  # the cluster has them
+    keys = SecretKeyFiles(settings).keys
+    if keys is None:
+        yield Finding(CURRENT, "it is not set: every request about tokens is refused")
+        if settings.previous_secret_keys:
+            yield Finding(PREVIOUS, f"it has no effect without {CURRENT}")
+        return
+    for key, texts in ((CURRENT, [keys.current]), (PREVIOUS, keys.previous)):
+        if any(SecretKey(text).is_short for text in texts):
+            yield Finding(key, f"a key has fewer than {SHORT_CHARACTERS} characters and could be guessed")
+
+
+def _open(listener: Listener) -> Iterator[Finding]:
+    if listener.bind.host in _LOOPBACK:
+        return
+    protocol = listener.security_protocol
+    if not protocol.uses_sasl and (listener.tls is None or listener.tls.settings.get("ssl.client.auth") != "required"):
+        yield Finding(
+            "listeners",
+            f"{listener.name} is open: who connects is User:ANONYMOUS without a login; use SASL_SSL, or SSL with "
+            "ssl.client.auth=required",
+        )
+    for mechanism, secrets in _IN_CLEAR.items():
+        if mechanism in listener.mechanisms and not protocol.uses_tls:
+            yield Finding("listeners", f"{listener.name} takes {secrets} by {mechanism} unencrypted; use SASL_SSL")
+
+
+def _mechanisms(settings: Settings, listener: Listener) -> Iterator[Finding]:
+    for mechanism in mechanisms_of(settings).values():
+        if mechanism.warning and mechanism.name in listener.mechanisms:
+            yield Finding("sasl.enabled.mechanisms", f"{listener.name} offers {mechanism.name}; {mechanism.warning}")
+
+
+def _certificate(listener: Listener, now_ms: int) -> Iterator[Finding]:
+    entry = read_identity(listener.tls.settings) if listener.tls else None
+    if entry is None or listener.tls is None:
+        return
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    end = min(certificate.not_valid_after_utc for certificate in entry.certificates)
+    if end - now < timedelta(days=CERTIFICATE_DAYS):
+        state = "has ended" if end < now else "ends soon"
+        yield Finding(
+            listener.tls.key(entry.setting), f"the certificate of {listener.name} {state}: {end:%Y-%m-%dT%H:%M:%SZ}"
+        )
+
+
+def _authorizer(settings: Settings) -> Iterator[Finding]:
+    if settings.token_store == TokenStore.UPSTREAM:
+        return  # the cluster has the ACLs
+    if not settings.authorizer_class_name:
+        yield Finding(
+            "authorizer.class.name",
+            "it is not set: every user may create tokens for every other user; set "
+            "kafka.security.authorizer.AclAuthorizer",
+        )
+    elif settings.allow_everyone_if_no_acl_found:
+        yield Finding(
+            "allow.everyone.if.no.acl.found",
+            "every user may create tokens for a user without ACLs; set it to false, and super.users",
+        )

@@ -1,0 +1,79 @@
+"""`kafka-dt check` beside a real node: what agrees is no warning, what does not is one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka_dt.cli import main
+from kafka_dt.cli.check import surroundings
+from kafka_dt.clock import now_ms
+from tests.integration.zookeeper_nodes import client_of, settings
+from tests.support.java.properties import write_properties
+from tests.support.nodes.node import Node
+from tests.support.processes.ports import free_ports
+
+
+def warnings(configuration: Path, *arguments: str) -> dict[str, str]:
+    done = CliRunner().invoke(main, ["check", "--config", str(configuration), *arguments, "--output", "json"])
+    assert done.exit_code == 0, done.output
+    return {each["setting"]: each["problem"] for each in json.loads(done.stdout)["warnings"]}
+
+
+def test_the_settings_of_a_running_node_fit_to_their_surroundings(node: Node) -> None:
+    # They are those of a test: open on this machine alone, with a short key.
+    assert set(warnings(node.configuration)) == {"delegation.token.secret.key", "allow.everyone.if.no.acl.found"}
+
+
+def test_other_keys_and_another_form_than_live_nodes_have_are_told(node: Node) -> None:
+    other = "o" * 32
+    found = warnings(
+        node.configuration,
+        "--override",
+        f"delegation.token.secret.key={other}",
+        "--override",
+        "delegation.token.metadata.encryption.enable=true",
+    )
+    assert "has other keys" in found["delegation.token.secret.key"]
+    assert "write tokens plain" in found["delegation.token.metadata.encryption.enable"]
+    assert other not in json.dumps(found)
+
+
+@pytest.mark.parametrize(("minutes", "way"), [(10, "ahead of"), (-10, "behind")])
+def test_a_clock_that_is_off_is_told(node: Node, monkeypatch: pytest.MonkeyPatch, minutes: int, way: str) -> None:
+    monkeypatch.setattr(surroundings, "now_ms", lambda: now_ms() + minutes * 60_000)
+    assert f"600 s {way} ZooKeeper's" in warnings(node.configuration)["clock"]
+
+
+def properties_on(zookeeper_connect: str) -> dict[str, object]:
+    return {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:9092",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "zookeeper.connect": zookeeper_connect,
+        "delegation.token.secret.key": "k" * 32,
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    }
+
+
+async def test_nothing_but_the_clock_znode_is_written(zookeeper_connect: str, tmp_path: Path) -> None:
+    file = write_properties(tmp_path / "server.properties", properties_on(zookeeper_connect))
+    assert await asyncio.to_thread(warnings, file) == {}
+    async with client_of(settings(zookeeper_connect)) as client:
+        assert await client.children("/") == ["kafka_dt"]
+        assert await client.children("/kafka_dt") == ["clock"]
+
+
+def test_a_cluster_that_is_not_reached_is_told(zookeeper_connect: str, tmp_path: Path) -> None:
+    away = f"127.0.0.1:{free_ports(1)}"
+    gateway = {
+        "kafka.dt.gateway.upstream.bootstrap.servers": away,
+        "kafka.dt.gateway.upstream.security.protocol": "PLAINTEXT",
+        "kafka.dt.gateway.upstream.identity": "none",
+        "kafka.dt.gateway.broker.port.base": "20000",
+    }
+    found = warnings(write_properties(tmp_path / "server.properties", {**properties_on(zookeeper_connect), **gateway}))
+    assert away in found["kafka.dt.gateway.upstream.bootstrap.servers"]

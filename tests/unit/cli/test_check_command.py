@@ -1,0 +1,156 @@
+"""`kafka-dt check` on settings alone: what it refuses, and what it calls dangerous."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_dt.cli import main
+from kafka_dt.cli.check.dangers import dangers
+from kafka_dt.cli.check.surroundings import disagreements
+from kafka_dt.config import from_properties
+from tests.support.identity.tls_material import authority, leaf
+from tests.support.java.properties import write_properties
+
+NOW_MS = 1_800_000_000_000
+KEY = "k" * 32
+SAFE = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:9092",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "zookeeper.connect": "127.0.0.1:1",
+    "delegation.token.secret.key": KEY,
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+}
+
+
+def check(folder: Path, properties: dict[str, str], *arguments: str) -> Result:
+    path = write_properties(folder / "server.properties", properties)
+    return CliRunner().invoke(main, ["check", "--config", str(path), *arguments])
+
+
+def refused(folder: Path, properties: dict[str, str]) -> dict[str, str]:
+    done = check(folder, properties, "--output", "json")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: a node does not start with these settings")
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert (document["ok"], document["warnings"]) == (False, [])
+    return {finding["setting"]: finding["problem"] for finding in document["refused"]}
+
+
+def warned(properties: dict[str, str]) -> list[tuple[str, str]]:
+    return [(each.setting, each.problem) for each in dangers(from_properties({**SAFE, **properties}), NOW_MS)]
+
+
+def test_every_key_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:
+    found = refused(
+        tmp_path,
+        {**SAFE, "kafka.dt.wrokers": "2", "socket.request.max.bytes": "many", "delegation.token.max.lifetime.ms": "0"},
+    )
+    assert set(found) == {"kafka.dt.wrokers", "socket.request.max.bytes", "delegation.token.max.lifetime.ms"}
+    assert found["kafka.dt.wrokers"] == "there is no such setting; did you mean kafka.dt.workers?"
+
+
+def test_what_does_not_fit_together_is_told_for_each_part(tmp_path: Path) -> None:
+    properties = {
+        **SAFE,
+        "listeners": "SSL://:9093,SASL_PLAINTEXT://:9092",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "super.users": "alice",
+        "zookeeper.connect": "",
+    }
+    found = refused(tmp_path, properties)
+    assert {"super.users", "zookeeper.connect"} < set(found)
+    assert any(setting.startswith("ssl.keystore") for setting in found)
+
+
+def test_a_mechanism_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    properties = {**SAFE, "sasl.enabled.mechanisms": "OAUTHBEARER"}
+    assert any("oauthbearer" in setting for setting in refused(tmp_path, properties))
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["check", "--config", str(tmp_path / "nowhere")])
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert "cannot be read" in done.stderr
+
+
+def test_a_zookeeper_that_is_not_reached_is_a_warning(tmp_path: Path) -> None:
+    quick = {**SAFE, "zookeeper.connection.timeout.ms": "300"}
+    done = check(tmp_path, quick)
+    assert done.exit_code == 0
+    assert "warning  zookeeper.connect: cannot connect to ZooKeeper" in done.stdout
+    assert "ok       a node starts with these settings (1 warning)" in done.stdout
+    assert KEY not in done.output
+
+
+def test_safe_settings_have_no_warning() -> None:
+    assert warned({}) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "setting", "words"),
+    [
+        ({"listeners": "PLAINTEXT://:9092"}, "listeners", "PLAINTEXT is open"),
+        (
+            {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "PLAIN"},
+            "listeners",
+            "passwords by PLAIN",
+        ),
+        ({"authorizer.class.name": ""}, "authorizer.class.name", "every user may create tokens"),
+        ({"allow.everyone.if.no.acl.found": "true"}, "allow.everyone.if.no.acl.found", "set it to false"),
+        ({"delegation.token.secret.key": ""}, "delegation.token.secret.key", "every request about tokens is refused"),
+        ({"delegation.token.secret.key": "short"}, "delegation.token.secret.key", "fewer than 32 characters"),
+        ({"kafka.dt.secret.keys.previous": "short"}, "kafka.dt.secret.keys.previous", "fewer than 32 characters"),
+        ({"sasl.enabled.mechanisms": "SCRAM-SHA-256,DIGEST-MD5"}, "sasl.enabled.mechanisms", "historic"),
+        ({"zookeeper.ssl.crl.enable": "true"}, "zookeeper.ssl.crl.enable", "does not support this security setting"),
+        ({"super.userz": "User:a"}, "super.userz", "did you mean super.users?"),
+    ],
+)
+def test_a_danger_is_told_with_its_setting(properties: dict[str, str], setting: str, words: str) -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="x";'
+    if "PLAIN" in properties.get("sasl.enabled.mechanisms", "").split(","):
+        properties = {**properties, "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas}
+    found = warned(properties)
+    assert [each for each, problem in found if words in problem] == [setting], found
+
+
+def test_a_listener_of_this_machine_alone_is_no_danger() -> None:
+    assert warned({"listeners": "PLAINTEXT://localhost:9092"}) == []
+
+
+def test_a_certificate_is_told_of_a_month_before_its_end(tmp_path: Path) -> None:
+    issued = leaf("node", authority("authority"))
+    store = tmp_path / "node.pem"
+    store.write_text(issued.key_pem() + issued.certificate_pem)
+    properties = {
+        "listeners": "SASL_SSL://:9093",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+    }
+    loaded = from_properties({**SAFE, **properties})
+    end_ms = int(issued.certificate.not_valid_after_utc.timestamp() * 1000)
+    day_ms = 86_400_000
+    assert list(dangers(loaded, end_ms - 31 * day_ms)) == []
+    (soon,) = dangers(loaded, end_ms - 29 * day_ms)
+    assert (soon.setting, "ends soon" in soon.problem) == ("ssl.keystore.location", True)
+    (ended,) = dangers(loaded, end_ms + day_ms)
+    assert "has ended" in ended.problem
+
+
+def test_settings_that_a_broker_has_otherwise_are_told() -> None:
+    settings = from_properties({**SAFE, "connections.max.reauth.ms": "60000"}).settings
+    theirs = {
+        "connections.max.reauth.ms": "0",
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "delegation.token.max.lifetime.ms": "604800000",
+        "log.dirs": "/elsewhere",
+    }
+    (found,) = disagreements(settings, theirs)
+    assert (found.setting, found.problem) == (
+        "connections.max.reauth.ms",
+        "it is '60000' here and '0' at the brokers",
+    )
