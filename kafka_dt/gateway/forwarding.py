@@ -36,6 +36,7 @@ from kafka_dt_protocol.wire.proxy_header import Endpoint
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address
+    from kafka_dt.client.login import Channel
 
 MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
@@ -57,6 +58,8 @@ class GatewayServices:
     offered: OfferedByUpstream
     relayed: LoginsUnderWay | None = None
     """The logins under way at the cluster, where it decides about them."""
+    serves_its_tokens: bool = False
+    """Whether the tokens are those of the cluster."""
 
 
 class _Side(Enum):
@@ -148,6 +151,11 @@ class Forwarding:
     def frames_given(self) -> int:
         """How many requests have been taken whole."""
         return self._requests.given
+
+    @property
+    def own_upstream(self) -> Channel | None:
+        """What asks the cluster about tokens as the client itself, if it has logged in there."""
+        return self._relay.channel() if self._relay is not None and self._gateway.serves_its_tokens else None
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Find out which broker the client means, and offer what that broker speaks."""

@@ -73,6 +73,7 @@ class Gateway:
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway),
             relayed=LoginsUnderWay(settings.logins_per_ip) if settings.identity is UpstreamIdentity.RELAY else None,
+            serves_its_tokens=settings.serves_its_tokens,
         )
 
     async def start(self) -> None:

@@ -97,17 +97,22 @@ class ClientRelay:
         elif not self._opened:
             raise RelayFailed("a session that began with a token cannot go on with a login at the cluster")
         with _failing():
-            await handshake(self._channel(), mechanism)
+            await handshake(self._required_channel(), mechanism)
 
     async def pass_on(self, message: bytes) -> RelayedAnswer:
         """Pass on a message of the client; see `Relay`."""
         asked_ms = self._now_ms()
         with _failing():
-            answer = await self._channel().request(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
+            answer = await self._required_channel().request(ApiKey.SASL_AUTHENTICATE, auth_bytes=message)
         if answer.error_code is not ErrorCode.none:
             return RelayedAnswer(b"", answer.error_message or "")
         lifetime_ms = session_lifetime_ms(answer)
         return RelayedAnswer(answer.auth_bytes, ends_timestamp_ms=asked_ms + lifetime_ms if lifetime_ms else None)
+
+    def channel(self) -> Channel | None:
+        """Give what makes requests on the connection of the client's login at the cluster; None if there is none."""
+        link = self._side.link
+        return self._side.channel(link, self._answers) if self._opened and link is not None else None
 
     def lost(self) -> None:
         """Take note that the client has gone."""
@@ -120,11 +125,11 @@ class ClientRelay:
             await self._open_upstream()
         self._opened = True
 
-    def _channel(self) -> Channel:
-        link = self._side.link
-        if link is None:
+    def _required_channel(self) -> Channel:
+        channel = self.channel()
+        if channel is None:
             raise RelayFailed("the connection to the upstream broker has ended")
-        return self._side.channel(link, self._answers)
+        return channel
 
 
 @contextmanager

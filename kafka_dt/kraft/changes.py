@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from kafka_dt import client
 from kafka_dt.kraft import requests
@@ -39,10 +39,11 @@ from kafka_dt.tokens.sharing import KeyedLocks
 
 if TYPE_CHECKING:
     from kafka_dt.client.connection import Connection
+    from kafka_dt.client.login import Channel
     from kafka_dt.client.session import ClientSession
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.kraft.source import ClusterTokens
-    from kafka_dt.tokens import Change, NewToken, Principal, Token, TokenCache
+    from kafka_dt.tokens import Change, NewToken, OwnConnection, Principal, Token, TokenCache
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,9 +74,8 @@ class Connections:
         async with self._places:
             session = self._idle.pop() if self._idle else self._make()
             try:
-                yield await session.ready()
-            except (client.ConnectionFailed, client.LoginFailed, client.UnsupportedByServer) as error:
-                raise StoreUnavailable(str(error)) from error
+                with _unavailable():
+                    yield await session.ready()
             finally:
                 self._idle.append(session)
 
@@ -84,6 +84,14 @@ class Connections:
         idle, self._idle = self._idle, []
         for session in idle:
             await session.close()
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    try:
+        yield
+    except (client.ConnectionFailed, client.LoginFailed, client.UnsupportedByServer) as error:
+        raise StoreUnavailable(str(error)) from error
 
 
 class ClusterChanges:
@@ -126,10 +134,11 @@ class ClusterChanges:
     async def create(self, wanted: NewToken) -> DelegationToken:
         """Create a token, for its owner and with the gateway as a renewer."""
         try:
-            async with self._connections.one() as connection:
+            async with self._connection(wanted.own) as connection:
                 created = await requests.create(connection, wanted, self._gateway)
         except client.TokenAuthorizationFailed as refusal:
-            raise TokenAuthorizationFailed(self._gateway, wanted.owner) from refusal
+            refused = self._gateway if wanted.own is None else wanted.requester
+            raise TokenAuthorizationFailed(refused, wanted.owner) from refusal
         except client.RequestRefused as refusal:
             raise _in_the_domain(refusal) from refusal
         self._knowledge.changed(created.token.token_id, StoredToken(created.token, hmac=created.hmac))
@@ -142,9 +151,8 @@ class ClusterChanges:
                 held = self._cache.get(token_id)
                 if held is None or not held.has_hmac(hmac):
                     raise TokenNotFound(token_id)
-                self._require_allowed(held.token, change)
                 try:
-                    return await self._send(held, change)
+                    return await self._send(held, change, self._require_allowed(held.token, change))
                 except client.TokenNotFound:
                     await self._source.prove()
         raise StoreUnavailable(f"the controllers do not find token {token_id}, which the brokers have")
@@ -170,20 +178,27 @@ class ClusterChanges:
     async def _delete_again(self, stored: StoredToken) -> None:
         assert stored.hmac is not None  # noqa: S101 - a cluster tells the HMAC of each token
         with suppress(StoreUnavailable, client.RequestRefused):
-            async with self._connections.one() as connection:
-                await requests.change(connection, stored.hmac, Expiry(self._gateway, period_ms=-1))
+            try:
+                async with self._connections.one() as connection:
+                    await requests.change(connection, stored.hmac, Expiry(self._gateway, period_ms=-1))
+            except client.TokenOwnerMismatch:
+                # It was deleted on the connection of its owner, who alone can do so again.
+                _LOG.error("The gateway is no renewer of delegation token %s: expire it again", stored.token.token_id)
+                self._knowledge.give_up(stored.token.token_id)
 
-    async def _send(self, held: DelegationToken, change: Change) -> int:
-        """Send a change, and tell its outcome; raises client.TokenNotFound."""
+    async def _send(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
+        """Send a change, as the client itself or as the gateway, and tell its outcome; raises client.TokenNotFound."""
         token_id = held.token.token_id
         try:
-            async with self._connections.one() as connection:
+            async with self._connection(own) as connection:
                 expiry_timestamp_ms = await requests.change(connection, held.hmac, change)
         except client.TokenNotFound:
             raise
         except client.TokenExpired as refusal:
             raise TokenExpired(token_id) from refusal
         except client.TokenOwnerMismatch as refusal:
+            if own is not None:
+                raise TokenOwnerMismatch(change.requester) from refusal
             _LOG.warning(
                 "The gateway is no renewer of delegation token %s, which was made at a broker: only there can it be "
                 "renewed and expired, or name %s as a renewer of such tokens",
@@ -202,21 +217,35 @@ class ClusterChanges:
             await self._source.prove()
         return expiry_timestamp_ms
 
-    def _require_allowed(self, token: Token, change: Change) -> None:
-        """Refuse a client that may not change a token, as the cluster would: of a renewal an expired token comes first.
+    def _require_allowed(self, token: Token, change: Change) -> OwnConnection | None:
+        """Return the connection on which the cluster sees the client that may change a token; None: the gateway asks.
+
+        A client without one is refused here if it may not, as the cluster would: of a renewal an expired token comes
+        first.
 
         Raises:
             TokenOwnerMismatch, TokenExpired: the client is neither the owner nor a renewer.
         """
         change.on_token(token)
         if token.may_renew(change.requester):
-            return
-        if isinstance(change, Renewal):
-            if token.is_expired(self._now_ms()):
-                raise TokenExpired(token.token_id)
-        elif change.by_super_user:
-            return
+            return change.own
+        if isinstance(change, Expiry) and change.by_super_user:
+            return None
+        if change.own is not None:
+            return change.own
+        if isinstance(change, Renewal) and token.is_expired(self._now_ms()):
+            raise TokenExpired(token.token_id)
         raise TokenOwnerMismatch(change.requester)
+
+    @asynccontextmanager
+    async def _connection(self, own: OwnConnection | None) -> AsyncIterator[Channel]:
+        """Give the client's own connection, else one of the gateway's; raises as `Connections.one`."""
+        if own is None:
+            async with self._connections.one() as connection:
+                yield connection
+            return
+        with _unavailable():
+            yield cast("Channel", own)
 
 
 def _in_the_domain(refusal: client.RequestRefused) -> TokenError:

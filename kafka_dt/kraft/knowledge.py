@@ -73,6 +73,10 @@ class Knowledge:
                 del self._deleted[next(iter(self._deleted))]
         self._listener(token_id, stored)
 
+    def give_up(self, token_id: str) -> None:
+        """Take a token as the cluster has it, though this worker has deleted it."""
+        self._deleted.pop(token_id, None)
+
     async def take(self, tokens: Mapping[str, StoredToken], asked_s: float | None = None) -> None:
         """Tell what is new in an answer.
 

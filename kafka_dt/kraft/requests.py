@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.errors import UnexpectedAnswer, UnsupportedByServer, refused
+from kafka_dt.client.login import Channel
 from kafka_dt.kraft.offsets import LogEnd
 from kafka_dt.tokens import DelegationToken, Expiry, NewToken, Principal, Renewal, StoredToken, Token
 from kafka_dt_protocol.api.registry import ASKED, ApiKey, AskedApi
@@ -75,7 +76,7 @@ def stored_tokens(answer: Any, gateway: Principal) -> dict[str, StoredToken]:
     }
 
 
-async def create(connection: Connection, wanted: NewToken, gateway: Principal) -> DelegationToken:
+async def create(connection: Channel, wanted: NewToken, gateway: Principal) -> DelegationToken:
     """Create a token that the gateway may renew.
 
     Raises RequestRefused, and what Connection.request raises.
@@ -95,7 +96,7 @@ async def create(connection: Connection, wanted: NewToken, gateway: Principal) -
     return DelegationToken(_token(answer, renewers, map(from_timestamp, instants), gateway), answer.hmac)
 
 
-async def change(connection: Connection, hmac: bytes, wanted: Renewal | Expiry) -> int:
+async def change(connection: Channel, hmac: bytes, wanted: Renewal | Expiry) -> int:
     """Renew or expire a token as the gateway; returns its expiry timestamp in milliseconds since 1970.
 
     Raises RequestRefused, and what Connection.request raises.

@@ -7,7 +7,7 @@ knows of the store; `lookup.py` and `purge.py` are the ways in which the manager
 """
 
 from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
-from kafka_dt.tokens.changes import Change, Expiry, NewToken, Renewal
+from kafka_dt.tokens.changes import Change, Expiry, NewToken, OwnConnection, Renewal
 from kafka_dt.tokens.creation_limits import CreationCounts, CreationLimits, counts_bytes
 from kafka_dt.tokens.errors import (
     InvalidPrincipalType,
@@ -50,6 +50,7 @@ __all__ = [
     "Keyring",
     "LongWork",
     "NewToken",
+    "OwnConnection",
     "Principal",
     "Renewal",
     "SecretKey",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
@@ -21,6 +21,9 @@ from kafka_dt.tokens.token import MAX_TIMESTAMP_MS, Token
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.creation_limits import CreationLimits
+
+OwnConnection: TypeAlias = object
+"""A connection on which the requester itself has logged in at the store; only the store that it is of looks into it."""
 
 MAX_TOKEN_BYTES: Final = 1_000_000
 """More is not even tried: a store takes about as much in a request. It bounds the renewers."""
@@ -36,6 +39,8 @@ class NewToken:
     renewers: tuple[Principal, ...]
     max_lifetime_ms: int
     """From issue to max timestamp; 0 or less = the server's maximum, which also is the limit."""
+    own: OwnConnection | None = field(default=None, repr=False, compare=False)
+    """Where the requester has one, the store itself decides whether it may create the token."""
 
     def require_types(self) -> None:
         """Refuse principals that cannot own or renew a token, by InvalidPrincipalType."""
@@ -96,6 +101,8 @@ class Renewal:
     default_period_ms: int
     on_token: Callable[[Token], None] = forget
     """Called with the token as it was found, also if the requester may not renew it."""
+    own: OwnConnection | None = field(default=None, repr=False, compare=False)
+    """Where the requester has one, the store itself decides whether it may renew the token."""
 
     def decide(self, token: Token, now_ms: int) -> Token:
         """Return the token as it becomes; raises TokenOwnerMismatch or TokenExpired, checked in this order."""
@@ -118,6 +125,8 @@ class Expiry:
     """Whether the requester may expire any token."""
     on_token: Callable[[Token], None] = forget
     """Called with the token as it was found, also if the requester may not expire it."""
+    own: OwnConnection | None = field(default=None, repr=False, compare=False)
+    """Where the requester has one, the store itself decides whether it may expire the token."""
 
     def decide(self, token: Token, now_ms: int) -> Token | None:
         """Return the token as it becomes, None to delete it; raises as `Renewal.decide`."""

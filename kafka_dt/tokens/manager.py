@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.tokens.changes import Change, Expiry, NewToken, Renewal, forget
+from kafka_dt.tokens.changes import Change, Expiry, NewToken, OwnConnection, Renewal, forget
 from kafka_dt.tokens.creation_limits import CreationCounts, CreationLimits, Creations
 from kafka_dt.tokens.errors import (
     StoreUnavailable,
@@ -112,7 +112,13 @@ class TokenManager:
             await self._source.load()
 
     async def create(
-        self, owner: Principal, requester: Principal, renewers: Iterable[Principal], max_lifetime_ms: int
+        self,
+        owner: Principal,
+        requester: Principal,
+        renewers: Iterable[Principal],
+        max_lifetime_ms: int,
+        *,
+        own: OwnConnection | None = None,
     ) -> DelegationToken:
         """Create a token; the arguments are those of NewToken.
 
@@ -120,7 +126,7 @@ class TokenManager:
             InvalidPrincipalType, TokensDisabled, TokenTooLarge, TokenLimitExceeded, StoreUnavailable, TooManyCreates:
                 checked in this order; how many tokens the owner has, and how many bytes the token, comes last.
         """
-        wanted = NewToken(owner, requester, tuple(renewers), max_lifetime_ms)
+        wanted = NewToken(owner, requester, tuple(renewers), max_lifetime_ms, own)
         wanted.require_types()
         changes = self._require_enabled()
         wanted.require_size(self._limits.creations)
@@ -131,14 +137,20 @@ class TokenManager:
         return created
 
     async def renew(
-        self, requester: Principal, hmac: bytes, period_ms: int, *, on_token: Callable[[Token], None] = forget
+        self,
+        requester: Principal,
+        hmac: bytes,
+        period_ms: int,
+        *,
+        on_token: Callable[[Token], None] = forget,
+        own: OwnConnection | None = None,
     ) -> int:
         """Apply a Renewal to the token with that raw HMAC, and return the expiry timestamp in milliseconds.
 
         Raises:
             TokensDisabled, StoreUnavailable, TokenNotFound, TokenOwnerMismatch, TokenExpired: checked in this order.
         """
-        renewal = Renewal(requester, period_ms, self._limits.expiry_time_ms, on_token)
+        renewal = Renewal(requester, period_ms, self._limits.expiry_time_ms, on_token, own)
         return await self._change(hmac, renewal)
 
     async def expire(
@@ -149,9 +161,10 @@ class TokenManager:
         *,
         by_super_user: bool = False,
         on_token: Callable[[Token], None] = forget,
+        own: OwnConnection | None = None,
     ) -> int:
         """Apply an Expiry to the token with that raw HMAC; returns its expiry timestamp, and raises as `renew`."""
-        return await self._change(hmac, Expiry(requester, period_ms, by_super_user, on_token))
+        return await self._change(hmac, Expiry(requester, period_ms, by_super_user, on_token, own))
 
     async def describe(
         self,

@@ -25,6 +25,7 @@ from kafka_dt.server.connections.intake import Intake, ServedHere
 from kafka_dt.server.connections.reading import Reading
 from kafka_dt.server.connections.requests import ConnectionRequests
 from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt.tokens import OwnConnection
 from kafka_dt_protocol import (
     ConnectionClosed,
     Event,
@@ -378,6 +379,11 @@ class ClientConnection(asyncio.Protocol):
         info = self._transport.get_extra_info if self._transport is not None else lambda _: None
         peer, own = info("peername"), info("sockname")
         return (peer[0], peer[1]) if peer else None, (own[0], own[1]) if own else None
+
+    @property
+    def own_upstream(self) -> OwnConnection | None:
+        """The client's own connection to the cluster whose tokens the node serves; None if it has none."""
+        return self._intake.own_upstream
 
     def own_address(self) -> tuple[str, int]:
         """Give host and port that the client has connected to; none before there is a socket."""

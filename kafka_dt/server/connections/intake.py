@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from kafka_dt.server.connections.connection import ClientConnection
+    from kafka_dt.tokens import OwnConnection
 
 READ_AHEAD_BYTES: Final = 64 * 1024
 """How much may wait behind a request that is under way before reading stops."""
@@ -35,6 +36,10 @@ class Intake(Protocol):
     @property
     def frames_given(self) -> int:
         """How many frames the intake has taken whole out of what was received and served or forwarded."""
+
+    @property
+    def own_upstream(self) -> OwnConnection | None:
+        """The client's own connection to the cluster whose tokens the node serves; None if it has none."""
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Take note of the socket, before anything else happens."""
@@ -76,6 +81,7 @@ class ServedHere:
     idle: bool = True
     held_bytes: int = 0
     frames_given: int = 0
+    own_upstream: OwnConnection | None = None
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection

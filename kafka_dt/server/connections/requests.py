@@ -84,6 +84,7 @@ class ConnectionRequests:
             token_login=client.by_token,
             security_protocol=self._services.listener.security_protocol,
             endpoint=self.endpoint(),
+            own=self._connection.own_upstream,
             audit=client.audit,
             end_with_client=self._end_with_client,
             apis=self._services.apis,

@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Caller
 from kafka_dt.server.audited.connection import ConnectionAudit
-from kafka_dt.tokens import Principal, Token
+from kafka_dt.tokens import OwnConnection, Principal, Token
 from kafka_dt_protocol import APIS, ApiTable, RequestHeader
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class RequestContext:
     security_protocol: SecurityProtocol
     endpoint: Endpoint
     """Where this client reaches this node."""
+    own: OwnConnection | None = None
+    """The client's own connection to the cluster that keeps the tokens; None where the client has none."""
     audit: ConnectionAudit | None = None
     """What audit events say of the connection; None where nothing is written down."""
     on_token: Callable[[Token], None] = _forget

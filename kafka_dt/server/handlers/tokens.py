@@ -108,7 +108,11 @@ class TokenHandlers:
         try:
             _require_allowed(context)
             expiry_ms = await self._tokens.renew(
-                context.principal, body.hmac, from_duration(body.renew_period), on_token=context.on_token
+                context.principal,
+                body.hmac,
+                from_duration(body.renew_period),
+                on_token=context.on_token,
+                own=context.own,
             )
         except TokenError as error:
             return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)
@@ -125,6 +129,7 @@ class TokenHandlers:
                 from_duration(body.expiry_time_period),
                 by_super_user=self._authorizer.may_revoke_any(context.caller),
                 on_token=context.on_token,
+                own=context.own,
             )
         except TokenError as error:
             return build(kind, error_code=error_code(error), expiry_timestamp=NO_TIMESTAMP)
@@ -151,10 +156,11 @@ class TokenHandlers:
 
     async def _create(self, context: RequestContext, owner: Principal, body: Any) -> DelegationToken:
         _require_allowed(context)
-        if not self._authorizer.may_create_for(context.caller, owner):
+        if context.own is None and not self._authorizer.may_create_for(context.caller, owner):
             raise TokenAuthorizationFailed(context.principal, owner)
         renewers = [_principal(renewer) for renewer in body.renewers]
-        return await self._tokens.create(owner, context.principal, renewers, from_duration(body.max_lifetime))
+        lifetime_ms = from_duration(body.max_lifetime)
+        return await self._tokens.create(owner, context.principal, renewers, lifetime_ms, own=context.own)
 
 
 def _require_allowed(context: RequestContext) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 
 import aiokafka
 import kafka
@@ -142,7 +143,7 @@ async def test_a_client_without_a_token_acts_upstream_with_one_that_the_gateway_
     assert len(tokens) > len(marked(tokens))
 
 
-@pytest.mark.parametrize("where", ["node", "broker"])
+@pytest.mark.parametrize("where", ["node", "relaying node", "broker"])
 def test_a_revocation_closes_connections_on_all_workers_of_all_nodes_within_a_second(
     nodes: Nodes, cluster: KraftCluster, where: str
 ) -> None:
@@ -163,7 +164,8 @@ def test_a_revocation_closes_connections_on_all_workers_of_all_nodes_within_a_se
             for each in nodes
             for connection in stack.enter_context(each.on_every_worker(forwarding(each))).values()
         ]
-        begun = asyncio.run(expire(node.client("alice") if where == "node" else at_brokers(cluster, "alice"), made))
+        clients = {"node": node.client, "relaying node": other.client, "broker": partial(at_brokers, cluster)}
+        begun = asyncio.run(expire(clients[where]("alice"), made))
         assert all(connection.closed() for connection in open_ones)
         assert time.monotonic() - begun < on_this_machine(WITHIN_S)
     for each in (node, other):
@@ -219,12 +221,45 @@ async def test_a_token_of_a_broker_is_renewed_at_a_node_if_it_names_the_gateway_
 ) -> None:
     async with at_brokers(cluster, "alice") as alice:
         alone, shared = await alice.create(), await alice.create(renewers=[f"User:{GATEWAY}"])
-    async with nodes[1].client("alice") as alice:
+    node, _ = nodes
+    async with node.client("alice") as alice:
         with pytest.raises(TokenOwnerMismatch):
             await alice.renew(alone.hmac)
         await alice.renew(shared.hmac, HOUR)
         await alice.expire(shared.hmac)
-    assert f"no renewer of delegation token {alone.token_id}" in nodes[1].log()
+    assert f"no renewer of delegation token {alone.token_id}" in node.log()
+
+
+async def test_a_client_whose_login_is_relayed_asks_for_tokens_with_its_own_rights(
+    nodes: Nodes, cluster: KraftCluster
+) -> None:
+    _, relaying = nodes
+    await asyncio.to_thread(allow_tokens_for, cluster, "User:alice", "User:carol")
+    async with at_brokers(cluster, "alice") as alice:
+        alone = await alice.create()
+    async with relaying.client("alice") as alice, relaying.client("bob") as bob:
+        made = await alice.create(renewers=["User:bob"])
+        assert (made.requester, made.renewers) == ("User:alice", ("User:bob",))
+        await bob.renew(made.hmac, HOUR)
+        await alice.renew(alone.hmac, HOUR)
+        assert await refused(bob.expire(alone.hmac)) == 63
+        assert await refused(alice.create(owner="User:dave")) == 65
+        await asyncio.sleep(SETTLED_S)
+        carols = await alice.create(owner="User:carol")
+        assert (carols.owner, carols.requester) == ("User:carol", "User:alice")
+        for each in (made, alone):
+            await alice.expire(each.hmac)
+    left = {made.token_id: made}
+    async with at_brokers(cluster, GATEWAY) as gateway, asyncio.timeout(KNOWN_WITHIN_S):
+        while {made.token_id, alone.token_id} & left.keys():
+            left = {each.token_id: each for each in await gateway.describe()}
+    assert left[carols.token_id].renewers == (f"User:{GATEWAY}",)
+
+
+def allow_tokens_for(cluster: KraftCluster, principal: str, owner: str) -> None:
+    """Let a principal create tokens for an owner."""
+    with RawConnection(cluster.plaintext) as connection:
+        assert create_acls(connection, Acl(principal, AclOperation.CREATE_TOKENS, ResourceType.USER, owner)) == [0]
 
 
 def test_a_super_user_of_a_node_revokes_what_others_created(nodes: Nodes) -> None:
@@ -245,10 +280,10 @@ def test_a_gateway_with_narrow_rights_serves_the_tokens_that_nodes_create(
 ) -> None:
     """Without DescribeTokens it sees those that it may renew, and with CreateTokens on alice it creates hers alone."""
     admin = "User:admin"
+    allow_tokens_for(cluster, admin, "User:alice")
     with RawConnection(cluster.plaintext) as connection:
         describe = Acl(admin, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
-        create = Acl(admin, AclOperation.CREATE_TOKENS, ResourceType.USER, "User:alice")
-        assert create_acls(connection, describe, create) == [0, 0]
+        assert create_acls(connection, describe) == [0]
     login = plain("admin", USERS["admin"])
     own_login = {f"{UPSTREAM}.{key}": login[key] for key in ("sasl.mechanism", "sasl.jaas.config")}
     with ExitStack() as stack:

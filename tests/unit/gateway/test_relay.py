@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import MappingProxyType
 from typing import Any, cast
 
+import pytest
+
+from kafka_dt.client.login import Channel
 from kafka_dt.config import Endpoint, Listener, MechanismSettings, SecurityProtocol
 from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.identity.login.login import Login
@@ -24,11 +28,11 @@ LISTENER = Listener(
 unused = cast("Any", None)
 
 
-def shell(logins: LoginsUnderWay) -> GatewayShell:
+def shell(logins: LoginsUnderWay, *, serves_its_tokens: bool = False) -> GatewayShell:
     def new_login(_listener: Listener) -> Login:
         return Login({"PLAIN": OpenMechanism(RelayedPlain)}, Accounts(unused, unused), lambda: NOW)
 
-    return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins)
+    return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins, serves_its_tokens=serves_its_tokens)
 
 
 def log_in(client: GatewayShell) -> None:
@@ -49,6 +53,29 @@ async def test_requests_go_over_the_connection_on_which_the_client_has_logged_in
     await turns()
     assert len(client.connector.made) == 1
     assert upstream.written == request(JOIN_GROUP, 5)
+
+
+@pytest.mark.parametrize("serves_its_tokens", [True, False])
+async def test_where_tokens_are_the_clusters_they_are_asked_for_on_the_connection_of_the_clients_login(
+    serves_its_tokens: bool,
+) -> None:
+    client = shell(LoginsUnderWay(1), serves_its_tokens=serves_its_tokens)
+    assert client.connection.own_upstream is None
+    log_in(client)
+    upstream = await client.upstream()
+    for _ in range(2):
+        upstream.answer(1_000)
+        await turns()
+    upstream.written.clear()
+    own = cast("Channel | None", client.connection.own_upstream)
+    assert (own is not None) is serves_its_tokens
+    if own is not None:
+        asking = asyncio.create_task(own.request(ApiKey.CREATE_DELEGATION_TOKEN))
+        await turns()
+        assert upstream.written == request(ApiKey.CREATE_DELEGATION_TOKEN, 1_000)
+        upstream.answer(1_000)
+        await asking
+        assert len(client.answers()) == 2, "the client gets nothing of it"
 
 
 async def test_a_broker_that_goes_during_a_login_ends_the_client_without_an_answer() -> None:

@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.client.connection import Connection
 from kafka_dt.kraft.changes import MAX_ATTEMPTS, ClusterChanges, Connections
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.reader import ClusterReader
@@ -34,6 +36,7 @@ from kafka_dt.tokens import (
 )
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.wire.times import NO_THROTTLE, to_duration, to_timestamp
+from tests.support.protocol.scripted_server import CLOSE
 from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, MALLORY, START
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
@@ -245,6 +248,90 @@ async def test_a_cluster_that_is_away_is_an_outage(worker: Worker) -> None:
     worker.cluster.server.greeting = b"no kafka"
     with pytest.raises(StoreUnavailable):
         await worker.changes.create(NewToken(ALICE, ALICE, (), -1))
+
+
+class OwnLogin:
+    """A client's own connection to the cluster."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.server = connection.server
+        self.version = connection.version
+        self.asked: list[IntEnum] = []
+        self._connection = connection
+
+    async def request(self, api: IntEnum, **values: object) -> Any:
+        self.asked.append(api)
+        return await self._connection.request(api, **values)
+
+
+@pytest.fixture
+async def own(cluster: ScriptedCluster) -> AsyncIterator[OwnLogin]:
+    session = cluster.session()
+    yield OwnLogin(await session.ready())
+    await session.close()
+
+
+async def test_a_client_with_a_connection_of_its_own_creates_on_it_and_the_gateway_may_renew_the_token(
+    worker: Worker, own: OwnLogin
+) -> None:
+    worker.cluster.server.scripts[CREATE] = created
+    requests = worker.cluster.server.record(CREATE)
+    made = await worker.changes.create(NewToken(BOB, ALICE, (CAROL,), -1, own))
+    assert own.asked == [CREATE]
+    assert [each.principal_name for each in requests[0].renewers] == [CAROL.name, GATEWAY.name]
+    assert worker.cache.get(made.token.token_id) == made
+
+    refused = ErrorCode.delegation_token_authorization_failed
+    worker.cluster.server.scripts[CREATE] = lambda *asked: created(*asked) | {"error_code": refused}
+    with pytest.raises(TokenAuthorizationFailed, match=str(ALICE)):
+        await worker.changes.create(NewToken(BOB, ALICE, (), -1, own))
+
+
+async def test_the_cluster_decides_what_a_client_may_change_on_its_own_connection(
+    worker: Worker, own: OwnLogin, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = await worker.holds()
+    worker.answers(RENEW, ErrorCode.none)
+    assert await worker.change(held, Renewal(MALLORY, HOUR, DAY, own=own)) == START + HOUR
+    worker.answers(EXPIRE, ErrorCode.delegation_token_owner_mismatch)
+    with pytest.raises(TokenOwnerMismatch, match=str(MALLORY)):
+        await worker.change(held, Expiry(MALLORY, -1, own=own))
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(ALICE, -1, own=own))
+    assert own.asked == [RENEW, EXPIRE, EXPIRE]
+    assert worker.cache.get(held.token.token_id) is None
+    assert not caplog.records, "it is not the gateway that the cluster refuses"
+
+
+async def test_what_only_a_super_user_of_the_node_may_expire_the_gateway_expires(worker: Worker, own: OwnLogin) -> None:
+    held = await worker.holds()
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(MALLORY, -1, by_super_user=True, own=own))
+    assert own.asked == []
+
+
+async def test_a_connection_of_a_client_that_breaks_leaves_the_outcome_open(worker: Worker, own: OwnLogin) -> None:
+    held = await worker.holds()
+    worker.cluster.server.scripts[RENEW] = lambda *_: CLOSE
+    with pytest.raises(StoreUnavailable):
+        await worker.change(held, Renewal(ALICE, HOUR, DAY, own=own))
+
+
+async def test_a_token_that_comes_back_and_that_the_gateway_may_not_expire_is_known_as_the_cluster_has_it(
+    worker: Worker, own: OwnLogin, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = await worker.holds()
+    token_id = held.token.token_id
+    answers = worker.answers(EXPIRE, ErrorCode.none, ErrorCode.delegation_token_owner_mismatch)
+    await worker.change(held, Expiry(ALICE, -1, own=own))
+    while len(answers) < 2:
+        await worker.source.prove()
+        await asyncio.sleep(0)
+    while worker.cache.get(token_id) is None:
+        await worker.source.prove()
+    assert len(answers) == 2
+    assert f"no renewer of delegation token {token_id}: expire it again" in caplog.text
+    assert not worker.source._knowledge.unproved
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.server.handlers import RequestContext, dispatcher
-from kafka_dt.tokens import ANONYMOUS, CreationLimits, Principal, SecretKey, TokenLimits
+from kafka_dt.tokens import ANONYMOUS, CreationLimits, OwnConnection, Principal, SecretKey, TokenLimits
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 from tests.support.server.parts import token_handlers
@@ -34,6 +34,7 @@ class Server:
     allow_everyone: bool = True
     security_protocol: SecurityProtocol = SecurityProtocol.SASL_PLAINTEXT
     token_login: bool = False
+    own: OwnConnection | None = None
     cluster: Cluster = field(default_factory=Cluster)
 
     def __post_init__(self) -> None:
@@ -57,6 +58,7 @@ class Server:
             token_login=self.token_login,
             security_protocol=self.security_protocol,
             endpoint=Endpoint("SASL_PLAINTEXT", "localhost", 9092),
+            own=self.own,
         )
         answer = await self._handler(context, build(APIS[api].request[asked], **values))
         assert type(answer) is APIS[api].response[asked]
@@ -151,6 +153,13 @@ async def test_a_token_for_another_needs_a_right() -> None:
     assert code(await server.create(ALICE, **bobs)) == 65
     assert code(await server.create(BOB, **bobs)) == 0
     assert code(await server.create(ADMIN, **bobs)) == 0
+
+
+async def test_of_a_client_with_a_connection_of_its_own_the_store_decides_whether_it_may_create_for_another() -> None:
+    server = Server(allow_everyone=False, own=object())
+    assert code(await server.create(ALICE, owner_principal_type="User", owner_principal_name="bob")) == 0
+    server.token_login = True
+    assert code(await server.create(ALICE)) == 64
 
 
 @pytest.mark.parametrize("kind", ["Group", "user", "", "USER"])
