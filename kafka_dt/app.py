@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
+import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import uvloop
@@ -25,6 +30,7 @@ from kafka_dt.config import (
     audit_settings,
     listeners,
     names_clients,
+    pinned,
     upstream_client_properties,
 )
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -35,7 +41,9 @@ from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
 from kafka_dt.node.mechanisms import OpenMechanisms
+from kafka_dt.processes.control import listening
 from kafka_dt.processes.node_memory import node_memory
+from kafka_dt.processes.reloading import Reloader
 from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.processes.template import ForkedTemplate
@@ -56,6 +64,16 @@ NODE_BYTES: Final = 16
 """The name that the workers of a node have in common holds so many random bytes: no client can guess it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """How to read the settings of a node again."""
+
+    config: Path
+    """The file, by which `kafka-dt reload` finds the node."""
+    load: Callable[[], Loaded]
+    """Raises ConfigError."""
+
+
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end on the event loop of this application."""
     uvloop.run(main)
@@ -65,6 +83,7 @@ async def serve(
     loaded: Loaded,
     template: ForkedTemplate,
     on_ready: Callable[[Sequence[Endpoint]], None],
+    reread: Reread | None = None,
 ) -> None:
     """Run a node until SIGTERM or SIGINT.
 
@@ -72,22 +91,23 @@ async def serve(
         loaded: its settings.
         template: of its workers, forked from this process.
         on_ready: called once with the addresses that clients can use.
+        reread: how to read the settings again, at SIGHUP and at `kafka-dt reload`; None where they cannot change.
 
     Raises:
         ConfigError: a setting cannot be used; no port has been opened.
         WorkerFailed: the node cannot start for another reason, such as ZooKeeper not being there.
     """
+    loaded = pinned(loaded)
     settings = loaded.settings
-    made = listeners(settings, mechanisms_of(settings))
+    made = _check(settings)
     workers = _workers(settings)
-    _check(settings, made, workers)
     with node_memory(**Shared.sizes(workers), derivations=MEMORY_BYTES) as memory:
         brief = {
             "properties": dict(loaded.properties),
             "memory": list(memory),
             "node": secrets.token_hex(NODE_BYTES),
         }
-        await Supervisor(
+        supervisor = Supervisor(
             command=WORKER_COMMAND,
             brief=brief,
             endpoints=[listener.bind for listener in made],
@@ -99,7 +119,28 @@ async def serve(
             grace_s=settings.drain_timeout_ms / 1000 + STOP_SECONDS,
             forked=template,
             manager=ServiceManager(os.environ),
-        ).run()
+        )
+        async with _reloading(loaded, reread, supervisor):
+            await supervisor.run()
+
+
+@asynccontextmanager
+async def _reloading(loaded: Loaded, reread: Reread | None, supervisor: Supervisor) -> AsyncIterator[None]:
+    """Read the settings again during a block, whenever an operator asks for it."""
+    if reread is None:
+        yield
+        return
+    reloader = Reloader(loaded, reread=reread.load, check=_check, change=supervisor.change)
+    asked: set[asyncio.Task[Any]] = set()
+
+    def hang_up() -> None:
+        task = asyncio.create_task(reloader.reload())
+        asked.add(task)
+        task.add_done_callback(asked.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    async with listening(reread.config, reloader.reload):
+        yield
 
 
 def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
@@ -133,14 +174,16 @@ def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, in
     return partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms)
 
 
-def _check(settings: Settings, made: Sequence[Listener], workers: int) -> None:
-    """Check everything that can be checked before a port is opened.
+def _check(settings: Settings) -> Sequence[Listener]:
+    """Check everything that can be checked before a port is opened; returns the listeners.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
-    for check in _checks(settings, made, workers):
+    made = listeners(settings, mechanisms_of(settings))
+    for check in _checks(settings, made):
         check()
+    return made
 
 
 def refusals(settings: Settings) -> Iterator[ConfigError]:
@@ -150,8 +193,7 @@ def refusals(settings: Settings) -> Iterator[ConfigError]:
     except ConfigError as error:
         yield error
         return
-    workers = _workers(settings)
-    checks = [*_checks(settings, made, workers)]
+    checks = [*_checks(settings, made)]
     checks.append(partial(OpenMechanisms, settings, made, mechanisms_of(settings), now_ms))
     for check in checks:
         try:
@@ -160,12 +202,12 @@ def refusals(settings: Settings) -> Iterator[ConfigError]:
             yield error
 
 
-def _checks(settings: Settings, made: Sequence[Listener], workers: int) -> Iterator[Callable[[], object]]:
+def _checks(settings: Settings, made: Sequence[Listener]) -> Iterator[Callable[[], object]]:
     """Give each check that raises a ConfigError before a port is opened."""
     yield from (partial(encryption, listener) for listener in made)
     yield partial(Authorizer.from_settings, settings, AclCache())
     if settings.token_store == TokenStore.ZOOKEEPER:
-        yield partial(zookeeper.check, settings, workers)
+        yield partial(zookeeper.check, settings, _workers(settings))
     yield partial(ConnectionLimits.of, settings, made)
     yield partial(request_buffer_bytes, settings)
     yield partial(gateway, settings, made, lambda _: None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
+    from kafka_dt.config import Settings
     from kafka_dt.identity.acls.store import AclStore
     from kafka_dt.identity.credentials.scram import ScramUsers
     from kafka_dt.identity.credentials.scram_changes import ScramUserStore
@@ -87,6 +88,10 @@ class ClusterState(Protocol):
         """Disconnect; the announcement ends with the connection."""
 
 
+def _nothing() -> None:
+    """Take nothing over."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeStores:
     """The stores of one worker."""
@@ -105,6 +110,9 @@ class NodeStores:
     acls: AclStore
     close: Callable[[], Awaitable[None]]
     """Stops following the changes of all of them; the cluster is closed after that."""
+    prepare: Callable[[Settings], Callable[[], None]] = lambda _: _nothing
+    """Checks new settings of the node, and returns what takes over those of the stores that need no restart; raises
+    ConfigError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
-from kafka_dt.client import ClientConfig, ClientConfigError
+from kafka_dt.client import Address, ClientConfig, ClientConfigError, Credentials
 from kafka_dt.config import ConfigError
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
@@ -28,7 +28,7 @@ class UpstreamClient:
     """How the cluster behind a gateway is reached.
 
     Certificates are taken from their files again when these change, as those of a listener are: a gateway lives for
-    longer than they do. Passwords are not.
+    longer than they do. The login and the servers change when the node is told to read its settings again.
 
     Args:
         properties: Kafka's client properties by name.
@@ -48,7 +48,31 @@ class UpstreamClient:
                 config = replace(config, ssl_context=lambda: followed.current)
         except (ClientConfigError, TlsError) as error:
             raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
+        self._login, self._servers = config.login, config.bootstrap_servers
+        if self._login is not None:
+            config = replace(config, credentials=lambda: cast("Credentials", self._login))
         self.config: Final = replace(config, preamble=proxy_header(None, None)) if names_clients else config
+        """The servers in it are those of the start."""
+
+    def servers(self) -> Sequence[Address]:
+        """Return the bootstrap servers of now."""
+        return self._servers
+
+    def prepare(self, properties: Mapping[str, str]) -> Callable[[], None]:
+        """Check a new login and new bootstrap servers, and return what takes them over.
+
+        Raises:
+            ConfigError: naming the key whose value cannot be used.
+        """
+        try:
+            config = ClientConfig.from_properties(properties)
+        except ClientConfigError as error:
+            raise ConfigError(UPSTREAM_PREFIX + error.key, error.reason) from error
+
+        def take_over() -> None:
+            self._login, self._servers = config.login, config.bootstrap_servers
+
+        return take_over
 
     async def refresh_certificates(self) -> None:
         """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""

@@ -7,7 +7,8 @@ A template that replaces another one is `python -m kafka_dt.worker`, started by 
 descriptor of its socket.
 
 A worker reads its brief, one line of JSON, from standard input, says READY or why it cannot serve on standard output,
-beats there from its event loop, and stops at SIGTERM or when its standard input closes, also while it still starts.
+beats there from its event loop, and stops at SIGTERM or when its standard input closes, also while it still starts. On
+its standard input it also hears of new settings (`processes/changing.py`).
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ import json
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any
 
 from kafka_dt import app
 from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError, Settings, from_properties
 from kafka_dt.identity.acls.store import AclStoreUnavailable
-from kafka_dt.log import LogFormat, set_up_logging
+from kafka_dt.log import LogFormat, set_level, set_up_logging
+from kafka_dt.node import Worker
+from kafka_dt.processes.changing import LONGEST_ORDER_BYTES, obey
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
@@ -55,13 +59,11 @@ async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-
-    def supervisor_gone() -> None:
-        loop.remove_reader(sys.stdin.fileno())  # a closed pipe stays readable
-        stopping.set()
-
-    loop.add_reader(sys.stdin.fileno(), supervisor_gone)
+    orders = asyncio.StreamReader(LONGEST_ORDER_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     worker = app.worker(settings, brief, memory)
+    obeying = asyncio.create_task(obey(orders, partial(_prepare, worker), _say))
+    obeying.add_done_callback(lambda _: stopping.set())  # the supervisor has gone
     starting = asyncio.create_task(worker.start())
     stopped = asyncio.create_task(stopping.wait())
     must_restart = asyncio.create_task(worker.must_restart.wait())
@@ -77,9 +79,28 @@ async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str
             if must_restart.done():
                 _say("ZooKeeper was restored: this worker ends, and its replacement reads the restored data")
     finally:
-        await _cancel(starting, stopped, must_restart)
+        await _cancel(starting, stopped, must_restart, obeying)
         await worker.stop()
         await _cancel(beating)
+
+
+def _prepare(worker: Worker, properties: Mapping[str, str]) -> Callable[[], None]:
+    """Check new settings, and return what takes them over.
+
+    Raises:
+        ValueError: they cannot be used; one line.
+    """
+    try:
+        settings = from_properties(properties).settings
+        take_over = worker.prepare(settings)
+    except ConfigError as error:
+        raise ValueError(_one_line(error)) from error
+
+    def all_of_them() -> None:
+        take_over()
+        set_level(settings.log_level)
+
+    return all_of_them
 
 
 def main(shared: Sequence[int]) -> int:
@@ -104,9 +125,13 @@ def main(shared: Sequence[int]) -> int:
         )
         app.run(work(settings, brief, dict(zip(brief["memory"], shared, strict=True))))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
-        _say(str(error).replace("\n", " "))
+        _say(_one_line(error))
         return 1
     return 0
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).replace("\n", " ")
 
 
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:

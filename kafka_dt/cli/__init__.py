@@ -126,6 +126,7 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
         "check": "kafka_dt.cli.check.command:check",
         "keys": "kafka_dt.cli.keys:keys",
         "pipeline": "kafka_dt.cli.pipeline:pipeline",
+        "reload": "kafka_dt.cli.reload:reload",
         "run": "kafka_dt.cli.run:run",
         "serve": "kafka_dt.cli.serve:serve",
         "token": "kafka_dt.cli.token:token",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -35,7 +36,8 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
                 "--override zookeeper.connect=...",
             )
         report_left_out(loaded)
-        app.run(app.serve(loaded, template, announce))
+        reread = app.Reread(config, partial(load, config, overrides)) if config is not None else None
+        app.run(app.serve(loaded, template, announce, reread))
 
 
 def report_left_out(loaded: Loaded) -> None:

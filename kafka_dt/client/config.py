@@ -95,8 +95,8 @@ class ClientConfig:
 
     bootstrap_servers: tuple[Address, ...]
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    credentials: Credentials | None = None
-    """Needed by the SASL protocols, ignored by the others."""
+    credentials: Credentials | Callable[[], Credentials] | None = None
+    """A login, or a function that returns the present one; needed by the SASL protocols, ignored by the others."""
     ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = field(default=None, repr=False)
     """A context, or a function that returns one for each connection; needed by the TLS protocols alone."""
     client_id: str = DEFAULT_CLIENT_ID
@@ -113,6 +113,11 @@ class ClientConfig:
             raise ClientConfigError("sasl.jaas.config", f"{self.security_protocol} needs a user to log in")
         if self.security_protocol.uses_tls and self.ssl_context is None:
             raise ClientConfigError("ssl.truststore.location", f"{self.security_protocol} needs a TLS context")
+
+    @property
+    def login(self) -> Credentials | None:
+        """The login of now; None without one."""
+        return self.credentials() if callable(self.credentials) else self.credentials
 
     @property
     def tls(self) -> ssl.SSLContext | None:

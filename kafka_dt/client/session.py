@@ -42,6 +42,7 @@ class ClientSession:
         self._random_bytes = random_bytes
         self._jitter = jitter
         self._login_due = float("inf")
+        self._logged_in_by = config.login
         self.connection: Connection | None = None
         """The present connection, which may be broken; `ready` gives one that is not known to be."""
 
@@ -57,7 +58,7 @@ class ClientSession:
         Raises NoServerReached, LoginFailed or UnsupportedByServer.
         """
         connection = self.connection
-        if connection is not None and connection.usable:
+        if connection is not None and connection.usable and self._logged_in_by == self._config.login:
             if self._monotonic() < self._login_due:
                 return connection
             # A connection that breaks on the way is made anew below.
@@ -72,7 +73,7 @@ class ClientSession:
 
     def explained(self, error: ConnectionLost) -> ConnectionLost:
         """Return the error of a request with what is most often behind it: servers hang up without a word."""
-        credentials = self._config.credentials
+        credentials = self._config.login
         if type(error) is not ConnectionLost:
             return error
         if not self._config.security_protocol.uses_sasl:
@@ -94,9 +95,10 @@ class ClientSession:
         raise NoServerReached(reasons)
 
     async def _log_in(self, connection: Connection) -> None:
-        credentials = self._config.credentials
+        credentials = self._config.login
         if not self._config.security_protocol.uses_sasl or credentials is None:
             return
+        self._logged_in_by = credentials
         asked = self._monotonic()
         try:
             lifetime_ms = await log_in(connection, credentials, self._random_bytes)

@@ -2,10 +2,12 @@
 
 Read `settings.py` first: it composes the option table of its parts in `options/`, where each setting is declared once.
 `load.py` fills the table, `listeners.py` turns the keys about listeners into one value for each, `gateway.py` and
-`audit.py` those of a gateway and of audit events into one, `manual.py` writes the manual's page.
+`audit.py` those of a gateway and of audit events into one, `manual.py` writes the manual's page. `changes.py` compares
+settings with those that a node runs on.
 """
 
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
+from kafka_dt.config.changes import Changes, changes, pinned
 from kafka_dt.config.gateway import (
     GatewaySettings,
     gateway_settings,
@@ -35,6 +37,7 @@ __all__ = [
     "AuditFileSettings",
     "AuditSettings",
     "AuditTopicSettings",
+    "Changes",
     "ConfigError",
     "Endpoint",
     "GatewaySettings",
@@ -54,6 +57,7 @@ __all__ = [
     "TokenStore",
     "UpstreamIdentity",
     "audit_settings",
+    "changes",
     "every_error",
     "from_properties",
     "gateway_settings",
@@ -64,6 +68,7 @@ __all__ = [
     "names_clients",
     "nearest_setting",
     "options",
+    "pinned",
     "read_properties",
     "upstream_client_properties",
 ]

@@ -112,6 +112,11 @@ def names_clients(settings: Settings) -> bool:
     return settings.upstream_proxy_protocol == "v2"
 
 
+def uses_own_user_for_clients(settings: Settings) -> bool:
+    """Say whether tokens in the cluster name the gateway's own user, so that another user could not go on with them."""
+    return settings.upstream_identity in _WITH_OWNER_TOKENS or settings.token_store == TokenStore.UPSTREAM
+
+
 def upstream_client_properties(settings: Settings) -> Mapping[str, str]:
     """Return Kafka's client properties of the cluster behind a gateway, by their own names; secrets in clear."""
     return settings.client_properties(UPSTREAM_PREFIX, _OURS)

@@ -23,6 +23,9 @@ not start, and the error names the key.
 `listener.name.<name>.<key>` overrides a key for one listener where the table says so, and
 `listener.name.<name>.<mechanism>.sasl.jaas.config` holds the users of PLAIN. Write both names in lower case.
 
+A running node takes over the settings that say so, and the users of PLAIN, at [`kafka-dt
+reload`](how-to/operate.md#change-settings-without-a-restart).
+
 Give a secret as `file:/path` or `env:NAME` to keep it out of the file. kafka-dt never logs a secret.
 
 This page is generated from the option table, `kafka_dt/config/settings.py`.
@@ -56,6 +59,8 @@ def _facts(declared: Option) -> Iterator[str]:
         yield f"in seconds: `{declared.seconds_alias}`"
     if declared.per_listener:
         yield "can be set for one listener"
+    if declared.reloads:
+        yield "changes without a restart"
     yield f"defined by {declared.source}"
 
 

@@ -1,6 +1,6 @@
 """The brokers behind the gateway: where they are now and what they speak.
 
-    brokers = UpstreamBrokers(config, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random)
+    brokers = UpstreamBrokers(config, servers, monotonic=time.monotonic, random_bytes=token_bytes, jitter=random.random)
     brokers.on_change(ports.brokers_changed)
     await brokers.start()
     brokers.candidates(2)            # where a connection that is meant for broker 2 can go
@@ -77,6 +77,7 @@ class UpstreamBrokers:
 
     Args:
         config: the bootstrap servers, and the gateway's own login there.
+        bootstrap: gives the bootstrap servers of now; None takes those of the config.
         monotonic: seconds of a clock that never goes back.
         random_bytes: unguessable bytes, for SCRAM.
         jitter: a number from 0 up to 1.
@@ -85,12 +86,14 @@ class UpstreamBrokers:
     def __init__(
         self,
         config: ClientConfig,
+        bootstrap: Callable[[], Sequence[Address]] | None = None,
         *,
         monotonic: Callable[[], float],
         random_bytes: Callable[[int], bytes],
         jitter: Callable[[], float],
     ) -> None:
         self._config = config
+        self._bootstrap = bootstrap or (lambda: config.bootstrap_servers)
         self._monotonic = monotonic
         self._jitter = jitter
         self._session = ClientSession(
@@ -149,12 +152,12 @@ class UpstreamBrokers:
         if broker_id is not None:
             broker = self._brokers.get(broker_id)
             return [] if broker is None else [broker.address]
-        known = list(self._brokers.values()) or [_Broker(address) for address in self._config.bootstrap_servers]
+        known = list(self._brokers.values()) or [_Broker(address) for address in self._bootstrap()]
         return [each.address for each in sorted(known, key=lambda broker: (broker.unreachable, self._jitter()))]
 
     def servers(self) -> tuple[Address, ...]:
         """Say where the cluster can be asked: its brokers, and then the bootstrap servers."""
-        return tuple(dict.fromkeys((*self.candidates(None), *self._config.bootstrap_servers)))
+        return tuple(dict.fromkeys((*self.candidates(None), *self._bootstrap())))
 
     def versions(self, broker_id: int | None) -> Any:
         """Say what a broker speaks; what all of them do, for None and for one that has not been asked yet.

@@ -62,7 +62,11 @@ class Gateway:
         self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
         self._brokers = UpstreamBrokers(
-            config, monotonic=time.monotonic, random_bytes=secrets.token_bytes, jitter=random.random
+            config,
+            self._client.servers,
+            monotonic=time.monotonic,
+            random_bytes=secrets.token_bytes,
+            jitter=random.random,
         )
         self._identities = identities_for(settings, config, self._brokers.servers)
         self._addresses = BrokerAddresses(listeners)
@@ -105,6 +109,14 @@ class Gateway:
         self._ports = BrokerPorts(self._addresses, listeners, node=node)
         self._brokers.on_change(self._ports.brokers_changed)
 
+    def prepare(self, settings: GatewaySettings) -> Callable[[], None]:
+        """Check a new login upstream and new bootstrap servers, and return what takes them over.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+        """
+        return self._client.prepare(settings.client)
+
     async def refresh_certificates(self) -> None:
         """Take new certificates for upstream if their files have changed; for connections that are made from now on."""
         await self._client.refresh_certificates()
@@ -143,7 +155,7 @@ def identities_for(
     mechanism = ScramMechanism(settings.identity_mechanism)
     match settings.identity:
         case UpstreamIdentity.OWNER_TOKEN | UpstreamIdentity.RELAY:
-            user = client.credentials.username if client.credentials else ANONYMOUS.name
+            user = client.login.username if client.login else ANONYMOUS.name
             requests = TokenRequests(lambda address: TokenClient(client, servers=lambda: (address,)), servers)
             marks = MARKS if settings.serves_its_tokens else 1
             return OwnerTokens(requests, f"{USER_TYPE}:{user}", mechanism, marks=marks)
@@ -152,6 +164,6 @@ def identities_for(
                 raise ConfigError(IDENTITY_FILE, f"is needed for {settings.identity}")
             return MappedIdentities(settings.identity_file, mechanism)
         case UpstreamIdentity.SERVICE:
-            return OneForAll(client.credentials)
+            return OneForAll(lambda: client.login)
         case UpstreamIdentity.NONE:
-            return OneForAll(None)
+            return OneForAll(lambda: None)

@@ -121,12 +121,13 @@ class Identities(Protocol):
 class OneForAll:
     """The same identity for every client, even one that is not logged in: the gateway's own, or none."""
 
-    def __init__(self, credentials: Credentials | None) -> None:
-        self._login = UpstreamLogin(credentials) if credentials is not None else None
+    def __init__(self, credentials: Callable[[], Credentials | None]) -> None:
+        self._credentials = credentials
 
     async def login(self, principal: Principal) -> UpstreamLogin | None:  # noqa: ARG002 - the same for all
         """Return it."""
-        return self._login
+        credentials = self._credentials()
+        return None if credentials is None else UpstreamLogin(credentials)
 
     async def refused(self, principal: Principal, login: UpstreamLogin) -> None:
         """Nothing can be done about it."""

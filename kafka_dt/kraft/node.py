@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client import ConnectionFailed, TokenClientError
 from kafka_dt.client.session import ClientSession
-from kafka_dt.config import identity_mechanism
+from kafka_dt.config import identity_mechanism, upstream_client_properties
 from kafka_dt.kraft.changes import ClusterChanges, Connections
 from kafka_dt.kraft.fitness import cluster_id, examine
 from kafka_dt.kraft.knowledge import Knowledge
@@ -37,7 +37,7 @@ from kafka_dt_protocol.api.registry import ASKED
 from kafka_dt_protocol.sasl import ScramMechanism
 
 if TYPE_CHECKING:
-    from kafka_dt.client import ClientConfig
+    from kafka_dt.client import Address, ClientConfig
     from kafka_dt.config import Settings
     from kafka_dt.upstream import UpstreamClient
 
@@ -70,7 +70,7 @@ def node_stores(
     knowledge = Knowledge(needs.cache, time.monotonic)
     max_staleness_s = needs.limits.max_staleness_ms / 1000
     reader = ClusterReader(
-        session(_impatient(upstream.config)),
+        session(_impatient(upstream.config), upstream.servers),
         knowledge,
         gateway,
         monotonic=time.monotonic,
@@ -88,7 +88,12 @@ def node_stores(
     users = NoScramUsers()
 
     changes = ClusterChanges(
-        Connections(lambda: session(upstream.config)), gateway, tokens, knowledge, needs.cache, now_ms=now_ms
+        Connections(lambda: session(upstream.config, upstream.servers)),
+        gateway,
+        tokens,
+        knowledge,
+        needs.cache,
+        now_ms=now_ms,
     )
 
     async def close() -> None:
@@ -104,19 +109,30 @@ def node_stores(
         user_changes=users,
         acls=NoAcls(),
         close=close,
+        prepare=lambda changed: upstream.prepare(upstream_client_properties(changed)),
     )
 
 
 def gateway_principal(config: ClientConfig) -> Principal:
     """Return the gateway's own principal in the cluster."""
-    return Principal.user(config.credentials.username) if config.credentials else ANONYMOUS
+    return Principal.user(config.login.username) if config.login else ANONYMOUS
 
 
-def session(config: ClientConfig) -> ClientSession:
-    """Make what connects to one of the bootstrap servers, in random order: workers share them."""
+def session(config: ClientConfig, servers: Callable[[], Sequence[Address]] | None = None) -> ClientSession:
+    """Make what connects to one of the bootstrap servers, in random order: workers share them.
+
+    Args:
+        config: the login.
+        servers: gives the bootstrap servers; None takes those of the config.
+    """
+
+    def mixed() -> Sequence[Address]:
+        present = servers() if servers is not None else config.bootstrap_servers
+        return random.sample(present, len(present))
+
     return ClientSession(
         config,
-        servers=lambda: random.sample(config.bootstrap_servers, len(config.bootstrap_servers)),
+        servers=mixed,
         monotonic=time.monotonic,
         random_bytes=secrets.token_bytes,
         jitter=random.random,
@@ -168,7 +184,7 @@ class KafkaCluster:
             ClusterUnavailable: it is not, or refuses the gateway's login.
         """
         complained = False
-        asking = session(self._upstream.config)
+        asking = session(self._upstream.config, self._upstream.servers)
         try:
             while not self._id:
                 try:

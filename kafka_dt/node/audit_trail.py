@@ -120,7 +120,7 @@ def event_topic(settings: AuditTopicSettings) -> EventTopic:
         "ssl_context": client.ssl_context if client.security_protocol.uses_tls else None,
     }
     try:
-        return EventTopic(settings.topic, client.request_timeout_ms / 1000, arguments | _login(client.credentials))
+        return EventTopic(settings.topic, client.request_timeout_ms / 1000, arguments | _login(client.login))
     except AiokafkaMissing:
         raise ConfigError(
             f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",

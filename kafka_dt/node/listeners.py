@@ -130,6 +130,17 @@ class WorkerPorts:
         if self._gateway is not None:
             self._gateway.open_ports(self._broker_ports, node=self._place.node)
 
+    def prepare(self, settings: Settings, listeners: Sequence[Listener]) -> Callable[[], None]:
+        """Check new settings of the gateway, if there is one, and return what takes them over.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+        """
+        found = gateway_settings(settings, listeners)
+        if self._gateway is None or found is None:
+            return lambda: None
+        return self._gateway.prepare(found)
+
     async def refresh_certificates(self) -> None:
         """Take new certificates if their files have changed."""
         for each in filter(None, self._encryption.values()):

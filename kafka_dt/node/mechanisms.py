@@ -12,6 +12,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 from kafka_dt.config import Listener, Settings
@@ -20,7 +21,8 @@ from kafka_dt.identity.credentials.scram import ScramAccounts, ScramUsers
 from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import Accounts, Mechanism, Resources, open_mechanisms
-from kafka_dt_protocol.sasl import ScramMechanism
+from kafka_dt.identity.mechanisms.mechanism import OpenMechanism
+from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
 
 NONCE_BYTES: Final = 18
 """144 bits, more than the 130 of Kafka's."""
@@ -43,8 +45,9 @@ class OpenMechanisms:
         self._without_extension = settings.auth_without_extension
         self._now_ms = now_ms
         self._threads = ThreadPoolExecutor(thread_name_prefix="logins")
-        resources = Resources(self._threads, now_ms, _nonce)
-        self._by_listener = {each.name: open_mechanisms(each, mechanisms, resources) for each in listeners}
+        self._mechanisms = mechanisms
+        self._resources = Resources(self._threads, now_ms, _nonce)
+        self._by_listener = {each.name: dict(self._opened(each)) for each in listeners}
         self._all = [mechanism for opened in self._by_listener.values() for mechanism in opened.values()]
         self._accounts: Accounts | None = None
 
@@ -65,6 +68,29 @@ class OpenMechanisms:
         if self._accounts is None:
             raise RuntimeError("the mechanisms have not been started")
         return Login(self._by_listener[listener.name], self._accounts, self._now_ms)
+
+    def prepare(self, listeners: Sequence[Listener]) -> Callable[[], None]:
+        """Check new users of PLAIN, and return what takes them over.
+
+        They are those of logins that begin then, also on connections that are open.
+
+        Raises:
+            ConfigError: a listener's users cannot be used.
+        """
+        opened = {
+            each.name: self._opened(replace(each, mechanisms={PLAIN: each.mechanisms[PLAIN]}))
+            for each in listeners
+            if PLAIN in each.mechanisms
+        }
+
+        def take_over() -> None:
+            for name, mechanisms in opened.items():
+                self._by_listener[name].update(mechanisms)
+
+        return take_over
+
+    def _opened(self, listener: Listener) -> Mapping[str, OpenMechanism]:
+        return open_mechanisms(listener, self._mechanisms, self._resources)
 
     async def close(self) -> None:
         """Close the mechanisms and end the threads."""

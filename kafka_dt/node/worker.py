@@ -149,6 +149,26 @@ class Worker:
         await self._ports.open(self._handler(cluster_id), self._tokens.sessions, self._mechanisms.new_login)
         self._begin_background_work()
 
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Check new settings of the node, and return what takes over those that need no restart.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+        """
+        made = listeners(settings, mechanisms_of(settings))
+        steps = (
+            self._authorizer.prepare(settings),
+            self._mechanisms.prepare(made),
+            self._ports.prepare(settings, made),
+            self._stores.prepare(settings),
+        )
+
+        def take_over() -> None:
+            for step in steps:
+                step()
+
+        return take_over
+
     async def stop(self) -> None:
         """Answer the requests under way, close every connection and leave the stores."""
         for task in self._background:

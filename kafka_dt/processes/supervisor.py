@@ -8,7 +8,8 @@ under way.
 A worker is a child process, forked from one that has imported the program (`forking.py`). It reads one line of JSON
 from its standard input, its brief, writes READY to its standard output when it serves (or why it cannot), beats there,
 and stops when its standard input closes: so no secret is on a command line, and no worker outlives its supervisor,
-whatever ends it. `guard.py` is the process that ends those that hang then.
+whatever ends it. `guard.py` is the process that ends those that hang then. A worker gets new settings by the same pipe
+(`changing.py`).
 
 Source: SO_REUSEPORT in socket(7).
 """
@@ -29,6 +30,7 @@ from typing import Any, Final, Self
 
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.log import event
+from kafka_dt.processes.changing import ANSWER, NotChanged, Orders
 from kafka_dt.processes.forking import ForkedWorker, NotForked, Template, adopting_orphans
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
 from kafka_dt.processes.service_manager import ServiceManager
@@ -79,6 +81,8 @@ class Supervisor:
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _ready: set[int] = field(default_factory=set)
     _announced: bool = False
+    _serving: dict[int, Orders] = field(default_factory=dict)
+    """The workers that are ready, by number."""
     _ports: dict[str, int] = field(default_factory=dict)
     _guard: Guard | None = None
     _template: Template | None = None
@@ -101,6 +105,34 @@ class Supervisor:
                 async with template as self._template:
                     await self._run_workers()
         _LOG.info("Stopped", extra=event("stopped"))
+
+    async def change(self, properties: Mapping[str, str]) -> None:
+        """Have all workers take over settings, also those that are to come.
+
+        A worker that is starting meanwhile has been told the former settings: it is replaced when it is ready. A worker
+        that does not answer any more is replaced as well.
+
+        Raises:
+            NotChanged: the node is still starting, or a worker cannot use the settings; none has taken them over.
+        """
+        if not self._announced:
+            raise NotChanged("the node is still starting")
+        serving = dict(self._serving)
+        try:
+            for number, orders in serving.items():
+                with _of_worker(number):
+                    await orders.prepare(properties)
+        except NotChanged:
+            for orders in serving.values():
+                orders.forget()
+            raise
+        self.brief = {**self.brief, "properties": dict(properties)}
+        for number, orders in serving.items():
+            try:
+                await orders.apply()
+            except NotChanged as error:
+                _LOG.error("Worker %d has not taken over the new settings, and is replaced: %s", number, error)
+                orders.replace()
 
     async def _run_workers(self) -> None:
         where = ", ".join(map(str, self.endpoints))
@@ -175,15 +207,26 @@ class Supervisor:
     async def _converse(self, worker: ForkedWorker, watch: Watch, number: int) -> str:
         """Give a worker its brief and hear it until it closes its output; returns its reason for not serving."""
         added = {"ports": self._ports, "number": number, "beat_seconds": beat_seconds(self.timeout_s)}
-        brief = {**self.brief, **added}
-        worker.write(json.dumps(brief).encode() + b"\n")
+        told = self.brief
+        worker.write(json.dumps({**told, **added}).encode() + b"\n")
+        orders = Orders(worker.write, lambda: worker.send_signal(signal.SIGKILL))
         said = ""
-        while line := (await worker.readline()).decode("utf-8", "replace").strip():
-            watch.heard()
-            if line == READY:
-                self._announce(number)
-            elif line != ALIVE:
-                said = line
+        try:
+            while line := (await worker.readline()).decode("utf-8", "replace").strip():
+                watch.heard()
+                if line == READY and told is not self.brief:
+                    said = "it began with settings that have changed since"
+                    worker.send_signal(signal.SIGKILL)
+                elif line == READY:
+                    self._serving[number] = orders
+                    self._announce(number)
+                elif line.startswith(ANSWER):
+                    orders.answered(line.removeprefix(ANSWER))
+                elif line != ALIVE:
+                    said = line
+        finally:
+            self._serving.pop(number, None)
+            orders.gone()
         return said
 
     async def _stop_with_node(self, worker: ForkedWorker) -> None:
@@ -219,6 +262,15 @@ class Supervisor:
                     raise ConfigError("listeners", f"{endpoint} {problem}: {error.strerror}") from None
                 self._ports[endpoint.name] = port
             return reserved.pop_all()
+
+
+@contextmanager
+def _of_worker(number: int) -> Iterator[None]:
+    """Name the worker whose answer is bad."""
+    try:
+        yield
+    except NotChanged as error:
+        raise NotChanged(f"worker {number}: {error}") from error
 
 
 class Guard:

@@ -256,8 +256,8 @@ def _properties(token: DelegationToken, config: ClientConfig) -> Mapping[str, st
     made: dict[str, object] = {"bootstrap_servers": ",".join(str(server) for server in config.bootstrap_servers)}
     if config.security_protocol.uses_sasl:
         made["security_protocol"] = config.security_protocol
-    if config.credentials and config.credentials.mechanism.startswith("SCRAM-"):
-        made["mechanism"] = config.credentials.mechanism
+    if config.login and config.login.mechanism.startswith("SCRAM-"):
+        made["mechanism"] = config.login.mechanism
     return settings(token, "java", **made)  # type: ignore[arg-type]
 
 

@@ -132,14 +132,17 @@ class AuthorizationOptions:
         "super.users",
         "",
         "The principals that may do everything, separated by semicolons: `User:admin;User:ops`.",
+        reloads=True,
     )
     allow_everyone_if_no_acl_found: bool = option(
         "allow.everyone.if.no.acl.found",
         False,
         "Whether every user may use a resource that no ACL names.",
+        reloads=True,
     )
     super_users_revoke_any: bool = option(
         "kafka.dt.super.users.revoke.any",
         True,
         "Whether super users may expire every token. In Kafka only the owner and the renewers may expire a token.",
+        reloads=True,
     )

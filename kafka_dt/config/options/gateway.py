@@ -42,6 +42,7 @@ class GatewayOptions:
         (),
         "Brokers of the cluster to which the gateway forwards requests, `host:port` each. Setting it makes the node a "
         "gateway.",
+        reloads=True,
     )
     upstream_identity: str = option(
         "kafka.dt.gateway.upstream.identity",
@@ -128,6 +129,7 @@ class GatewayOptions:
         None,
         "The gateway's own user upstream. By this login the gateway also asks for the cluster's brokers, which needs "
         "no permission, and, for `owner-token`, creates the tokens.",
+        reloads=True,
     )
     upstream_ssl_truststore_type: str = client_tls(f"{UPSTREAM_PREFIX}ssl.truststore.type")
     upstream_ssl_truststore_location: str = client_tls(f"{UPSTREAM_PREFIX}ssl.truststore.location")

@@ -100,6 +100,8 @@ class Option:
     """A spelling whose value is in seconds where `key` takes milliseconds."""
     per_listener: bool = False
     """Whether `listener.name.<name>.<key>` overrides it for one listener."""
+    reloads: bool = False
+    """Whether a running node takes over a change (`kafka-dt reload`)."""
     empty_file: bool = False
     """Whether a secret's file may be empty; for other secrets an empty file is an error of the operator."""
 

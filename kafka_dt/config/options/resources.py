@@ -122,6 +122,7 @@ class ProcessOptions:
         "INFO",
         "The lowest level of lines that a node logs. `DEBUG` adds a line for each login that succeeds.",
         choices=("DEBUG", "INFO", "WARN", "ERROR"),
+        reloads=True,
     )
     drain_timeout_ms: int = option(
         "kafka.dt.drain.timeout.ms",

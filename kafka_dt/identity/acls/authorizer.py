@@ -75,6 +75,21 @@ class Authorizer:
             super_users_revoke_any=settings.super_users_revoke_any,
         )
 
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Check new settings of the node, and return what takes them over.
+
+        Raises:
+            ConfigError: a super user is no principal.
+        """
+        super_users = _super_users(settings.super_users)
+
+        def take_over() -> None:
+            self._super_users = super_users
+            self._allow_everyone = settings.allow_everyone_if_no_acl_found
+            self._super_users_revoke_any = settings.super_users_revoke_any
+
+        return take_over
+
     def allows(self, caller: Caller, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         """Say whether the caller may do something to a resource; log a refusal."""
         allowed = self.check(caller, operation, resource_type)(name)

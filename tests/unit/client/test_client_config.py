@@ -21,7 +21,7 @@ SASL = {"bootstrap.servers": "b:1", "security.protocol": "SASL_PLAINTEXT", "sasl
 def test_the_defaults_are_kafkas() -> None:
     config = ClientConfig.from_properties({"bootstrap.servers": "broker:9092", "group.id": "not looked at"})
     assert config.security_protocol is SecurityProtocol.PLAINTEXT
-    assert config.credentials is None
+    assert config.login is None
     assert config.ssl_context is None
     assert (config.request_timeout_ms, config.setup_timeout_ms) == (30_000, 10_000)
 
@@ -38,9 +38,9 @@ def test_everything_can_be_set() -> None:
             "socket.connection.setup.timeout.ms": " 2000 ",
         }
     )
-    assert config.credentials is not None
-    assert (config.credentials.username, config.credentials.password) == ("id", "c2VjcmV0")
-    assert config.credentials.token_auth
+    assert config.login is not None
+    assert (config.login.username, config.login.password) == ("id", "c2VjcmV0")
+    assert config.login.token_auth
     assert isinstance(config.ssl_context, ssl.SSLContext)
     assert (config.client_id, config.request_timeout_ms, config.setup_timeout_ms) == ("me", 1000, 2000)
 
@@ -52,7 +52,7 @@ def test_no_secret_is_shown() -> None:
 
 def test_credentials_are_not_looked_at_without_sasl() -> None:
     plain = {"bootstrap.servers": "b:1", "sasl.jaas.config": "nonsense"}
-    assert ClientConfig.from_properties(plain).credentials is None
+    assert ClientConfig.from_properties(plain).login is None
 
 
 @pytest.mark.parametrize(

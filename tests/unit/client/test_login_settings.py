@@ -98,7 +98,7 @@ def test_our_own_client_takes_javas_settings(mechanism: ScramMechanism) -> None:
     java = settings(
         TOKEN, "java", bootstrap_servers=NOWHERE, security_protocol=SecurityProtocol.SASL_PLAINTEXT, mechanism=mechanism
     )
-    credentials = ClientConfig.from_properties(java).credentials
+    credentials = ClientConfig.from_properties(java).login
     assert credentials is not None
     assert (credentials.username, credentials.password) == (TOKEN.token_id, TOKEN.hmac_base64)
     assert credentials.token_auth

@@ -253,7 +253,7 @@ async def test_a_name_that_does_not_print_does_not_break_a_line(
     broker: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    connector = Connector(config(broker), OneForAll(login("wrong").credentials))
+    connector = Connector(config(broker), OneForAll(lambda: login("wrong").credentials))
     with pytest.raises(LoginFailed):
         await connector.connect(Principal.user("a\nlice"), lambda: parse_addresses(broker.address), Silent())
     (line,) = caplog.messages
@@ -310,7 +310,7 @@ async def test_another_login_of_the_same_principal_is_tried_at_once(broker: Scri
 
 
 async def test_the_keys_of_a_password_are_derived_once(broker: ScriptedServer) -> None:
-    connector = Connector(config(broker), OneForAll(login("wonder", mechanism="SCRAM-SHA-512").credentials))
+    connector = Connector(config(broker), OneForAll(lambda: login("wonder", mechanism="SCRAM-SHA-512").credentials))
     for _ in range(3):
         (await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())).abort()
     assert broker.logins == ["alice"] * 3
@@ -352,7 +352,7 @@ async def test_a_second_login_is_with_what_the_principal_has_now(broker: Scripte
     await connector.log_in_again(ALICE, upstream, no_exchange)
     assert used == [login("new").credentials]
     assert steps.slept == [3], "a broker that has not heard of it would end the connection"
-    await Connector(config(broker), OneForAll(None)).log_in_again(ALICE, upstream, no_exchange)
+    await Connector(config(broker), OneForAll(lambda: None)).log_in_again(ALICE, upstream, no_exchange)
     assert len(used) == 1
     upstream.abort()
 

@@ -25,7 +25,7 @@ TOKEN_ID = "W23eVbJOQheJ-v0f6A8uRg"
 HELD = DelegationToken(new_token(token_id=TOKEN_ID), bytes(range(64)))
 
 PASSWORD = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw=="
-OTHERS = OneForAll(Credentials("PLAIN", "gateway", "secret"))
+OTHERS = OneForAll(lambda: Credentials("PLAIN", "gateway", "secret"))
 
 
 def own_tokens(now_ms: int = HELD.token.issue_timestamp_ms + 60_000) -> OwnTokens:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from kafka_dt.client import Address, ConnectionLost, Credentials, SecurityProtocol
-from kafka_dt.config import ConfigError, from_properties, gateway_settings, listeners
+from kafka_dt.client.session import ClientSession
+from kafka_dt.config import ConfigError, from_properties, gateway_settings, listeners, upstream_client_properties
 from kafka_dt.gateway.upstream import Upstream, UpstreamListener
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.tls import server_context
@@ -112,11 +115,52 @@ async def test_without_tls_there_are_no_certificates_to_look_at() -> None:
     assert client.config.tls is None
 
 
+# Changes
+
+
+def changed(client: UpstreamClient, **changes: str) -> None:
+    """Have a client take over settings, as `made` would make it of them."""
+    settings = from_properties(PROPERTIES | {UPSTREAM + key: text for key, text in changes.items()}).settings
+    client.prepare(upstream_client_properties(settings))()
+
+
+async def test_a_session_logs_in_anew_when_its_login_has_changed_and_not_before() -> None:
+    async with ScriptedServer(users={"gateway": "hush"}).running() as broker:
+        servers = {"bootstrap.servers": broker.address}
+        client = made(**servers)
+        session = ClientSession(
+            client.config, servers=client.servers, monotonic=time.monotonic, random_bytes=os.urandom, jitter=lambda: 0.5
+        )
+        first = await session.ready()
+        changed(client, **servers)
+        assert await session.ready() is first
+        broker.users["gateway"] = "another"
+        changed(client, **servers, **{"sasl.jaas.config": f'{SCRAM} username="gateway" password="another";'})
+        assert await session.ready() is not first
+        assert not first.usable
+        await session.close()
+
+
+def test_servers_change_when_they_are_taken_over_and_not_when_they_are_checked() -> None:
+    client = made()
+    take_over = client.prepare({"bootstrap.servers": "k9:9092"})
+    assert client.servers() == (Address("k1", 9092), Address("::1", 9093))
+    take_over()
+    assert client.servers() == (Address("k9", 9092),)
+
+
+def test_changes_that_cannot_be_used_are_an_error_that_names_the_key() -> None:
+    client = made()
+    with pytest.raises(ConfigError, match=f"{UPSTREAM}sasl.jaas.config"):
+        changed(client, **{"sasl.jaas.config": "hidden words"})
+    assert client.config.login == Credentials("SCRAM-SHA-512", "gateway", "hush")
+
+
 def test_the_settings_become_those_of_a_client() -> None:
     client = made(**{"request.timeout.ms": "7", "socket.connection.setup.timeout.ms": "8", "client.id": "me"}).config
     assert client.bootstrap_servers == (Address("k1", 9092), Address("::1", 9093))
     assert client.security_protocol is SecurityProtocol.SASL_PLAINTEXT
-    assert client.credentials == Credentials("SCRAM-SHA-512", "gateway", "hush")
+    assert client.login == Credentials("SCRAM-SHA-512", "gateway", "hush")
     assert (client.request_timeout_ms, client.setup_timeout_ms, client.client_id) == (7, 8, "me")
     assert "hush" not in repr(client)
 
