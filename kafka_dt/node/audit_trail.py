@@ -90,6 +90,11 @@ class AuditTrail:
         """Name the modules of extras that a trail with these settings imports."""
         return (TOPIC_MODULE,) if settings.topic is not None else ()
 
+    @property
+    def lost(self) -> int:
+        """How many events at least one sink has lost."""
+        return self._log.lost
+
     def start(self) -> None:
         """Begin to write."""
         self._log.start()

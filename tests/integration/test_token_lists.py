@@ -15,6 +15,7 @@ from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken
 from tests.support.brokers.broker import SECRET_KEY, USERS
 from tests.support.java.properties import plain, write_properties
+from tests.support.nodes.audit import AuditFolder
 from tests.support.nodes.node import ADMIN, Node
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import LoginRefused
@@ -121,6 +122,19 @@ async def test_a_named_token_that_is_gone_is_told(node: Node, tmp_path: Path) ->
     shown = await asyncio.to_thread(over_kafka(node, tmp_path), "revoke", "no-such-token")
     assert shown.exit_code == 1
     assert "the server shows this user no such token" in shown.stdout
+
+
+async def test_each_token_that_is_revoked_in_zookeeper_is_an_audit_event(node: Node, tmp_path: Path) -> None:
+    folder = AuditFolder(tmp_path / "audit")
+    made = await tokens_of_bob(node)
+    overrides = [f"--override={key}={value}" for key, value in folder.properties(mode="strict").items()]
+    ask = on_zookeeper(node, tmp_path)
+    await printed(ask, "revoke", made[0].token_id, "--dry-run", *overrides)
+    assert not folder.events()
+    await printed(ask, "revoke", *(token.token_id for token in made), "no-such-token", *overrides)
+    ended = folder.events(type="token_expired", outcome="ok", owner="User:bob", client_id="kafka-dt token revoke")
+    assert {event["token_id"] for event in ended} == {token.token_id for token in made}
+    assert len(folder.events()) == len(made)
 
 
 async def test_a_token_of_another_user_is_not_revoked(node: Node, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -22,6 +23,7 @@ from kafka_dt.cli.keys.nodes import wait_for_workers
 from kafka_dt.cli.node_options import keyring_if_any
 from kafka_dt.cli.options import confirm, login_option_named
 from kafka_dt.cli.output import Output, printable
+from kafka_dt.cli.token.trail import recorded_revocations
 from kafka_dt.cli.token.way import Way, way_options
 from kafka_dt.client import ClientConfig, ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.lanes import run_lanes
@@ -73,7 +75,8 @@ def revoke(
 ) -> None:
     """End tokens: those with the given ids, or those of an owner, of a renewer, or issued before a time.
 
-    With --config the command works on ZooKeeper itself, with the settings of a node. Without it the command works over
+    With --config the command works on ZooKeeper itself, with the settings of a node, and records an audit event for
+    each token if those settings have audit. Without it the command works over
     the Kafka protocol, as the user that logs in; tokens that this user may not see stay. Several owners, or renewers,
     mean any of them; different filters must all hold. Without ids and filters the command ends every token; it asks
     before, and a script must say --all. `expire-all` is another name of this command.
@@ -158,7 +161,15 @@ class _Revocation(ExpiryRun):
 
         self._advice = "" if self._unreadable else "Tokens that are not readable end with --unreadable"
         expire = Expire(keyring, selected, unreadable=self._unreadable or (ends_all and names is not None))
-        await self.on_zookeeper(settings, expire, names=names, before=look_around, heard=self._heard)
+        async with AsyncExitStack() as stack:
+            recorded = None if self.dry_run else await stack.enter_async_context(recorded_revocations(settings))
+
+            def heard(results: Sequence[Result]) -> None:
+                self._heard(results)
+                if recorded is not None:
+                    recorded(results)
+
+            await self.on_zookeeper(settings, expire, names=names, before=look_around, heard=heard)
 
     async def over_kafka(self, config: ClientConfig) -> None:
         """End the tokens that a server shows."""
