@@ -26,6 +26,7 @@ from kafka_dt.cli.node_options import connected, keyring_of, tell_if_no_token_wa
 from kafka_dt.cli.options import ask
 from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, iso_utc, table
+from kafka_dt.cli.token.ids import TakesTokenIds
 from kafka_dt.cli.token.way import Way, way_options
 from kafka_dt.client import TokenClient
 
@@ -104,7 +105,7 @@ def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
         click.echo("no tokens")
 
 
-@click.command()
+@click.command(cls=TakesTokenIds)
 @click.argument("token_id", metavar="ID")
 @way_options
 def show(*, token_id: str, way: Way, output: Output) -> None:

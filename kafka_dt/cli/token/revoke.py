@@ -23,6 +23,7 @@ from kafka_dt.cli.keys.nodes import wait_for_workers
 from kafka_dt.cli.node_options import keyring_if_any
 from kafka_dt.cli.options import confirm, login_option_named
 from kafka_dt.cli.output import Output, printable
+from kafka_dt.cli.token.ids import TakesTokenIds
 from kafka_dt.cli.token.trail import recorded_revocations
 from kafka_dt.cli.token.way import Way, way_options
 from kafka_dt.client import ClientConfig, ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
@@ -46,7 +47,7 @@ _NODES_TIMEOUT_S: Final = 5.0
 _NAMES_SHOWN: Final = 20
 
 
-@click.command()
+@click.command(cls=TakesTokenIds)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--from-file",
