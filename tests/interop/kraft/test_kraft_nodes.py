@@ -164,7 +164,11 @@ def test_a_revocation_closes_connections_on_all_workers_of_all_nodes_within_a_se
             for each in nodes
             for connection in stack.enter_context(each.on_every_worker(forwarding(each))).values()
         ]
-        clients = {"node": node.client, "relaying node": other.client, "broker": partial(at_brokers, cluster)}
+        clients: dict[str, Callable[[str], TokenClient]] = {
+            "node": node.client,
+            "relaying node": other.client,
+            "broker": partial(at_brokers, cluster),
+        }
         begun = asyncio.run(expire(clients[where]("alice"), made))
         assert all(connection.closed() for connection in open_ones)
         assert time.monotonic() - begun < on_this_machine(WITHIN_S)
