@@ -12,6 +12,7 @@ other Kafka clients; `errors.py` draws what can go wrong.
 """
 
 from kafka_dt.client.admin_client import Acl, AclFilter, AdminClient
+from kafka_dt.client.bearer import BearerLogin, BearerTokenMissing
 from kafka_dt.client.config import MECHANISMS, Address, ClientConfig, Credentials, parse_addresses
 from kafka_dt.client.errors import (
     AclsDisabled,
@@ -41,6 +42,7 @@ from kafka_dt.client.errors import (
     UnexpectedAnswer,
     UnsupportedByServer,
 )
+from kafka_dt.client.kerberos import KerberosLogin
 from kafka_dt.client.renewal import EndReason, Renewal, RenewalEnd
 from kafka_dt.client.token_client import TokenClient
 from kafka_dt.client.tokens import ClientKind, DelegationToken, hmac_from_base64, jaas_line, settings, spark_options
@@ -53,6 +55,8 @@ __all__ = [
     "AclsDisabled",
     "Address",
     "AdminClient",
+    "BearerLogin",
+    "BearerTokenMissing",
     "ClientConfig",
     "ClientConfigError",
     "ClientKind",
@@ -65,6 +69,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidPrincipalType",
     "InvalidRequest",
+    "KerberosLogin",
     "LoginFailed",
     "LoginMissing",
     "MechanismNotEnabled",

@@ -6,7 +6,9 @@
 client of Kafka knows. Such a key is no error, as in Java: plug-ins of Java clients (serializers, interceptors, config
 providers) read keys of their own from the same file.
 
-Limits: of the mechanisms PLAIN and SCRAM; a login file named by a Java system property is not read.
+`kerberos.py` reads what a login by GSSAPI needs, `bearer.py` what one by OAUTHBEARER needs.
+
+Limits: a login file named by a Java system property is not read.
 
 Source: org.apache.kafka.clients.CommonClientConfigs, org.apache.kafka.clients.ClientUtils.parseAndValidateAddresses,
 org.apache.kafka.common.config.SaslConfigs; org.apache.kafka.common.config.AbstractConfig.logUnused.
@@ -24,15 +26,26 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, Self
 
+from kafka_dt.client.bearer import BearerLogin
 from kafka_dt.client.errors import ClientConfigError
-from kafka_dt.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, JaasError, LoginModule, parse_login_module
+from kafka_dt.client.kerberos import KerberosLogin
+from kafka_dt.jaas import (
+    KERBEROS_LOGIN_MODULE,
+    PLAIN_LOGIN_MODULE,
+    SCRAM_LOGIN_MODULE,
+    JaasError,
+    LoginModule,
+    parse_login_module,
+)
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
-from kafka_dt_protocol.sasl import PLAIN, ScramMechanism
+from kafka_dt_protocol.sasl import DIGEST_MD5, GSSAPI, OAUTHBEARER, PLAIN, ScramMechanism
 
 _LOG = logging.getLogger(__name__)
 
-MECHANISMS: Final = (PLAIN, *ScramMechanism)
+PASSWORD_MECHANISMS: Final = (PLAIN, *ScramMechanism, DIGEST_MD5)
+"""The SASL mechanisms that log in with a user name and a password, or with the id and the HMAC of a token."""
+MECHANISMS: Final = (*PASSWORD_MECHANISMS, GSSAPI, OAUTHBEARER)
 """The SASL mechanisms that this client can log in with."""
 DEFAULT_CLIENT_ID: Final = "kafka-dt"
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
@@ -61,7 +74,7 @@ class Credentials:
     """A user or a token, and the mechanism of its login."""
 
     mechanism: str
-    """One of MECHANISMS."""
+    """One of PASSWORD_MECHANISMS."""
     username: str
     """User name, or the id of a token."""
     password: str = field(repr=False)
@@ -75,18 +88,17 @@ class Credentials:
 
         Raises ClientConfigError, which names the key and shows no word of a JAAS line.
         """
-        known = ", ".join(MECHANISMS)
-        mechanism = properties.get("sasl.mechanism", "").strip()
-        if not mechanism:
-            raise ClientConfigError("sasl.mechanism", f"it is not set, which means GSSAPI to Kafka; set one of {known}")
-        if mechanism not in MECHANISMS:
-            raise ClientConfigError("sasl.mechanism", f"{mechanism!r} is none of {known}")
+        mechanism = _mechanism(properties)
         module = _login_module(properties.get("sasl.jaas.config", ""), mechanism)
         username, password = module.username, module.password
         if not username or not password:
             missing = "password" if username else "username"
             raise ClientConfigError("sasl.jaas.config", f'there is no {missing}="..." in it')
-        return cls(mechanism, username, password, mechanism != PLAIN and module.token_auth)
+        return cls(mechanism, username, password, mechanism in set(ScramMechanism) and module.token_auth)
+
+
+Login = Credentials | KerberosLogin | BearerLogin
+"""How a client logs in by SASL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +108,9 @@ class ClientConfig:
     bootstrap_servers: tuple[Address, ...]
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     credentials: Credentials | Callable[[], Credentials] | None = None
-    """A login, or a function that returns the present one; needed by the SASL protocols, ignored by the others."""
+    """A login, or a function that returns the present one. The SASL protocols need it, or `external_login`."""
+    external_login: KerberosLogin | BearerLogin | None = None
+    """A login whose secret is elsewhere, in place of credentials."""
     ssl_context: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = field(default=None, repr=False)
     """A context, or a function that returns one for each connection; needed by the TLS protocols alone."""
     client_id: str = DEFAULT_CLIENT_ID
@@ -109,15 +123,20 @@ class ClientConfig:
     def __post_init__(self) -> None:
         if not self.bootstrap_servers:
             raise ClientConfigError("bootstrap.servers", "at least one host:port is needed")
-        if self.security_protocol.uses_sasl and self.credentials is None:
+        if self.security_protocol.uses_sasl and self.credentials is None and self.external_login is None:
             raise ClientConfigError("sasl.jaas.config", f"{self.security_protocol} needs a user to log in")
         if self.security_protocol.uses_tls and self.ssl_context is None:
             raise ClientConfigError("ssl.truststore.location", f"{self.security_protocol} needs a TLS context")
 
     @property
     def login(self) -> Credentials | None:
-        """The login of now; None without one."""
+        """The login of now by a name and a password; None without one."""
         return self.credentials() if callable(self.credentials) else self.credentials
+
+    @property
+    def sasl_login(self) -> Login | None:
+        """The login of now by SASL; None without one."""
+        return self.login or self.external_login
 
     @property
     def tls(self) -> ssl.SSLContext | None:
@@ -134,10 +153,12 @@ class ClientConfig:
         """
         _warn_of_unknown(properties)
         protocol = _security_protocol(properties.get("security.protocol", "PLAINTEXT"))
+        login = _login(properties) if protocol.uses_sasl else None
         return cls(
             bootstrap_servers=parse_addresses(properties.get("bootstrap.servers", "")),
             security_protocol=protocol,
-            credentials=Credentials.from_properties(properties) if protocol.uses_sasl else None,
+            credentials=login if isinstance(login, Credentials) else None,
+            external_login=None if isinstance(login, Credentials) else login,
             ssl_context=_ssl_context(properties) if protocol.uses_tls else None,
             client_id=properties.get("client.id") or DEFAULT_CLIENT_ID,
             request_timeout_ms=_milliseconds(properties, "request.timeout.ms", DEFAULT_REQUEST_TIMEOUT_MS),
@@ -169,8 +190,29 @@ def _security_protocol(text: str) -> SecurityProtocol:
         raise ClientConfigError("security.protocol", reason) from None
 
 
+def _login(properties: Mapping[str, str]) -> Login:
+    mechanism = _mechanism(properties)
+    if mechanism == GSSAPI:
+        return KerberosLogin.from_properties(properties)
+    if mechanism == OAUTHBEARER:
+        return BearerLogin.from_properties(properties)
+    return Credentials.from_properties(properties)
+
+
+def _mechanism(properties: Mapping[str, str]) -> str:
+    known = ", ".join(MECHANISMS)
+    mechanism = properties.get("sasl.mechanism", "").strip()
+    if not mechanism:
+        if KERBEROS_LOGIN_MODULE in properties.get("sasl.jaas.config", ""):
+            return GSSAPI
+        raise ClientConfigError("sasl.mechanism", f"it is not set, which means GSSAPI to Kafka; set one of {known}")
+    if mechanism not in MECHANISMS:
+        raise ClientConfigError("sasl.mechanism", f"{mechanism!r} is none of {known}")
+    return mechanism
+
+
 def _login_module(text: str, mechanism: str) -> LoginModule:
-    wanted = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
+    wanted = PLAIN_LOGIN_MODULE if mechanism in {PLAIN, DIGEST_MD5} else SCRAM_LOGIN_MODULE
     if not text.strip():
         example = f'{wanted} required username="..." password="...";'
         raise ClientConfigError("sasl.jaas.config", f"{mechanism} needs it: {example}")

@@ -29,6 +29,7 @@ from typing import ClassVar, Final
 
 from kio.schema.errors import ErrorCode
 
+from kafka_dt_protocol.sasl import GSSAPI, OAUTHBEARER
 from kafka_dt_protocol.sasl.text import printable
 
 
@@ -109,6 +110,17 @@ class UnsupportedByServer(TokenClientError):
         self.what = what
 
 
+_ADVICE: Final = (
+    "check user name and password in sasl.jaas.config; a token logs in with SCRAM, its HMAC in base64 as password and "
+    'tokenauth="true"'
+)
+_ADVICE_BY_MECHANISM: Final = {
+    GSSAPI: "check the keytab or the tickets (klist), sasl.kerberos.service.name, and that bootstrap.servers has the "
+    "host of the server's Kerberos name",
+    OAUTHBEARER: "check the token: its issuer, audience and expiry",
+}
+
+
 class LoginFailed(TokenClientError):
     """The login did not succeed: wrong credentials, or a server that could not prove that it knows them."""
 
@@ -116,10 +128,8 @@ class LoginFailed(TokenClientError):
 
     def __init__(self, server: str, mechanism: str, reason: str, code: ErrorCode | None = None) -> None:
         reason = printable(reason)
-        super().__init__(
-            f"login at {server} with {mechanism} failed: {reason} (check user name and password in sasl.jaas.config;"
-            ' a token logs in with SCRAM, its HMAC in base64 as password and tokenauth="true")'
-        )
+        advice = _ADVICE_BY_MECHANISM.get(mechanism, _ADVICE)
+        super().__init__(f"login at {server} with {mechanism} failed: {reason} ({advice})")
         self.server = server
         self.mechanism = mechanism
         self.reason = reason

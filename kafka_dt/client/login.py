@@ -1,6 +1,7 @@
 """The SASL login of a client, also for the second time on one connection, over whatever carries its requests.
 
 Source: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate), KIP-368 (re-authentication), KIP-48 (`tokenauth`);
+RFC 2831, RFC 4752, RFC 7628;
 org.apache.kafka.common.security.authenticator.SaslClientAuthenticator.
 """
 
@@ -13,11 +14,27 @@ from typing import Any, Final, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.client.config import Credentials
+from kafka_dt.client.bearer import BearerLogin
+from kafka_dt.client.config import Credentials, Login
 from kafka_dt.client.errors import LoginFailed, MechanismNotEnabled
+from kafka_dt.client.kerberos import KerberosLogin
+from kafka_dt.extras import installed_by
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.sasl import PLAIN, SaslError, ScramClient, ScramMechanism, derive_keys, plain_message
+from kafka_dt_protocol.sasl import (
+    ABORT,
+    DIGEST_MD5,
+    GSSAPI,
+    OAUTHBEARER,
+    PLAIN,
+    DigestClient,
+    SaslError,
+    ScramClient,
+    ScramMechanism,
+    bearer_message,
+    derive_keys,
+    plain_message,
+)
 from kafka_dt_protocol.sasl.scram_client import DeriveKeys
 from kafka_dt_protocol.wire.times import from_duration
 
@@ -45,26 +62,34 @@ class Channel(Protocol):
 
 async def log_in(
     connection: Channel,
-    credentials: Credentials,
+    login: Login,
     random_bytes: Callable[[int], bytes],
     derive: DeriveKeys = derive_keys,
 ) -> int:
     """Log in, or log in again on a connection whose session ends.
 
-    random_bytes: unguessable bytes, for SCRAM
+    random_bytes: unguessable bytes, for SCRAM and DIGEST-MD5
     derive: what makes SCRAM's keys of a password, called in a thread; one that remembers them saves the hashing
     Returns the session's lifetime in milliseconds, 0 for one without end.
-    Raises LoginFailed, ConnectionLost or UnsupportedByServer; after each the connection is of no more use.
+    Raises LoginFailed, BearerTokenMissing, ConnectionLost or UnsupportedByServer; after each the connection is of no
+    more use.
     """
-    await handshake(connection, credentials.mechanism)
+    await handshake(connection, login.mechanism)
     try:
-        if credentials.mechanism == PLAIN:
-            message = plain_message(credentials.username, credentials.password)
-            answer = await _authenticate(connection, credentials.mechanism, message)
-        else:
-            answer = await _scram(connection, credentials, random_bytes, derive)
+        match login:
+            case KerberosLogin():
+                answer = await _gssapi(connection, login)
+            case BearerLogin():
+                answer = await _bearer(connection, login)
+            case Credentials(mechanism=mechanism) if mechanism == PLAIN:
+                message = plain_message(login.username, login.password)
+                answer = await _authenticate(connection, mechanism, message)
+            case Credentials(mechanism=mechanism) if mechanism == DIGEST_MD5:
+                answer = await _digest(connection, login, random_bytes)
+            case _:
+                answer = await _scram(connection, login, random_bytes, derive)
     except (SaslError, LocalProtocolError) as error:
-        raise LoginFailed(connection.server, credentials.mechanism, str(error)) from error
+        raise LoginFailed(connection.server, login.mechanism, str(error)) from error
     return session_lifetime_ms(answer)
 
 
@@ -113,6 +138,45 @@ async def _scram(
     answer = await _authenticate(connection, mechanism, client_final)
     client.verify(answer.auth_bytes)
     return answer
+
+
+async def _digest(connection: Channel, credentials: Credentials, random_bytes: Callable[[int], bytes]) -> Any:
+    cnonce = base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode("ascii")
+    client = DigestClient(credentials.username, credentials.password, cnonce, _host(connection))
+    challenge = await _authenticate(connection, DIGEST_MD5, b"")
+    answer = await _authenticate(connection, DIGEST_MD5, client.respond(challenge.auth_bytes))
+    client.verify(answer.auth_bytes)
+    return answer
+
+
+async def _bearer(connection: Channel, login: BearerLogin) -> Any:
+    # A file or an issuer: other tasks go on meanwhile.
+    token = await asyncio.to_thread(login.token)
+    answer = await _authenticate(connection, OAUTHBEARER, bearer_message(token, login.extensions))
+    if answer.auth_bytes:  # the refusal in JSON; the error comes after our answer to it
+        answer = await _authenticate(connection, OAUTHBEARER, ABORT)
+    return answer
+
+
+async def _gssapi(connection: Channel, login: KerberosLogin) -> Any:
+    try:
+        from kafka_dt.client.gss import Initiator  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        reason = f"it needs the extra kerberos ({installed_by('kerberos')})"
+        raise LoginFailed(connection.server, GSSAPI, reason) from error
+    # Each step may read files and ask the KDC.
+    initiator = await asyncio.to_thread(Initiator, login, _host(connection))
+    message = await asyncio.to_thread(initiator.step, b"")
+    while not initiator.established:
+        answer = await _authenticate(connection, GSSAPI, message)
+        message = await asyncio.to_thread(initiator.step, answer.auth_bytes)
+    offer = await _authenticate(connection, GSSAPI, message)
+    return await _authenticate(connection, GSSAPI, initiator.choose(offer.auth_bytes))
+
+
+def _host(connection: Channel) -> str:
+    """Return the host of `host:port`."""
+    return connection.server.rpartition(":")[0].strip("[]")
 
 
 async def _authenticate(connection: Channel, mechanism: str, message: bytes) -> Any:

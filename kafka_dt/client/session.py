@@ -42,7 +42,7 @@ class ClientSession:
         self._random_bytes = random_bytes
         self._jitter = jitter
         self._login_due = float("inf")
-        self._logged_in_by = config.login
+        self._logged_in_by = config.sasl_login
         self.connection: Connection | None = None
         """The present connection, which may be broken; `ready` gives one that is not known to be."""
 
@@ -58,7 +58,7 @@ class ClientSession:
         Raises NoServerReached, LoginFailed or UnsupportedByServer.
         """
         connection = self.connection
-        if connection is not None and connection.usable and self._logged_in_by == self._config.login:
+        if connection is not None and connection.usable and self._logged_in_by == self._config.sasl_login:
             if self._monotonic() < self._login_due:
                 return connection
             # A connection that breaks on the way is made anew below.
@@ -95,13 +95,13 @@ class ClientSession:
         raise NoServerReached(reasons)
 
     async def _log_in(self, connection: Connection) -> None:
-        credentials = self._config.login
-        if not self._config.security_protocol.uses_sasl or credentials is None:
+        login = self._config.sasl_login
+        if not self._config.security_protocol.uses_sasl or login is None:
             return
-        self._logged_in_by = credentials
+        self._logged_in_by = login
         asked = self._monotonic()
         try:
-            lifetime_ms = await log_in(connection, credentials, self._random_bytes)
+            lifetime_ms = await log_in(connection, login, self._random_bytes)
         except BaseException:
             connection.abort()
             raise

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,9 +15,10 @@ import aiokafka.admin
 import kafka
 import pytest
 
+from kafka_dt.jaas import LoginModule
 from tests.interop.conftest import unavailable
 from tests.interop.kdc import REALM, Kdc, missing
-from tests.support.java.properties import SCRAM_MECHANISMS, ClientConfig, kerberos, token
+from tests.support.java.properties import SCRAM_MECHANISMS, ClientConfig, kerberos, token, write_properties
 from tests.support.java.reference_client import JavaClientError, ReferenceClient
 from tests.support.nodes.audit import AuditFolder
 from tests.support.nodes.server import KafkaDt, server_properties
@@ -233,3 +238,56 @@ def test_a_server_that_cannot_use_kerberos_does_not_start(
     with pytest.raises(ProcessFailed, match=message):
         server.start()
     assert server.process.returncode == 1
+
+
+def python_login(server: KafkaDt, **options: str) -> dict[str, str]:
+    """Settings of our own client; the server's Kerberos name has the host by which the client connects."""
+    port = server.sasl.rpartition(":")[2]
+    return {
+        "bootstrap.servers": f"localhost:{port}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": LoginModule(MODULE, options).line,
+    }
+
+
+def asked(kdc: Kdc, folder: Path, properties: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own: MIT Kerberos reads its configuration once."""
+    file = write_properties(folder / "client.properties", properties)
+    program = [str(Path(sys.executable).with_name("kafka-dt")), *command, "--command-config", str(file)]
+    environment = {**os.environ, **kdc.environment}
+    return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_kafka_dts_own_commands_log_in_with_a_keytab_or_a_ticket(
+    kdc: Kdc, kerberos_server: KafkaDt, keytab: Path, tmp_path: Path
+) -> None:
+    by_keytab = python_login(kerberos_server, useKeyTab="true", keyTab=str(keytab), principal=f"alice@{REALM}")
+    made = asked(kdc, tmp_path, by_keytab, "token", "create", "--output", "json")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["owner"] == "User:alice"
+    kdc.ticket("svc-billing", keytab)
+    by_ticket = python_login(kerberos_server, useTicketCache="true", ticketCache=f"{keytab}.ccache")
+    listed = asked(kdc, tmp_path, by_ticket, "token", "create", "--output", "json")
+    assert listed.returncode == 0, listed.stderr
+    assert json.loads(listed.stdout)["owner"] == "User:billing"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sasl.kerberos.service.name": "other"},
+        {"sasl.jaas.config": LoginModule(MODULE, {"useKeyTab": "true", "keyTab": "/nowhere", "principal": "x"}).line},
+    ],
+    ids=["another service", "no keytab"],
+)
+def test_a_login_of_a_command_that_fails_is_one_line_with_advice(
+    kdc: Kdc, kerberos_server: KafkaDt, keytab: Path, tmp_path: Path, changes: dict[str, str]
+) -> None:
+    login = python_login(kerberos_server, useKeyTab="true", keyTab=str(keytab), principal=f"alice@{REALM}")
+    failed = asked(kdc, tmp_path, login | changes, "token", "list")
+    assert failed.returncode == 1
+    assert "with GSSAPI failed" in failed.stderr
+    assert "sasl.kerberos.service.name" in failed.stderr
+    assert failed.stderr.count("\n") == 1

@@ -14,7 +14,7 @@ from kafka_dt.config.options.option import option
 
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 LOGIN_MECHANISMS: Final = ("PLAIN", *SCRAM_MECHANISMS)
-"""The mechanisms by which a node can log in at brokers; `kafka_dt.client.MECHANISMS` are the same."""
+"""The mechanisms by which a node can log in at brokers."""
 
 
 def client_tls(key: str) -> Any:

@@ -1,14 +1,15 @@
-"""SASL mechanisms as machines without I/O: PLAIN and SCRAM of both sides, the server sides of all others.
+"""SASL mechanisms as machines without I/O: the server sides of all, and what a client sends.
 
 Read mechanism.py first: what every server side mechanism takes and gives. plain.py, scram_server.py, oauthbearer.py,
-gssapi.py and digest_md5.py are the server sides, scram_client.py and `plain_message` the client sides. scram.py holds
-what both sides of SCRAM compute, scram_messages.py its grammar, errors.py what a client can meet.
+gssapi.py and digest_md5.py are the server sides. scram_client.py, `DigestClient`, `plain_message`, `bearer_message` and
+`choose_no_layer` are of the client sides. scram.py holds what both sides of SCRAM compute, scram_messages.py its
+grammar, errors.py what a client can meet.
 
 Source: RFC 2831, RFC 4422, RFC 4616, RFC 4752, RFC 5802, RFC 7628, RFC 7677; KIP-48 for `tokenauth`, KIP-342 for
 extensions.
 """
 
-from kafka_dt_protocol.sasl.digest_md5 import DIGEST_MD5, DigestServer
+from kafka_dt_protocol.sasl.digest_md5 import DIGEST_MD5, DigestClient, DigestServer
 from kafka_dt_protocol.sasl.errors import (
     GssRefused,
     MalformedDigestMessage,
@@ -20,7 +21,7 @@ from kafka_dt_protocol.sasl.errors import (
     ServerSignatureMismatch,
     UnacceptableIterations,
 )
-from kafka_dt_protocol.sasl.gssapi import GSSAPI, GssapiServer, GssContext
+from kafka_dt_protocol.sasl.gssapi import GSSAPI, GssapiServer, GssContext, choose_no_layer
 from kafka_dt_protocol.sasl.mechanism import (
     NO_EXTENSIONS,
     Challenge,
@@ -33,11 +34,13 @@ from kafka_dt_protocol.sasl.mechanism import (
     VerdictRequest,
 )
 from kafka_dt_protocol.sasl.oauthbearer import (
+    ABORT,
     OAUTHBEARER,
     BearerAccepted,
     BearerRejected,
     BearerVerdict,
     OAuthBearerServer,
+    bearer_message,
 )
 from kafka_dt_protocol.sasl.plain import PLAIN, PlainServer, plain_message
 from kafka_dt_protocol.sasl.scram import (
@@ -54,6 +57,7 @@ from kafka_dt_protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from kafka_dt_protocol.sasl.scram_server import TOKENAUTH, ScramServer
 
 __all__ = [
+    "ABORT",
     "DIGEST_MD5",
     "GSSAPI",
     "MAX_ITERATIONS",
@@ -66,6 +70,7 @@ __all__ = [
     "BearerVerdict",
     "Challenge",
     "CredentialRequest",
+    "DigestClient",
     "DigestServer",
     "Failure",
     "Fault",
@@ -92,6 +97,8 @@ __all__ = [
     "Success",
     "UnacceptableIterations",
     "VerdictRequest",
+    "bearer_message",
+    "choose_no_layer",
     "derive_credential",
     "derive_keys",
     "keys_of",

@@ -1,4 +1,4 @@
-r"""The server side of DIGEST-MD5, which the first draft of KIP-48 meant for tokens; historic by RFC 6331.
+r"""Both sides of DIGEST-MD5, which the first draft of KIP-48 meant for tokens; historic by RFC 6331.
 
     server = DigestServer(nonce)
     server.step(b"")               -> Challenge(digest-challenge)
@@ -11,6 +11,10 @@ The messages, which consist of directives (`1#( name "=" (token | quoted-string)
     digest-response    username="...",realm="kafka",nonce="...",nc=00000001,cnonce="...",digest-uri="kafka/host",
                        response=<32 hex digits>[,qop=auth][,charset=utf-8][,authzid="..."][,...]
     response-auth      rspauth=<32 hex digits>
+
+    client = DigestClient(username, password, cnonce, host)
+    client.respond(challenge)      -> digest-response, to be sent
+    client.verify(response_auth)
 
 The driver supplies passwords for every name: for one that it does not know a decoy that no client can have. So known
 and unknown names take one path and fail at its end with the same words. Several passwords are for a token whose secret
@@ -42,6 +46,7 @@ from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import MalformedDigestMessage
 from kafka_dt_protocol.sasl.mechanism import Challenge, CredentialRequest, Failure, Fault, StepResult, Success
 from kafka_dt_protocol.sasl.scram_messages import is_nonce
+from kafka_dt_protocol.sasl.text import encode_text
 
 DIGEST_MD5: Final = "DIGEST-MD5"
 """The name of the mechanism in SaslHandshake."""
@@ -58,7 +63,9 @@ NONCE_COUNT: Final = b"00000001"
 QOP: Final = b"auth"
 """Authentication alone: what follows is neither signed nor encrypted."""
 
+_CHALLENGE: Final = "digest-challenge"
 _RESPONSE: Final = "digest-response"
+_RESPONSE_AUTH: Final = "response-auth"
 _UTF_8: Final = b"utf-8"
 _REQUIRED: Final = (b"username", b"realm", b"nonce", b"nc", b"cnonce", b"digest-uri", b"response")
 _KNOWN: Final = frozenset({*_REQUIRED, b"qop", b"charset", b"authzid", b"maxbuf", b"cipher"})
@@ -199,6 +206,79 @@ class DigestResponse:
         return _hex(who, self.nonce, self.nonce_count, self.cnonce, self.qop, what_for)
 
 
+class DigestClient:
+    """The client side of one DIGEST-MD5 login; its first message is empty.
+
+    Args:
+        username: a user name, or the id of a token
+        password: of the user, or the HMAC of the token in base64
+        cnonce: fresh and random: printable ASCII without blank and comma
+        host: the server's name
+
+    Raises:
+        LocalProtocolError: the nonce has other characters
+    """
+
+    __slots__ = ("_cnonce", "_password", "_response", "_uri", "_username")
+
+    def __init__(self, username: str, password: str, cnonce: str, host: str) -> None:
+        if not is_nonce(cnonce):
+            raise LocalProtocolError("a nonce is printable ASCII without blank and comma")
+        self._username = username
+        self._password = password
+        self._cnonce = cnonce.encode("ascii")
+        self._uri = f"{_KAFKA}/{host}".encode()
+        self._response: DigestResponse | None = None
+
+    def respond(self, challenge: bytes) -> bytes:
+        """Return the digest-response to a digest-challenge.
+
+        Raises:
+            MalformedDigestMessage: it does not follow the grammar, or offers nothing that is known here
+        """
+        directives = parse_directives(_CHALLENGE, challenge, (b"nonce", b"charset", b"algorithm"))
+        if b"nonce" not in directives:
+            raise MalformedDigestMessage(_CHALLENGE, "no nonce")
+        if QOP not in directives.get(b"qop", QOP).replace(b" ", b"").split(b","):
+            raise MalformedDigestMessage(_CHALLENGE, "qop has no auth")
+        realm, nonce = directives.get(b"realm", b""), directives[b"nonce"]
+        made = DigestResponse(
+            username=self._username,
+            realm=realm,
+            nonce=nonce,
+            nonce_count=NONCE_COUNT,
+            cnonce=self._cnonce,
+            qop=QOP,
+            digest_uri=self._uri,
+            authorization_id=None,
+            response=b"",
+        )
+        self._response = made
+        quotes = {
+            b"username": encode_text(self._username),
+            b"realm": realm,
+            b"nonce": nonce,
+            b"cnonce": self._cnonce,
+            b"digest-uri": self._uri,
+        }
+        parts = [b"charset=utf-8", *(name + b"=" + _quoted_bytes(value) for name, value in quotes.items())]
+        parts += [b"nc=" + NONCE_COUNT, b"qop=" + QOP, b"response=" + made.expected_response(self._password)]
+        return b",".join(parts)
+
+    def verify(self, response_auth: bytes) -> None:
+        """Check the server's last message: it knows the password as well.
+
+        Raises:
+            MalformedDigestMessage: it does not follow the grammar, or the proof is wrong
+            LocalProtocolError: no response was made
+        """
+        if self._response is None:
+            raise LocalProtocolError("DIGEST-MD5 has not answered a challenge")
+        proof = parse_directives(_RESPONSE_AUTH, response_auth, (b"rspauth",)).get(b"rspauth", b"")
+        if not hmac.compare_digest(proof, self._response.rspauth(self._password)):
+            raise MalformedDigestMessage(_RESPONSE_AUTH, "the server does not know the password")
+
+
 def digest_challenge(realm: str, nonce: str) -> bytes:
     """Return the challenge: exactly one realm, because Kafka's Java client has no answer to none or several."""
     text = f"realm={quoted(realm)},nonce={quoted(nonce)},qop={quoted(QOP.decode())},charset=utf-8,algorithm=md5-sess"
@@ -292,8 +372,11 @@ def parse_directives(what: str, message: bytes, once: Collection[bytes]) -> Mapp
 
 def quoted(text: str) -> str:
     """Return a text as quoted-string."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return _quoted_bytes(text.encode()).decode()
+
+
+def _quoted_bytes(value: bytes) -> bytes:
+    return b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
 def _end_of_gap(message: bytes, position: int) -> int:

@@ -1,4 +1,4 @@
-"""The server side of SASL GSSAPI, that is Kerberos, with the security layer "none".
+"""The server side of SASL GSSAPI, that is Kerberos, with the security layer "none"; and a client's choice of it.
 
     server = GssapiServer(context)
     server.step(context token)    -> Challenge(context token)      until the context is established
@@ -120,6 +120,17 @@ class GssapiServer:
         if choice[0] != _NO_SECURITY_LAYER:
             return _malformed("the client chose a security layer that was not offered")
         return Success(None, self._context.initiator)
+
+
+def choose_no_layer(offer: bytes) -> bytes:
+    """Return a client's answer to the layers that a server offers, both unwrapped: no security layer.
+
+    Raises:
+        GssRefused: the server offers other layers alone
+    """
+    if len(offer) != len(_OFFER) or not offer[0] & _NO_SECURITY_LAYER:
+        raise GssRefused("the server wants a security layer, which Kafka's protocol has not")
+    return _OFFER
 
 
 def _malformed(detail: str) -> Failure:

@@ -1,4 +1,4 @@
-r"""The server side of SASL OAUTHBEARER: one message with a bearer token, judged by the driver.
+r"""The server side of SASL OAUTHBEARER, and a client's message: one message with a bearer token, judged by the driver.
 
     server = OAuthBearerServer()
     server.step(client_first)        -> VerdictRequest(bearer_token)        or Failure
@@ -24,7 +24,15 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kafka_dt_protocol.errors import LocalProtocolError
-from kafka_dt_protocol.sasl.mechanism import Challenge, Failure, Fault, StepResult, Success, VerdictRequest
+from kafka_dt_protocol.sasl.mechanism import (
+    NO_EXTENSIONS,
+    Challenge,
+    Failure,
+    Fault,
+    StepResult,
+    Success,
+    VerdictRequest,
+)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 """The name of the mechanism in SaslHandshake."""
@@ -35,6 +43,8 @@ _KEY: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 _CREDENTIALS: Final = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_~+/.A-Za-z0-9]+=*)")
 _AUTH: Final = "auth"
+ABORT: Final = b"\x01"
+"""A client's answer to the JSON of a refusal: now the server fails the login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,26 @@ class OAuthBearerServer:
                 Fault.IDENTITY,
             )
         return Success(b"", credential.name, client_first.extensions)
+
+
+def bearer_message(token: str, extensions: Mapping[str, str] = NO_EXTENSIONS) -> bytes:
+    """Return the first message of a client. A server that refuses the token answers with JSON, and then wants `ABORT`.
+
+    Args:
+        token: the bearer token, as its issuer wrote it
+        extensions: by name (KIP-342)
+
+    Raises:
+        LocalProtocolError: a part cannot be sent
+    """
+    pairs = {_AUTH: f"Bearer {token}", **extensions}
+    if not _CREDENTIALS.fullmatch(pairs[_AUTH]) or _AUTH in extensions:
+        raise LocalProtocolError("this is no bearer token")
+    for key, value in extensions.items():
+        if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
+            raise LocalProtocolError("an extension of OAUTHBEARER has a key of letters and a printable value")
+    parts = ("n,,", *(f"{key}={value}" for key, value in pairs.items()), "", "")
+    return _SEPARATOR.join(parts).encode("ascii")
 
 
 class _MalformedError(Exception):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 from joserfc import jwt
 from joserfc.jwk import Key, KeySet, generate_key
@@ -64,6 +65,56 @@ def segment(value: object) -> str:
 
 
 @dataclass
+class Endpoint:
+    """A token endpoint, and what it was asked: the header Authorization and the fields of the body of each request."""
+
+    url: str
+    answer: bytes
+    status: int = 200
+    location: str | None = None
+    requests: list[tuple[str, dict[str, list[str]]]] = field(default_factory=list)
+
+
+@contextmanager
+def token_endpoint(answer: bytes) -> Iterator[Endpoint]:
+    """A token endpoint on a free port of loopback; what it answers can be changed."""
+    endpoint = Endpoint("", answer)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            endpoint.requests.append((self.headers["Authorization"], parse_qs(body)))
+            self.send_response(endpoint.status)
+            if endpoint.location is not None:
+                self.send_header("Location", endpoint.location)
+            self.send_header("Content-Length", str(len(endpoint.answer)))
+            self.end_headers()
+            self.wfile.write(endpoint.answer)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the standard library calls it
+            """Say nothing."""
+
+    with _serving(Handler) as port:
+        endpoint.url = f"http://127.0.0.1:{port}/token"
+        yield endpoint
+
+
+@contextmanager
+def _serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Serve HTTP on a free port of loopback."""
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@dataclass
 class Published:
     """What a web server gives, and how often it was asked."""
 
@@ -95,14 +146,6 @@ def publishing(body: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Publi
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the standard library calls it
             """Say nothing."""
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        published.url = f"http{'s' * (tls is not None)}://127.0.0.1:{server.server_port}/jwks.json"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield published
-        finally:
-            server.shutdown()
-            thread.join()
+    with _serving(Handler, tls) as port:
+        published.url = f"http{'s' * (tls is not None)}://127.0.0.1:{port}/jwks.json"
+        yield published

@@ -227,8 +227,8 @@ def test_without_an_authorizer_everybody_could_be_anybody(identity: dict[str, st
         made(TOKENS | changes | {"authorizer.class.name": ""})
 
 
-def test_a_node_can_be_told_to_log_in_by_every_mechanism_of_the_client() -> None:
-    assert LOGIN_MECHANISMS == client.MECHANISMS
+def test_a_node_can_be_told_to_log_in_by_mechanisms_of_the_client() -> None:
+    assert set(LOGIN_MECHANISMS) < set(client.MECHANISMS)
     assert tuple(ScramMechanism) == SCRAM_MECHANISMS
 
 

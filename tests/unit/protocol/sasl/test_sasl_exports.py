@@ -5,12 +5,14 @@ import kafka_dt_protocol.sasl
 
 def test_the_public_names_are_these() -> None:
     assert sorted(kafka_dt_protocol.sasl.__all__) == [
+        "ABORT",
         "BearerAccepted",
         "BearerRejected",
         "BearerVerdict",
         "Challenge",
         "CredentialRequest",
         "DIGEST_MD5",
+        "DigestClient",
         "DigestServer",
         "Failure",
         "Fault",
@@ -43,6 +45,8 @@ def test_the_public_names_are_these() -> None:
         "TOKENAUTH",
         "UnacceptableIterations",
         "VerdictRequest",
+        "bearer_message",
+        "choose_no_layer",
         "derive_credential",
         "derive_keys",
         "keys_of",
