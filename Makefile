@@ -74,8 +74,9 @@ $(COMPILED)/.ready: $(READY) protocol/pyproject.toml $(shell find protocol -name
 
 soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: faults, fuzzing, the gateway in front of Kafka 4.x and of 3.9, the compiled form
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/fuzz tests/chaos
-	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/unit/protocol tests/integration
-	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m soak tests/unit/protocol)
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/unit
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
+	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest tests/unit/protocol)
 	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m 'not spark' tests/interop tests/chaos tests/fuzz)
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft

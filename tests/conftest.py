@@ -13,8 +13,14 @@ from hypothesis import HealthCheck, settings
 from kafka_dt_protocol import connection
 from tests.support.nodes.server import AS_INSTALLED
 
+SOAK = bool(os.environ.get("KAFKA_DT_TEST_SOAK"))
+EXAMPLES = 500 if SOAK else 40
+"""How many a property is tried with, unless its test says so itself."""
+
 # How long an example takes says something about the machine, not about the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 SUMMARY_WIDTH = 240
@@ -44,7 +50,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests of the form that the protocol is not in, and `soak` unless KAFKA_DT_TEST_SOAK is set."""
     left_out = {"compiled" if str(connection.__file__).endswith(".py") else "interpreted"}
-    if not os.environ.get("KAFKA_DT_TEST_SOAK"):
+    if not SOAK:
         left_out.add("soak")
     config.hook.pytest_deselected(
         items=[item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
