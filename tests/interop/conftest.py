@@ -16,6 +16,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 import pytest
 
+from benchmarks.generator import LoadGenerator, compile_load
 from tests.support.brokers.broker import Broker
 from tests.support.identity.tls_listeners import TlsListeners
 from tests.support.java.jvm import Java, JavaMissing, find_java
@@ -182,6 +183,16 @@ def java_client(request: pytest.FixtureRequest) -> ReferenceClient:
     found = request.getfixturevalue(request.param)
     assert isinstance(found, ReferenceClient)
     return found
+
+
+@pytest.fixture(scope="session")
+def generator(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoadGenerator]:
+    """The load generator of the benchmarks."""
+    if not java.has_compiler:
+        unavailable(f"{java.executable} has no compiler")
+    folder = tmp_path_factory.mktemp("load")
+    with LoadGenerator(java, compile_load(java, folder / "classes"), folder / "jobs") as generator:
+        yield generator
 
 
 @pytest.fixture(scope="session")

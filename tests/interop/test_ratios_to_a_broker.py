@@ -17,12 +17,10 @@ import pytest
 
 from benchmarks.change_znodes import remove_changes
 from benchmarks.credentials import write_credentials
-from benchmarks.generator import Job, LoadGenerator, compile_load
+from benchmarks.generator import Job, LoadGenerator
 from benchmarks.statistics import ratios
 from kafka_dt.client import TokenClient
-from tests.interop.conftest import unavailable
 from tests.support.brokers.broker import USERS, Broker
-from tests.support.java.jvm import Java
 from tests.support.java.properties import plain
 from tests.support.nodes.server import KafkaDt
 
@@ -77,14 +75,14 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def bench(
-    java: Java, broker: Broker, server: KafkaDt, zookeeper_connect: str, tmp_path_factory: pytest.TempPathFactory
+    broker: Broker,
+    server: KafkaDt,
+    zookeeper_connect: str,
+    generator: LoadGenerator,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Bench]:
-    if not java.has_compiler:
-        unavailable(f"{java.executable} has no compiler")
-    folder = tmp_path_factory.mktemp("bench")
-    with LoadGenerator(java, compile_load(java, folder / "classes"), folder / "jobs") as generator:
-        yield Bench(broker, server, zookeeper_connect, generator, folder)
-        remove_changes(zookeeper_connect)
+    yield Bench(broker, server, zookeeper_connect, generator, tmp_path_factory.mktemp("bench"))
+    remove_changes(zookeeper_connect)
 
 
 def test_tokens_are_made_and_renewed_several_times_as_fast(bench: Bench) -> None:
