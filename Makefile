@@ -5,11 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPILED := build/compiled
 RELEASE := build/release
-SERVER_TESTS := tests/integration tests/interop tests/chaos
 # The compiled form is tested where a C compiler and Python's headers are, and always in continuous integration.
 COMPILER := $(shell command -v cc >/dev/null && $(PYTHON) -c \
 	'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("include") + "/Python.h"))')
-PARTS := spark integration interop gateway chaos unit $(if $(COMPILER)$(CI),compiled) fuzz
+PARTS := spark integration interop chaos gateway unit $(if $(COMPILER)$(CI),compiled) fuzz
 
 # Each part reads its tests from bytecode; without it pytest takes them apart again in each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,18 +34,19 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	@rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going -j 3 $(PARTS:%=test-%) || { \
+	@$(MAKE) --no-print-directory --keep-going -j 4 $(PARTS:%=test-%) || { \
 		grep -hE '^(FAILED|ERROR) tests/' build/test-*.log >&2; exit 1; }
 
-# Three parts run at a time, the longest first: tests with servers wait half of their time. Each part ends with its ten
-# slowest tests. Parts without servers of ours run where the others leave time: some of the others break off what takes
-# too long.
-test-spark test-unit test-fuzz: NICE = nice
-test-spark: CHOICE = -m spark $(SERVER_TESTS)
-test-integration: CHOICE = -m 'not spark' tests/integration
-test-interop: CHOICE = -m 'not spark' tests/interop --ignore tests/interop/gateway
-test-gateway: CHOICE = -m 'not spark' tests/interop/gateway
-test-chaos: CHOICE = -m 'not spark' tests/chaos
+# Four parts run at a time, the longest first: tests with servers wait half of their time. Each part ends with its ten
+# slowest tests. Parts without servers of ours run where the others leave time, since some of the others break off what
+# takes too long; Spark gets some time even so, or it would be the last one and run alone.
+test-unit test-fuzz: NICE = nice
+test-spark: NICE = nice -n 4
+test-spark: CHOICE = tests/integration/pipeline
+test-integration: CHOICE = tests/integration --ignore tests/integration/pipeline
+test-interop: CHOICE = tests/interop --ignore tests/interop/gateway
+test-gateway: CHOICE = tests/interop/gateway
+test-chaos: CHOICE = tests/chaos
 test-unit: CHOICE = tests/unit
 test-fuzz: CHOICE = tests/fuzz
 test-compiled: CHOICE = tests/unit/protocol tests/integration/test_node_*.py
