@@ -108,7 +108,7 @@ def _each(scenarios: Sequence[Scenario], ledger: Ledger, about: Mapping[str, Any
 @contextmanager
 def _bench(plan: Plan, directory: Path, java: Java, console: Console) -> Iterator[Bench]:
     """Give what scenarios with servers work with."""
-    classes = compile_load(java, directory / "classes")
+    classes = compile_load(java)
     kit = Kit(java, resolve(KAFKA_39, java, console.print), write_key_store(directory / "server.pem"), classes)
     with LoadGenerator(java, classes, directory / "jobs") as generator:
         bench = Bench(plan=plan, folder=directory, console=console, kit=kit, generator=generator)

@@ -1,6 +1,6 @@
 """The load generator: a Java program of one thread (`load/`), compiled once and kept running.
 
-    with LoadGenerator(java, compile_load(java, classes), folder) as generator:
+    with LoadGenerator(java, compile_load(java), folder) as generator:
         results = generator.run(Job(server.address, phases=("CREATE", "RENEW"), ...), on_mark)
         with generator.holding(Job(..., phases=("HOLD",), connections=10_000)):
             ...
@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 
 from tests.support.brokers.broker import USERS
 from tests.support.java.jvm import Java
+from tests.support.java.programs import CompilationFailed, compiled
 from tests.support.java.properties import write_properties
 
 SOURCES: Final = Path(__file__).parent / "load"
@@ -90,21 +91,14 @@ def password_of(user: str) -> str:
     return USERS.get(user, f"{user}-secret")
 
 
-def compile_load(java: Java, classes: Path) -> Path:
+def compile_load(java: Java) -> Path:
     """Compile the generator unless that has been done; raises LoadFailed with the compiler's words."""
-    sources = sorted(SOURCES.glob("*.java"))
-    newest = max(source.stat().st_mtime for source in sources)
-    if classes.exists() and classes.stat().st_mtime > newest:
-        return classes
     if not java.has_compiler:
         raise LoadFailed(f"{java.executable} has no compiler: a JDK is needed")
-    compiler = java.executable.resolve().with_name("javac")
-    command = [str(compiler), "-Xlint:all", "-Werror", "-d", str(classes), *map(str, sources)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LoadFailed(done.stderr)
-    classes.touch()
-    return classes
+    try:
+        return compiled("load", sorted(SOURCES.glob("*.java")), java, options=("-Xlint:all", "-Werror"))
+    except CompilationFailed as failure:
+        raise LoadFailed(str(failure)) from failure
 
 
 class LoadGenerator:

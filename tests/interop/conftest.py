@@ -190,8 +190,7 @@ def generator(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """The load generator of the benchmarks."""
     if not java.has_compiler:
         unavailable(f"{java.executable} has no compiler")
-    folder = tmp_path_factory.mktemp("load")
-    with LoadGenerator(java, compile_load(java, folder / "classes"), folder / "jobs") as generator:
+    with LoadGenerator(java, compile_load(java), tmp_path_factory.mktemp("load")) as generator:
         yield generator
 
 

@@ -12,6 +12,7 @@ from cryptography.x509.name import _ASN1Type as Asn1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
 from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules, name_text
+from tests.support.java.programs import program
 from tests.support.java.tools import KafkaTools
 
 SOURCE = Path(__file__).with_name("PrincipalOracle.java")
@@ -113,7 +114,7 @@ def asked(kafka_39: KafkaTools) -> dict[str, str]:
     """Ask Java everything at once; its answers by question."""
     questions = [f"name {encoded(name.public_bytes())}" for name in names()]
     questions += [f"map {encoded(rules)} {encoded(name)}" for rules in RULES for name in NAMES]
-    command = kafka_39.java.command(str(SOURCE), classpath=kafka_39.classpath)
+    command = program(kafka_39.java, SOURCE, classpath=kafka_39.classpath)
     done = subprocess.run(
         command, input="\n".join(questions) + "\n", capture_output=True, text=True, timeout=60, check=True
     )

@@ -24,6 +24,7 @@ import pyspark
 from tests.interop.kdc import REALM, Kdc
 from tests.support.java.jvm import QUICK_START, Java
 from tests.support.java.maven import Classpath
+from tests.support.java.programs import program
 from tests.support.processes.process import ChildProcess
 from tests.support.spark.quick_spark import INTERPRETED, QUICK_JVM
 
@@ -60,8 +61,9 @@ class Yarn:
         self._kerberos = f"-Djava.security.krb5.conf={kdc.krb5_conf}"
         logging = directory / "log4j.properties"
         logging.write_text(_LOGGING)
-        command = java.command(
-            str(SOURCE),
+        command = program(
+            java,
+            SOURCE,
             [str(directory), f"{PRINCIPAL}@{REALM}", str(kdc.keytab(PRINCIPAL))],
             classpath=classpath,
             heap_mb=512,

@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
@@ -12,8 +13,8 @@ import org.apache.kafka.common.utils.Exit;
 
 /**
  * Kafka's tools, one after the other in one JVM: one JSON request a line on standard input, {"main": the class,
- * "arguments": [...]}, one JSON answer a line on standard output, {"status", "stdout", "stderr"}. A tool's exit ends the
- * tool and not the JVM. Ends with its input.
+ * "arguments": [...], "input": text}, one JSON answer a line on standard output, {"status", "stdout", "stderr"}. A tool's
+ * exit ends the tool and not the JVM. Ends with its input.
  * Started from source by tests/support/java/tools.py.
  */
 public class ToolRunner {
@@ -70,6 +71,7 @@ public class ToolRunner {
 
     private static Map<String, Object> run(JsonNode request) throws Exception {
         String[] arguments = JSON.convertValue(request.get("arguments"), String[].class);
+        System.setIn(new ByteArrayInputStream(request.get("input").asText().getBytes(StandardCharsets.UTF_8)));
         status = null;
         OUT.taken();
         ERR.taken();

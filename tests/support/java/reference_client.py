@@ -5,8 +5,8 @@
         created = alice.create(renewers=["User:bob"])
         alice.renew(created.hmac, period_ms=60_000)
 
-The Java side is compiled when it starts, which takes a Java with a compiler (`Java.has_compiler`). It ends with this
-process, because its standard input does.
+The Java side is compiled once, by a Java with a compiler (`Java.has_compiler`). It ends with this process, because its
+standard input does.
 
 Source: org.apache.kafka.clients.admin.Admin, KIP-48, KIP-373.
 """
@@ -21,6 +21,7 @@ from typing import Any, Self
 from tests.support.java.json_lines import JavaProgram, NoAnswer
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
+from tests.support.java.programs import program
 from tests.support.java.properties import TokenLogin
 
 SOURCE = Path(__file__).with_name("ReferenceClient.java")
@@ -76,7 +77,7 @@ class ReferenceClient:
         source: Path = SOURCE,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self._command = java.command(str(source), classpath=classpath, heap_mb=256, properties=properties)
+        self._command = program(java, source, classpath=classpath, heap_mb=256, properties=properties)
         self._log = log
         self._program: JavaProgram | None = None
         self._sessions = 0

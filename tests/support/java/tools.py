@@ -5,8 +5,9 @@
     parse_tokens(created.stdout)[0].hmac
 
 The settings of the client go into a file with mode 0600 that is removed afterwards. Nothing raises on a status other
-than 0: look at `ToolResult.status`, or call `ToolResult.ok()`. Administrative tools run in one JVM
-(`ToolRunner.java`), which a Java with a compiler starts with the first of them.
+than 0: look at `ToolResult.status`, or call `ToolResult.ok()`. The tools run in one JVM (`ToolRunner.java`), which a
+Java with a compiler starts with the first of them. Only the consumers have a JVM each: they count records for as long
+as their JVM lives.
 
 Source: org.apache.kafka.tools.DelegationTokenCommand and its siblings.
 """
@@ -24,6 +25,7 @@ from typing import Self
 from tests.support.java.json_lines import JavaProgram, NoAnswer
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
+from tests.support.java.programs import program
 from tests.support.java.properties import TokenLogin, write_properties
 
 SOURCE = Path(__file__).with_name("ToolRunner.java")
@@ -122,8 +124,9 @@ class KafkaTools:
         self.java = java
         self.classpath = classpath
         self._folder = folder
-        self._logging = folder / "tools-log4j.properties"
-        self._logging.write_text(_LOGGING)
+        logging = folder / "tools-log4j.properties"
+        logging.write_text(_LOGGING)
+        self._properties = {"log4j.configuration": logging.as_uri()}
         self._runner: JavaProgram | None = None
 
     def close(self) -> None:
@@ -167,7 +170,6 @@ class KafkaTools:
             config,
             *arguments,
             option=self._newer("--producer.config"),
-            is_console=True,
             text=text,
         )
 
@@ -180,14 +182,14 @@ class KafkaTools:
             config,
             *arguments,
             option=self._newer("--consumer.config"),
-            is_console=True,
+            counts=True,
         )
 
     def share_consume(self, server: str, config: Mapping[str, str], topic: str, count: int) -> ToolResult:
         """kafka-console-share-consumer.sh of 4.x until it has `count` records; `config` has the `group.id`."""
         arguments = ("--topic", topic, "--max-messages", str(count), "--timeout-ms", "20000")
         main = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
-        return self._run_client(main, server, config, *arguments, is_console=True)
+        return self._run_client(main, server, config, *arguments, counts=True)
 
     def _newer(self, option: str) -> str:
         """The name that 4.x gives to an option which 3.9 knows as `option`."""
@@ -200,7 +202,7 @@ class KafkaTools:
         config: Mapping[str, str],
         *arguments: str,
         option: str = "--command-config",
-        is_console: bool = False,
+        counts: bool = False,
         text: str = "",
     ) -> ToolResult:
         if self.version.startswith("3."):
@@ -208,21 +210,20 @@ class KafkaTools:
         with tempfile.TemporaryDirectory(dir=self._folder) as private:
             settings = write_properties(Path(private) / "client.properties", config)
             given = ["--bootstrap-server", server, option, str(settings), *arguments]
-            if self.java.has_compiler and not is_console:
-                return self._run_in_runner(main, given)
-            command = self._command(main, given)
+            if self.java.has_compiler and not counts:
+                return self._run_in_runner(main, given, text)
+            command = self.java.command(main, given, classpath=self.classpath, properties=self._properties)
             done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         return ToolResult(done.returncode, done.stdout, done.stderr)
 
-    def _command(self, main: str, arguments: Sequence[str] = ()) -> list[str]:
-        properties = {"log4j.configuration": self._logging.as_uri()}
-        return self.java.command(main, arguments, classpath=self.classpath, properties=properties)
-
-    def _run_in_runner(self, main: str, arguments: Sequence[str]) -> ToolResult:
+    def _run_in_runner(self, main: str, arguments: Sequence[str], text: str) -> ToolResult:
         if self._runner is None:
-            self._runner = JavaProgram(self._command(str(SOURCE)))
+            self._runner = JavaProgram(
+                program(self.java, SOURCE, classpath=self.classpath, properties=self._properties)
+            )
+        request = {"main": main, "arguments": arguments, "input": text}
         try:
-            return ToolResult(**self._runner.ask({"main": main, "arguments": arguments}, timeout_s=TIMEOUT_S))
+            return ToolResult(**self._runner.ask(request, timeout_s=TIMEOUT_S))
         except NoAnswer as error:
             self.close()
             raise ToolFailed(f"the JVM of the tools, in {main}: {error}") from error
