@@ -41,6 +41,7 @@ from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
 from kafka_dt.node.mechanisms import OpenMechanisms
+from kafka_dt.node.two_stores import joined
 from kafka_dt.processes.control import listening
 from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.reloading import Reloader
@@ -49,7 +50,7 @@ from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
-from kafka_dt.stores import MakeStores, WorkerPlace
+from kafka_dt.stores import MakeStores, NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
@@ -167,11 +168,24 @@ def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, in
 
 def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, int]) -> MakeStores:
     """Choose the stores."""
-    if settings.token_store == TokenStore.UPSTREAM:
-        upstream = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings))
-        return partial(kraft.node_stores, settings, place, upstream=upstream, now_ms=now_ms)
-    derivations = Derivations.shared(memory["derivations"])
-    return partial(zookeeper.node_stores, settings, place, derivations, now_ms=now_ms)
+
+    def in_zookeeper(needs: StoreNeeds) -> NodeStores:
+        derivations = Derivations.shared(memory["derivations"])
+        return zookeeper.node_stores(settings, place, derivations, needs, now_ms=now_ms)
+
+    def upstream(needs: StoreNeeds) -> NodeStores:
+        client = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings))
+        return kraft.node_stores(settings, place, needs, upstream=client, now_ms=now_ms)
+
+    match TokenStore(settings.token_store):
+        case TokenStore.ZOOKEEPER:
+            return in_zookeeper
+        case TokenStore.UPSTREAM:
+            return upstream
+        case TokenStore.MOVING:
+            return partial(joined, in_zookeeper, upstream, new_upstream=True)
+        case TokenStore.READY_TO_MOVE:
+            return partial(joined, in_zookeeper, upstream, new_upstream=False)
 
 
 def _check(settings: Settings) -> Sequence[Listener]:
@@ -206,7 +220,7 @@ def _checks(settings: Settings, made: Sequence[Listener]) -> Iterator[Callable[[
     """Give each check that raises a ConfigError before a port is opened."""
     yield from (partial(encryption, listener) for listener in made)
     yield partial(Authorizer.from_settings, settings, AclCache())
-    if settings.token_store == TokenStore.ZOOKEEPER:
+    if TokenStore(settings.token_store).has_zookeeper:
         yield partial(zookeeper.check, settings, _workers(settings))
     yield partial(ConnectionLimits.of, settings, made)
     yield partial(request_buffer_bytes, settings)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.credentials.scram import ScramUsers
     from kafka_dt.identity.credentials.scram_changes import ScramUserStore
     from kafka_dt.idle import IdleTime
-    from kafka_dt.tokens import KeyedTokens, Keyring, TokenCache, TokenChanges, TokenLimits, TokenSource
+    from kafka_dt.tokens import KeyedTokens, Keyring, KnownTokens, TokenChanges, TokenLimits, TokenSource
 
 
 class ClusterUnavailable(Exception):
@@ -133,7 +133,7 @@ class StoreNeeds:
 
     keyring: Keyring | None
     """The secret keys; None where none is set."""
-    cache: TokenCache
+    cache: KnownTokens
     """What the worker knows of the tokens."""
     limits: TokenLimits
     executor: Executor

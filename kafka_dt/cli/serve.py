@@ -29,7 +29,7 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
         loaded = load(config, overrides)
         settings = loaded.settings
         set_up_logging("supervisor", level=settings.log_level, form=LogFormat(settings.log_format))
-        if config is None and not settings.zookeeper_connect and settings.token_store == TokenStore.ZOOKEEPER:
+        if config is None and not settings.zookeeper_connect and TokenStore(settings.token_store).has_zookeeper:
             raise ConfigError(
                 "zookeeper.connect",
                 "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
@@ -54,7 +54,7 @@ def report_left_out(loaded: Loaded) -> None:
 
 def _report_keys(settings: Settings) -> None:
     """Log what is wrong with the secret keys, though a node can start with them."""
-    if settings.token_store == TokenStore.UPSTREAM:
+    if not TokenStore(settings.token_store).has_zookeeper:
         return  # the cluster has them
     keys = SecretKeyFiles(settings).keys
     if keys is None:

@@ -29,6 +29,8 @@ from kafka_dt.security_protocol import SecurityProtocol
 BOOTSTRAP: Final = f"{UPSTREAM_PREFIX}bootstrap.servers"
 IDENTITY: Final = f"{UPSTREAM_PREFIX}identity"
 STORE: Final = "kafka.dt.token.store"
+ZOOKEEPER: Final = "zookeeper.connect"
+SECRET_KEY: Final = "delegation.token.secret.key"  # noqa: S105 - the name of a setting
 IDENTITY_FILE: Final = f"{UPSTREAM_PREFIX}identity.file"
 IDENTITY_MECHANISM: Final = f"{UPSTREAM_PREFIX}identity.mechanism"
 SECURITY_PROTOCOL: Final = f"{UPSTREAM_PREFIX}security.protocol"
@@ -60,7 +62,9 @@ class GatewaySettings:
     names_clients: bool = False
     """Whether the brokers are told the address of each client (`kafka.dt.gateway.upstream.proxy.protocol`)."""
     serves_its_tokens: bool = False
-    """Whether clients log in here with tokens of that cluster (`kafka.dt.token.store=upstream`)."""
+    """Whether clients log in here with tokens of that cluster (`kafka.dt.token.store`)."""
+    makes_its_tokens: bool = False
+    """Whether new tokens are made in that cluster, which then decides who may create them."""
 
 
 def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySettings | None:
@@ -69,10 +73,10 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
     :param made: the node's listeners
     :raises ConfigError: naming the key whose value cannot be used, or does not go with another
     """
-    serves_its_tokens = settings.token_store == TokenStore.UPSTREAM
+    serves_its_tokens = TokenStore(settings.token_store).has_upstream
     if not settings.upstream_bootstrap_servers:
         if serves_its_tokens:
-            reason = f"is needed for {STORE}={TokenStore.UPSTREAM}: the brokers whose tokens the node serves"
+            reason = f"is needed for {STORE}={settings.token_store}: the brokers whose tokens the node serves"
             raise ConfigError(BOOTSTRAP, reason)
         _refuse_leftovers(settings, made)
         return None
@@ -98,6 +102,7 @@ def gateway_settings(settings: Settings, made: Sequence[Listener]) -> GatewaySet
         identity_mechanism=identity_mechanism(settings),
         names_clients=names_clients(settings),
         serves_its_tokens=serves_its_tokens,
+        makes_its_tokens=TokenStore(settings.token_store).makes_upstream,
     )
 
 
@@ -114,7 +119,7 @@ def names_clients(settings: Settings) -> bool:
 
 def uses_own_user_for_clients(settings: Settings) -> bool:
     """Say whether tokens in the cluster name the gateway's own user, so that another user could not go on with them."""
-    return settings.upstream_identity in _WITH_OWNER_TOKENS or settings.token_store == TokenStore.UPSTREAM
+    return settings.upstream_identity in _WITH_OWNER_TOKENS or TokenStore(settings.token_store).has_upstream
 
 
 def upstream_client_properties(settings: Settings) -> Mapping[str, str]:
@@ -123,20 +128,30 @@ def upstream_client_properties(settings: Settings) -> Mapping[str, str]:
 
 
 def _check_token_store(settings: Settings) -> None:
-    """Check that the cluster behind the gateway can be the only store of the node, and who clients are there."""
-    chosen = f"{STORE}={TokenStore.UPSTREAM}"
-    if settings.zookeeper_connect:
-        raise ConfigError("zookeeper.connect", f"it sets nothing with {chosen}; leave one of them out")
-    if settings.secret_key is not None:
-        raise ConfigError("delegation.token.secret.key", f"it sets nothing with {chosen}: the cluster makes the tokens")
+    """Check that the cluster behind the gateway can be a store of the node, and who clients are there."""
+    chosen = f"{STORE}={settings.token_store}"
+    if TokenStore(settings.token_store).has_zookeeper:
+        _check_zookeeper_too(settings, chosen)
+    elif settings.zookeeper_connect:
+        raise ConfigError(ZOOKEEPER, f"it sets nothing with {chosen}; leave one of them out")
+    elif settings.secret_key is not None:
+        raise ConfigError(SECRET_KEY, f"it sets nothing with {chosen}: the cluster makes the tokens")
     if settings.allow_everyone_if_no_acl_found:
-        reason = f"with {chosen} a node knows no ACLs, so every client could create tokens for every other user"
+        reason = f"with {chosen} every client could create tokens for every other user who has no ACLs"
         raise ConfigError("allow.everyone.if.no.acl.found", reason)
     if settings.upstream_identity in {UpstreamIdentity.SERVICE, UpstreamIdentity.NONE}:
         reason = f"with {chosen} the gateway's own user sees all tokens, so no client may be that user; use owner-token"
         raise ConfigError(IDENTITY, reason)
     if _is_token(settings.upstream_sasl_jaas_config):
         raise ConfigError(JAAS, 'it is a token (tokenauth="true"), which may not ask for tokens; log in as a user')
+
+
+def _check_zookeeper_too(settings: Settings, chosen: str) -> None:
+    """Check that tokens in ZooKeeper can be served beside those of the cluster."""
+    if not settings.zookeeper_connect:
+        raise ConfigError(ZOOKEEPER, f"is needed for {chosen}: where the tokens are that the cluster does not have")
+    if settings.secret_key is None:
+        raise ConfigError(SECRET_KEY, f"is needed for {chosen}: the key that made the tokens in ZooKeeper")
 
 
 def _check_login(settings: Settings, identity: UpstreamIdentity) -> None:

@@ -58,8 +58,8 @@ class GatewayServices:
     offered: OfferedByUpstream
     relayed: LoginsUnderWay | None = None
     """The logins under way at the cluster, where it decides about them."""
-    serves_its_tokens: bool = False
-    """Whether the tokens are those of the cluster."""
+    makes_its_tokens: bool = False
+    """Whether new tokens are made in the cluster, which then decides who may create them."""
 
 
 class _Side(Enum):
@@ -155,7 +155,7 @@ class Forwarding:
     @property
     def own_upstream(self) -> Channel | None:
         """What asks the cluster about tokens as the client itself, if it has logged in there."""
-        return self._relay.channel() if self._relay is not None and self._gateway.serves_its_tokens else None
+        return self._relay.channel() if self._relay is not None and self._gateway.makes_its_tokens else None
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Find out which broker the client means, and offer what that broker speaks."""

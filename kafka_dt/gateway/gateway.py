@@ -33,7 +33,7 @@ from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
-from kafka_dt.tokens import ANONYMOUS, DelegationToken
+from kafka_dt.tokens import ANONYMOUS, CachedToken
 from kafka_dt.tokens.principal import USER_TYPE
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol import APIS
@@ -57,7 +57,7 @@ class Gateway:
         self,
         settings: GatewaySettings,
         listeners: Sequence[Listener],
-        held: Callable[[str], DelegationToken | None],
+        held: Callable[[str], CachedToken | None],
     ) -> None:
         self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
@@ -77,7 +77,7 @@ class Gateway:
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway),
             relayed=LoginsUnderWay(settings.logins_per_ip) if settings.identity is UpstreamIdentity.RELAY else None,
-            serves_its_tokens=settings.serves_its_tokens,
+            makes_its_tokens=settings.makes_its_tokens,
         )
 
     async def start(self) -> None:
@@ -132,7 +132,7 @@ class Gateway:
         await self._identities.close()
 
 
-def _own_tokens(settings: GatewaySettings, held: Callable[[str], DelegationToken | None]) -> OwnTokens | None:
+def _own_tokens(settings: GatewaySettings, held: Callable[[str], CachedToken | None]) -> OwnTokens | None:
     """Make what finds the logins of clients with a token; None where the cluster does not know their tokens."""
     if not settings.serves_its_tokens:
         return None

@@ -1,7 +1,8 @@
 """Log clients in upstream with the tokens with which they logged in at the gateway.
 
 That is possible where the tokens are those of the cluster itself (`kafka.dt.token.store=upstream`): the cluster sees
-the owner, by the client's own token, and no second token is needed.
+the owner, by the client's own token, and no second token is needed. The tokens that the node makes the HMACs of are
+unknown there.
 
 Source: KIP-48; docs/decisions/0025-the-clusters-own-tokens.md.
 """
@@ -17,7 +18,7 @@ from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin, require_user
 from kafka_dt.gateway.owner_tokens import KNOWN_WITHIN_MS
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens import DelegationToken, Principal
+    from kafka_dt.tokens import CachedToken, Principal
     from kafka_dt_protocol.sasl import ScramMechanism
 
 
@@ -32,7 +33,7 @@ class OwnTokens:
 
     def __init__(
         self,
-        held: Callable[[str], DelegationToken | None],
+        held: Callable[[str], CachedToken | None],
         mechanism: ScramMechanism,
         *,
         now_ms: Callable[[], int],
@@ -41,8 +42,8 @@ class OwnTokens:
         self._mechanism = mechanism
         self._now_ms = now_ms
 
-    def login(self, principal: Principal, token_id: str) -> UpstreamLogin:
-        """Return the login of a client.
+    def login(self, principal: Principal, token_id: str) -> UpstreamLogin | None:
+        """Return the login of a client; None if its token is not one of the cluster's.
 
         Args:
             principal: of the client.
@@ -55,7 +56,10 @@ class OwnTokens:
         found = self._held(token_id)
         if found is None:
             raise NoIdentity(principal, f"its token {token_id} has ended")
-        credentials = Credentials(self._mechanism, token_id, base64.b64encode(found.hmac).decode(), token_auth=True)
+        if found.keyed:
+            return None
+        password = base64.b64encode(found.delegation.hmac).decode()
+        credentials = Credentials(self._mechanism, token_id, password, token_auth=True)
         # Its creator may have created it this moment.
         known_by_ms = min(found.token.issue_timestamp_ms, self._now_ms()) + KNOWN_WITHIN_MS
         return UpstreamLogin(credentials, known_by_ms)

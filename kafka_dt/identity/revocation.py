@@ -141,8 +141,8 @@ class Revocations:
 
     Args:
         board: shared by the workers.
-        prove: returns when it is proved that every change acknowledged before the call is known here; raises
-            StoreUnavailable if that cannot be had.
+        prove: returns when it is proved that every change acknowledged before the call is known here, in the store of
+            a token or in all stores (None); raises StoreUnavailable if that cannot be had.
         held: gives a token as this worker knows it, None if it does not.
         end_sessions: called with the id and the end of a token that another worker has seen ending, and this one not
             yet; a deleted one has ended already.
@@ -151,7 +151,7 @@ class Revocations:
     def __init__(
         self,
         board: Board,
-        prove: Callable[[], Awaitable[None]],
+        prove: Callable[[str | None], Awaitable[None]],
         held: Callable[[str], CachedToken | None],
         end_sessions: Callable[[str, int], None],
     ) -> None:
@@ -188,17 +188,22 @@ class Revocations:
         """Whether what is known here of a token can be believed; if not, `hear` comes first."""
         return self.look() and self._all_suspected is None and token_id not in self._suspected
 
-    async def hear(self) -> bool:
-        """Read all changes of the store; False if it cannot be asked now: a token that looks live may be revoked."""
+    async def hear(self, token_id: str | None = None) -> bool:
+        """Read all changes of the stores; False if one cannot be asked now: a token that looks live may be revoked.
+
+        With `token_id` the store of that token is enough: then it can be believed, and others stay suspected.
+        """
         self.look()
         asked = self._looks
         try:
             async with asyncio.timeout(HEAR_SECONDS):
-                await self._prove()
+                await self._prove(token_id)
         except (TimeoutError, StoreUnavailable):
             return False
-        self._suspected = {token_id: look for token_id, look in self._suspected.items() if look > asked}
-        if self._all_suspected is not None and self._all_suspected <= asked:
+        self._suspected = {
+            each: look for each, look in self._suspected.items() if look > asked or token_id not in {None, each}
+        }
+        if token_id is None and self._all_suspected is not None and self._all_suspected <= asked:
             self._all_suspected = None
         return True
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kafka_dt.client.session import ClientSession
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.kraft.source import ClusterTokens
-    from kafka_dt.tokens import Change, NewToken, OwnConnection, Principal, Token, TokenCache
+    from kafka_dt.tokens import Change, KnownTokens, NewToken, OwnConnection, Principal, Token
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class ClusterChanges:
         now_ms: the clock, in milliseconds since 1970.
     """
 
-    hmac_bytes: Final = 64
+    hmac_sizes: Final = (64,)
     """Kafka's are HMAC-SHA512."""
     removes_expired: Final = True
     """The controllers do."""
@@ -117,7 +117,7 @@ class ClusterChanges:
         gateway: Principal,
         source: ClusterTokens,
         knowledge: Knowledge,
-        cache: TokenCache,
+        cache: KnownTokens,
         *,
         now_ms: Callable[[], int],
     ) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.tokens.sharing import in_turns
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens import ChangeListener, StoredToken, TokenCache
+    from kafka_dt.tokens import ChangeListener, KnownTokens, StoredToken
 
 REMEMBERED_DELETIONS: Final = 10_000
 """Some minutes of as many as a cluster makes."""
@@ -41,7 +41,7 @@ class Knowledge:
         monotonic: seconds of a clock that never goes back.
     """
 
-    def __init__(self, cache: TokenCache, monotonic: Callable[[], float]) -> None:
+    def __init__(self, cache: KnownTokens, monotonic: Callable[[], float]) -> None:
         self._cache = cache
         self._monotonic = monotonic
         self._listener: ChangeListener = lambda *_: None

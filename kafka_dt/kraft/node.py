@@ -68,21 +68,20 @@ def node_stores(
     ASKED.load_entities()
     gateway = gateway_principal(upstream.config)
     knowledge = Knowledge(needs.cache, time.monotonic)
-    max_staleness_s = needs.limits.max_staleness_ms / 1000
     reader = ClusterReader(
         session(_impatient(upstream.config), upstream.servers),
         knowledge,
         gateway,
         monotonic=time.monotonic,
         # A broker may be behind for some seconds under load; there must be time left to try another one.
-        proof_s=max_staleness_s / 2,
+        proof_s=settings.upstream_max_staleness_ms / 1000 / 2,
     )
     tokens = ClusterTokens(
         reader,
         knowledge,
         needs.cache,
         refresh_s=settings.upstream_token_refresh_ms / 1000,
-        max_staleness_s=max_staleness_s,
+        max_staleness_ms=settings.upstream_max_staleness_ms,
         monotonic=time.monotonic,
     )
     users = NoScramUsers()

@@ -26,7 +26,7 @@ from kafka_dt.tokens.store import NEVER_MS
 if TYPE_CHECKING:
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.kraft.reader import ClusterReader
-    from kafka_dt.tokens import ChangeListener, TokenCache
+    from kafka_dt.tokens import ChangeListener, KnownTokens
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class ClusterTokens:
         knowledge: has what is known.
         cache: as the listener keeps it.
         refresh_s: how often to look, in seconds.
-        max_staleness_s: how old what is known may be, in seconds.
+        max_staleness_ms: how old what is known may be, in milliseconds.
         monotonic: seconds of a clock that never goes back.
     """
 
@@ -53,17 +53,18 @@ class ClusterTokens:
         self,
         reader: ClusterReader,
         knowledge: Knowledge,
-        cache: TokenCache,
+        cache: KnownTokens,
         *,
         refresh_s: float,
-        max_staleness_s: float,
+        max_staleness_ms: int,
         monotonic: Callable[[], float],
     ) -> None:
         self._reader = reader
         self._knowledge = knowledge
         self._cache = cache
         self._refresh_s = refresh_s
-        self._proof_due_s = max_staleness_s / PROOFS
+        self.max_staleness_ms: Final = max_staleness_ms
+        self._proof_due_s = max_staleness_ms / 1000 / PROOFS
         self._monotonic = monotonic
         self._proofs = SharedRun(self._prove)
         self._proved_s: float | None = None
@@ -74,6 +75,10 @@ class ClusterTokens:
     def connected(self) -> bool:
         """Whether a broker answers."""
         return self._reader.connected
+
+    def source_of(self, token_id: str | None) -> ClusterTokens:  # noqa: ARG002 - there is no other
+        """Return this source, for any token."""
+        return self
 
     def staleness_ms(self) -> int:
         """Return the time since the moment until which everything acknowledged is known, in milliseconds."""

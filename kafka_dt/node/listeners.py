@@ -1,6 +1,6 @@
 """The open ports of a worker, and the gateway behind them where the node is one.
 
-ports = WorkerPorts(settings, listeners, place, shared, held=cache.get, recorder=recorder, now_ms=now_ms)
+ports = WorkerPorts(settings, listeners, place, shared, held=cache.held, recorder=recorder, now_ms=now_ms)
 await ports.start_gateway()
 await ports.open(handler, sessions, new_login)
 ...
@@ -33,7 +33,7 @@ from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.rates import FailedLogins, Rate
 from kafka_dt.server.repeated import Repeated
 from kafka_dt.stores import WorkerPlace
-from kafka_dt.tokens import ANONYMOUS, DelegationToken, Principal
+from kafka_dt.tokens import ANONYMOUS, CachedToken, Principal
 from kafka_dt_protocol import Limits
 
 
@@ -60,7 +60,7 @@ class WorkerPorts:
         place: WorkerPlace,
         shared: Shared,
         *,
-        held: Callable[[str], DelegationToken | None],
+        held: Callable[[str], CachedToken | None],
         recorder: Recorder | None,
         now_ms: Callable[[], int],
     ) -> None:
@@ -188,7 +188,7 @@ def encryption(listener: Listener, recorder: Recorder | None = None) -> Listener
 
 
 def gateway(
-    settings: Settings, listeners: Sequence[Listener], held: Callable[[str], DelegationToken | None]
+    settings: Settings, listeners: Sequence[Listener], held: Callable[[str], CachedToken | None]
 ) -> Gateway | None:
     """Make the gateway of a worker; None where the node is none.
 

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from functools import partial
 
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.config import SecretKeyFiles, Settings, TokenStore
+from kafka_dt.config import SecretKeyFiles, Settings
 from kafka_dt.identity.revocation import Revocations
 from kafka_dt.idle import IdleTime
 from kafka_dt.node.secret_keys import Membership
@@ -102,9 +102,4 @@ def _limits(settings: Settings) -> TokenLimits:
         renewers=settings.token_renewers_max,
         token_bytes=settings.token_bytes_max,
     )
-    by_store = {
-        TokenStore.ZOOKEEPER: settings.zookeeper_max_staleness_ms,
-        TokenStore.UPSTREAM: settings.upstream_max_staleness_ms,
-    }
-    max_staleness_ms = by_store[TokenStore(settings.token_store)]
-    return TokenLimits(settings.max_lifetime_ms, settings.expiry_time_ms, max_staleness_ms, creations)
+    return TokenLimits(settings.max_lifetime_ms, settings.expiry_time_ms, creations)

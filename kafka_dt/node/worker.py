@@ -109,7 +109,7 @@ class Worker:
             now_ms=now_ms,
         )
         self._ports = WorkerPorts(
-            settings, made, place, shared, held=self._tokens.cache.get, recorder=self._recorder, now_ms=now_ms
+            settings, made, place, shared, held=self._tokens.cache.held, recorder=self._recorder, now_ms=now_ms
         )
         self._stores = self._tokens.stores
         acls = AclCache()

@@ -2,11 +2,12 @@
 
 Read `token.py` first (what a token is), then `manager.py` (which principal may do what with it, in which order it is
 checked), then `store.py` (the interface of the place that keeps the tokens, and its contract). `changes.py` has what a
-requester may ask for; `guarded.py` applies that to a store that only keeps tokens. `cache.py` is what this process
-knows of the store; `lookup.py` and `purge.py` are the ways in which the manager uses both.
+requester may ask for; `guarded.py` applies that to a store that only keeps tokens. `two_stores.py` makes one store of
+two, of which one makes no new tokens. `cache.py` is what this process knows of the store; `lookup.py` and `purge.py`
+are the ways in which the manager uses both.
 """
 
-from kafka_dt.tokens.cache import CachedToken, TokenCache, TokenListener
+from kafka_dt.tokens.cache import CachedToken, KnownTokens, TokenCache, TokenListener
 from kafka_dt.tokens.changes import Change, Expiry, NewToken, OwnConnection, Renewal
 from kafka_dt.tokens.creation_limits import CreationCounts, CreationLimits, counts_bytes
 from kafka_dt.tokens.errors import (
@@ -31,6 +32,7 @@ from kafka_dt.tokens.principal import ANONYMOUS, USER_TYPE, InvalidPrincipal, Pr
 from kafka_dt.tokens.sharing import LongWork, Turns, is_long
 from kafka_dt.tokens.store import ChangeListener, KeyedTokens, StoredToken, TokenChanges, TokenSource
 from kafka_dt.tokens.token import DelegationToken, Token, ends_sooner
+from kafka_dt.tokens.two_stores import PartOfCache, Store, TwoStores
 
 __all__ = [
     "ANONYMOUS",
@@ -48,12 +50,15 @@ __all__ = [
     "InvalidPrincipalType",
     "KeyedTokens",
     "Keyring",
+    "KnownTokens",
     "LongWork",
     "NewToken",
     "OwnConnection",
+    "PartOfCache",
     "Principal",
     "Renewal",
     "SecretKey",
+    "Store",
     "StoreUnavailable",
     "StoredToken",
     "Token",
@@ -74,6 +79,7 @@ __all__ = [
     "TokensDisabled",
     "TooManyCreates",
     "Turns",
+    "TwoStores",
     "VersionConflict",
     "VersionedStore",
     "counts_bytes",

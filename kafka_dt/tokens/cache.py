@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kafka_dt.tokens.store import StoredToken
 from kafka_dt.tokens.token import DelegationToken, Token
@@ -48,6 +48,8 @@ class CachedToken:
     """What a change of this state is guarded by."""
     revision: int | None
     """The place of this state in the order of all changes of the store; None where the store does not number them."""
+    keyed: bool
+    """Whether its HMAC is made with the secret keys of this node; if not, its store has told it."""
 
     def is_as_new_as(self, revision: int | None) -> bool:
         """Say whether this state is known to be as new as, or newer than, one of that place."""
@@ -57,6 +59,19 @@ class CachedToken:
     def token(self) -> Token:
         """The token without its secret."""
         return self.delegation.token
+
+
+class KnownTokens(Protocol):
+    """What a store asks of the cache that it reports to: the tokens that it has reported."""
+
+    def get(self, token_id: str) -> DelegationToken | None:
+        """Return the token with that id, expired or not."""
+
+    def held(self, token_id: str) -> CachedToken | None:
+        """Return the token with that id and the version that guards a change of it."""
+
+    def copied_ids(self) -> Collection[str]:
+        """Return the ids of all of them, as they are now."""
 
 
 class TokenCache:
@@ -170,6 +185,7 @@ class TokenCache:
             if stored.token.key_id is None and before.token.key_id is not None:
                 # A broker that renews a token writes it without the key's id; which key made it stays true.
                 stored = replace(stored, token=replace(stored.token, key_id=before.token.key_id))
+        keyed = stored.hmac is None
         if stored.hmac is not None:
             hmacs: tuple[bytes, ...] = (stored.hmac,)
         elif before is not None and before.token.key_id == stored.token.key_id:
@@ -180,7 +196,8 @@ class TokenCache:
             self.remove(token_id)
             return
         token = self._shared(stored.token, None if before is None else before.token)
-        self._enter(CachedToken(DelegationToken(token, hmacs[0], hmacs[1:]), stored.version, stored.revision), before)
+        delegation = DelegationToken(token, hmacs[0], hmacs[1:])
+        self._enter(CachedToken(delegation, stored.version, stored.revision, keyed), before)
 
     def remove(self, token_id: str) -> None:
         """Forget a token; one that is not held is no error."""
@@ -231,7 +248,7 @@ class TokenCache:
         held = {hmac: hmac for hmac in before.delegation.hmacs}
         shown, *others = (held.get(hmac, hmac) for hmac in hmacs)
         delegation = DelegationToken(before.token, shown, tuple(others))
-        self._enter(CachedToken(delegation, before.version, before.revision), before)
+        self._enter(replace(before, delegation=delegation), before)
 
     def _shared(self, token: Token, before: Token | None) -> Token:
         """Return an equal token made of what is held already, and enter it in the index of principals."""
@@ -257,7 +274,7 @@ class TokenCache:
 
     def _keys_changed(self, keyring: Keyring) -> None:
         """Obey another ring: this is the listener that the keyring is given."""
-        for held in list(self._tokens.values()):
+        for held in [each for each in self._tokens.values() if each.keyed]:
             token = held.token
             if token.key_id is None:
                 self._take_hmacs(held, self._hmacs(token))

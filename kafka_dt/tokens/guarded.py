@@ -15,19 +15,19 @@ setOrCreateDelegationToken)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_dt.tokens.changes import ID_BYTES
-from kafka_dt.tokens.errors import StoreUnavailable, TokenExpired, TokenNotFound
+from kafka_dt.tokens.errors import StoreUnavailable, TokenAuthorizationFailed, TokenExpired, TokenNotFound
 from kafka_dt.tokens.sharing import KeyedLocks
 from kafka_dt.tokens.store import KeyedTokens, StoredToken, TokenSource
 from kafka_dt.tokens.token import DelegationToken, Token
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens.cache import TokenCache
+    from kafka_dt.tokens.cache import KnownTokens
     from kafka_dt.tokens.changes import Change, NewToken
     from kafka_dt.tokens.keyring import Keyring
     from kafka_dt.tokens.manager import TokenLimits
@@ -98,7 +98,7 @@ class GuardedChanges:
     def __init__(
         self,
         store: VersionedStore,
-        cache: TokenCache,
+        cache: KnownTokens,
         keyring: Keyring,
         limits: TokenLimits,
         *,
@@ -119,12 +119,19 @@ class GuardedChanges:
         return False
 
     @property
-    def hmac_bytes(self) -> int:
+    def hmac_sizes(self) -> Collection[int]:
         """The length of the HMACs that the keys make."""
-        return self._keyring.hmac_bytes
+        return (self._keyring.hmac_bytes,)
 
     async def create(self, wanted: NewToken) -> DelegationToken:
-        """Make a token under a new id, with the key that is current now."""
+        """Make a token under a new id, with the key that is current now.
+
+        Raises:
+            TokenAuthorizationFailed: the requester left it to the store whether it may create the token, which this
+                one cannot say.
+        """
+        if wanted.own is not None:
+            raise TokenAuthorizationFailed(wanted.requester, wanted.owner)
         keyring, limits = self._keyring, self._limits
         for _ in range(MAX_IDS):
             # Taken once: the ring may change while the store is asked, and the HMAC has to be that of the id.

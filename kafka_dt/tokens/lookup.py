@@ -31,6 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.tokens.errors import StoreUnavailable
 from kafka_dt.tokens.sharing import SharedRun
 
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ class ReadThrough:
         if read is None:
             read = self._under_way[token_id] = asyncio.create_task(self._fetch(token_id))
             read.add_done_callback(lambda task: self._done(token_id, task))
-        # Shielded: a client that disconnects does not take the answer from the others that wait for it.
-        await asyncio.shield(read)
+        try:
+            # Shielded: a client that disconnects does not take the answer from the others that wait for it.
+            await asyncio.shield(read)
+        except StoreUnavailable:
+            if self._cache.get(token_id) is None:  # another of several stores may have it
+                raise
         return self._cache.get(token_id)
 
     def forget_misses(self) -> None:

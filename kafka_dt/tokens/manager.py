@@ -6,8 +6,8 @@ tokens for another owner (65), is checked by the caller; then, here: the owner's
 89), the token exists (62), the requester is its owner or a renewer (63), it has not expired (66). The numbers are
 Kafka's error codes, which `kafka_dt.server` assigns. Where a broker overflows, timestamps are capped instead.
 
-While the store is cut off, changes are refused at once; logins and describe go on with what is known until its
-staleness is above `TokenLimits.max_staleness_ms`.
+While the store is cut off, changes are refused at once; logins and describe go on with what is known until it is too
+stale. Of two stores each stops only what is asked about its own tokens; only a describe needs both.
 
 Source: KIP-48, KIP-373; kafka.server.DelegationTokenManagerZk, kafka.server.KafkaApis
 """
@@ -54,8 +54,6 @@ class TokenLimits:
     """`delegation.token.max.lifetime.ms`: the most, and the default, from issue to max timestamp."""
     expiry_time_ms: int = 24 * 60 * 60 * 1_000
     """`delegation.token.expiry.time.ms`: from issue to expiry timestamp, and the period of a renewal without one."""
-    max_staleness_ms: int = 30_000
-    """`kafka.dt.zookeeper.max.staleness.ms`: how old what is known may be before token logins stop."""
     creations: CreationLimits = field(default_factory=CreationLimits)
     """How many tokens there may be, and how large."""
 
@@ -130,7 +128,7 @@ class TokenManager:
         wanted.require_types()
         changes = self._require_enabled()
         wanted.require_size(self._limits.creations)
-        self._require_connection()
+        _require_connection(self._source.source_of(None))
         async with self._creations.admitted(owner, requester):
             created = await changes.create(wanted)
         _LOG.info("Created delegation token %s of %s, asked for by %s", created.token.token_id, owner, requester)
@@ -185,12 +183,12 @@ class TokenManager:
 
         Raises:
             TokensDisabled: no secret key is set.
-            StoreUnavailable: what is known is older than `max_staleness_ms`.
+            StoreUnavailable: what is known is too stale.
         """
         self._require_enabled()
         if owners is not None and not owners:
             return
-        self._refuse_if_stale()
+        _refuse_if_stale(self._source)
         async for batch in self._cache.select(requester, owners, visible, turns):
             yield batch
 
@@ -199,13 +197,13 @@ class TokenManager:
 
         Raises:
             TokensDisabled: no secret key is set.
-            StoreUnavailable: the store is cut off, and has been for longer than `max_staleness_ms`.
+            StoreUnavailable: the store is cut off, and what is known is too stale.
         """
         self._require_enabled()
         try:
             await self._catch_up.join()
         except StoreUnavailable:
-            self._refuse_if_stale()
+            _refuse_if_stale(self._source)
 
     def work_of_describe(self, owners: Collection[Principal] | None) -> int:
         """Return about how many tokens and owners a describe of `owners` looks at; None = everybody's.
@@ -220,51 +218,49 @@ class TokenManager:
         """Return a token that this process knows; expired ones too, so a login has to ask `is_expired`.
 
         Raises:
-            StoreUnavailable: what is known is older than `max_staleness_ms`, so the token may have been revoked.
+            StoreUnavailable: what is known is too stale, so the token may have been revoked.
         """
         if not self.enabled:
             return None
-        self._refuse_if_stale()
+        _refuse_if_stale(self._source.source_of(token_id))
         return self._cache.get(token_id)
 
     async def lookup(self, token_id: str) -> DelegationToken | None:
         """Return a token as `find` does, and read the store if this process does not know it yet.
 
         `lookup.py` says how that is bounded against guessing. After an outage, or when this process has stood still, it
-        first waits for a catch-up, up to `NEWS_WITHIN_S`.
+        waits for a catch-up, up to `NEWS_WITHIN_S`.
 
         Raises:
             StoreUnavailable: as `find`; or the token is not known here and the store cannot be asked.
         """
-        if self.enabled and self._too_stale_ms():
-            with suppress(TimeoutError):
+        if not self.enabled:
+            return None
+        if self._cache.get(token_id) is None:
+            await self._read_through.lookup(token_id)
+        # A server that is cut off from the others may have answered.
+        if _too_stale_ms(self._source.source_of(token_id)):
+            with suppress(TimeoutError, StoreUnavailable):
                 async with asyncio.timeout(NEWS_WITHIN_S):
-                    await self.catch_up_if_possible()
-        found = self.find(token_id)
-        if found is None and self.enabled:
-            found = await self._read_through.lookup(token_id)
-            # A server that is cut off from the others may have answered.
-            self._refuse_if_stale()
-        return found
+                    await self._catch_up.join()
+        return self.find(token_id)
 
-    def can_ask(self) -> bool:
-        """Whether the store can be asked now, as far as is known; also true where there are no tokens to ask about."""
-        try:
-            if self.enabled:
-                self._require_connection()
-                self._refuse_if_stale()
-        except StoreUnavailable:
-            return False
-        return True
+    def can_ask(self, token_id: str | None = None) -> bool:
+        """Whether the store of a token, or every store (None), can be asked now; true where tokens are disabled."""
+        source = self._source_for(token_id)
+        return not self.enabled or (source.connected and not _too_stale_ms(source))
 
-    async def prove(self) -> None:
+    async def prove(self, token_id: str | None = None) -> None:
         """Read every change acknowledged anywhere before the call, though a server may be cut off from the others.
+
+        Args:
+            token_id: the changes in the store of this token are enough; None = those in every store.
 
         Raises:
             StoreUnavailable: the store cannot be asked.
         """
         if self.enabled:
-            await self._source.prove()
+            await self._source_for(token_id).prove()
 
     async def remove_expired(self, on_removed: Callable[[Token], None] | None = None) -> int:
         """Delete every token that has expired by our clock and by the store's; returns how many were deleted here.
@@ -278,10 +274,7 @@ class TokenManager:
 
     async def _change(self, hmac: bytes, change: Change) -> int:
         changes = self._require_enabled()
-        self._require_connection()
-        if len(hmac) != changes.hmac_bytes:
-            raise TokenNotFound
-        token = await self._identify(hmac)
+        token = await self._identify(hmac, changes.hmac_sizes)
         expiry_timestamp_ms = await changes.change(token.token_id, hmac, change)
         if isinstance(change, Expiry) and change.period_ms < 0:
             _LOG.info("Deleted delegation token %s of %s", token.token_id, token.owner)
@@ -289,33 +282,43 @@ class TokenManager:
             _LOG.info("Delegation token %s of %s ends at %d", token.token_id, token.owner, expiry_timestamp_ms)
         return expiry_timestamp_ms
 
-    async def _identify(self, hmac: bytes) -> Token:
+    async def _identify(self, hmac: bytes, sizes: Collection[int]) -> Token:
         """Find the token with that HMAC. Callers with unknown ones share a look into the store: guessing is no load."""
+        if self._cache.by_hmac(hmac) is None and len(hmac) in sizes:
+            try:
+                await self._catch_up.join()
+            except StoreUnavailable:
+                if self._cache.by_hmac(hmac) is None:  # another of several stores may have it
+                    raise
         found = self._cache.by_hmac(hmac)
-        if found is None:
-            await self._catch_up.join()
-            found = self._cache.by_hmac(hmac)
+        _require_connection(self._source if found is None else self._source.source_of(found.token.token_id))
         if found is None:
             raise TokenNotFound
         return found.token
+
+    def _source_for(self, token_id: str | None) -> TokenSource:
+        return self._source if token_id is None else self._source.source_of(token_id)
 
     def _require_enabled(self) -> TokenChanges:
         if self._changes is None:
             raise TokensDisabled
         return self._changes
 
-    def _require_connection(self) -> None:
-        if not self._source.connected:
-            raise StoreUnavailable("it is not connected")
 
-    def _refuse_if_stale(self) -> None:
-        staleness_ms = self._too_stale_ms()
-        if staleness_ms >= NEVER_MS:
-            raise StoreUnavailable("it is not known which tokens were revoked")
-        if staleness_ms:
-            raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
+def _require_connection(source: TokenSource) -> None:
+    if not source.connected:
+        raise StoreUnavailable("it is not connected")
 
-    def _too_stale_ms(self) -> int:
-        """Return the staleness of the cache if it is too large; else 0."""
-        staleness_ms = self._source.staleness_ms()
-        return staleness_ms if staleness_ms > self._limits.max_staleness_ms else 0
+
+def _refuse_if_stale(source: TokenSource) -> None:
+    staleness_ms = _too_stale_ms(source)
+    if staleness_ms >= NEVER_MS:
+        raise StoreUnavailable("it is not known which tokens were revoked")
+    if staleness_ms:
+        raise StoreUnavailable(f"changes have not been heard of for {staleness_ms} ms")
+
+
+def _too_stale_ms(source: TokenSource) -> int:
+    """Return the staleness of what is known of a source's tokens if it is too large; else 0."""
+    staleness_ms = source.staleness_ms()
+    return staleness_ms if staleness_ms > source.max_staleness_ms else 0

@@ -32,7 +32,8 @@ The contract, on which a cache and "a revoked token stays out" rest:
 5.  *Other nodes.* A change that was acknowledged anywhere is reported here within a second while connected, and after
     a time without connection it is found by comparing everything: each change since is reported, and None for every
     id reported before that is gone, but not for one created here in the meantime.
-6.  *Staleness.* `staleness_ms` never says less than the age of the oldest change that may be missing here.
+6.  *Staleness.* `staleness_ms` never says less than the age of the oldest change that may be missing here. Beyond
+    `max_staleness_ms` nothing that is known is believed.
 7.  *Unavailable.* While `connected` is false every coroutine raises StoreUnavailable at once, without waiting for the
     connection to come back. If the connection breaks while a change is under way, its outcome is unknown:
     StoreUnavailable is raised, and should the change have been made, the listener hears of it by 5. A change is never
@@ -87,6 +88,16 @@ class TokenSource(Protocol):
     def connected(self) -> bool:
         """Whether requests can be made now."""
 
+    @property
+    def max_staleness_ms(self) -> int:
+        """How old what is known may be before token logins stop, in milliseconds."""
+
+    def source_of(self, token_id: str | None) -> TokenSource:
+        """Return the source that answers for a token, or for new tokens (None): this one, unless it is made of several.
+
+        A source of several (`two_stores.py`) answers itself for a token that none of them has reported.
+        """
+
     def staleness_ms(self) -> int:
         """Return for how long changes of other nodes may have gone unreported, in milliseconds.
 
@@ -131,8 +142,8 @@ class TokenChanges(Protocol):
     """Makes, changes and removes tokens; the module says what all methods promise together."""
 
     @property
-    def hmac_bytes(self) -> int:
-        """The length of every HMAC; bytes of another length are the HMAC of no token."""
+    def hmac_sizes(self) -> Collection[int]:
+        """The lengths of HMACs, in bytes; bytes of another length are the HMAC of no token."""
 
     @property
     def removes_expired(self) -> bool:

@@ -72,7 +72,7 @@ def node_stores(
         _codec(settings, derivations, needs),
         now_ms=now_ms,
         limits=purge,
-        max_staleness_ms=needs.limits.max_staleness_ms,
+        max_staleness_ms=settings.zookeeper_max_staleness_ms,
         begin_at=place.number / place.workers,
         creations=needs.limits.creations,
     )

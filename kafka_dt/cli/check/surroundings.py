@@ -46,7 +46,7 @@ A broker shows no setting of its authorizer (`super.users`, `allow.everyone.if.n
 
 async def surroundings(settings: Settings, brokers: ClientConfig | None) -> AsyncIterator[Finding]:
     """Give what does not fit; brokers: how to reach one whose settings are compared, None = none are."""
-    if settings.token_store == TokenStore.ZOOKEEPER:
+    if TokenStore(settings.token_store).has_zookeeper:
         async for finding in _zookeeper(settings):
             yield finding
     if settings.upstream_bootstrap_servers:

@@ -97,17 +97,17 @@ class GatewayOptions:
     upstream_token_refresh_ms: int = option(
         "kafka.dt.upstream.token.refresh.ms",
         500,
-        "How often a worker reads the tokens of the cluster, with `kafka.dt.token.store=upstream`: how long it takes "
-        "until a node obeys a revocation that was made at a broker or at another node. A worker spends at most a fifth "
-        "of its time on it.",
+        "How often a worker reads the tokens of the cluster, if `kafka.dt.token.store` has `upstream`: how long it "
+        "takes until a node obeys a revocation that was made at a broker or at another node. A worker spends at most a "
+        "fifth of its time on it.",
         minimum=100,
     )
     upstream_max_staleness_ms: int = option(
         "kafka.dt.upstream.max.staleness.ms",
         30000,
-        "The longest time for which a node may accept a revoked token, with `kafka.dt.token.store=upstream`, also when "
-        "the node is cut off from the cluster, or its broker from the controllers. A worker that has not proved for "
-        "this long that it knows all revocations refuses every login by token.",
+        "The longest time for which a node may accept a revoked token of the cluster (`kafka.dt.token.store` has "
+        "`upstream`), also when the node is cut off from the cluster, or its broker from the controllers. A worker "
+        "that has not proved for this long that it knows all revocations refuses every login by such a token.",
         minimum=3000,
         kind=Kind.LONG,
     )

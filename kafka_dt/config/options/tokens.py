@@ -12,10 +12,29 @@ from kafka_dt.config.options.option import Kind, Secret, Source, option
 
 
 class TokenStore(StrEnum):
-    """The places where the tokens of a node can be."""
+    """Where the tokens of a node are."""
 
     ZOOKEEPER = "zookeeper"
     UPSTREAM = "upstream"
+    MOVING = "zookeeper,upstream"
+    """Both; new tokens are made upstream."""
+    READY_TO_MOVE = "upstream,zookeeper"
+    """Both; new tokens are made in ZooKeeper."""
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether a node serves tokens in ZooKeeper."""
+        return self is not TokenStore.UPSTREAM
+
+    @property
+    def has_upstream(self) -> bool:
+        """Whether a node serves the tokens of the cluster behind the gateway."""
+        return self is not TokenStore.ZOOKEEPER
+
+    @property
+    def makes_upstream(self) -> bool:
+        """Whether new tokens are made in that cluster."""
+        return self in {TokenStore.UPSTREAM, TokenStore.MOVING}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +46,9 @@ class TokenOptions:
         "zookeeper",
         "Where the tokens are. `zookeeper`: in the ZooKeeper of `zookeeper.connect`. `upstream`: in the Kafka cluster "
         "behind the gateway, whose own delegation tokens the node then serves (Kafka 3.6 or later without ZooKeeper; "
-        "needs the settings of a gateway, and no ZooKeeper).",
+        "needs the settings of a gateway, and no ZooKeeper). `zookeeper,upstream` and "
+        "`upstream,zookeeper`: in both, to move from one to the other. The last one makes new tokens; those of the "
+        "first are served until they end.",
         choices=tuple(TokenStore),
     )
     tokens_per_owner_max: int = option(

@@ -92,7 +92,7 @@ class TokenExchange(Exchange):
 
     def is_undecided(self) -> bool:
         """Say whether the store may have a token of that name, and could not be asked all the time."""
-        return self._may_be_token and not (self._store_was_there and self._tokens.can_ask())
+        return self._may_be_token and not (self._store_was_there and self._tokens.can_ask(self.name))
 
     def is_by_token(self) -> bool:
         """Say whether the client calls the name a token id, or the name looks like one and is no user's."""

@@ -145,11 +145,11 @@ class Login:
         if isinstance(outcome, Success):
             token = exchange.account.token if exchange.account is not None else None
             if token is not None and not self._tokens.revocations_heard(token.token.token_id):
-                return self._conclude_later(exchange, outcome)
+                return self._conclude_later(exchange, outcome, token.token.token_id)
         return self._conclude(exchange, outcome)
 
-    async def _conclude_later(self, exchange: Exchange, success: Success) -> LoginOutcome:
-        if not await self._tokens.hear_revocations():
+    async def _conclude_later(self, exchange: Exchange, success: Success, token_id: str) -> LoginOutcome:
+        if not await self._tokens.hear_revocations(token_id):
             detail = "the token may have been revoked, and the store cannot be asked"
             return self._refused(exchange, detail, reason=RefusalReason.UNAVAILABLE)
         return self._conclude(exchange, success)

@@ -62,9 +62,9 @@ class LoginTokens:
         self._note_end()
         return NO_TOKEN if token is None else self._alive(token)
 
-    def can_ask(self) -> bool:
-        """Whether the store can be asked; if not, an id that is not known here may be a token's all the same."""
-        return self._tokens.can_ask()
+    def can_ask(self, name: str) -> bool:
+        """Whether the store of that token can be asked; if not, an id that is not known here may be a token's."""
+        return self._tokens.can_ask(name)
 
     def still_alive(self, token: DelegationToken, proved: int) -> Token | None:
         """Give a token as it is when a login by it completes; None if it ended during the login, or its key has gone.
@@ -105,9 +105,9 @@ class LoginTokens:
         """Whether `still_alive` can be believed; if not, `hear_revocations` comes first."""
         return self._revocations.heard_about(token_id)
 
-    async def hear_revocations(self) -> bool:
-        """Hear of every revocation on this node; False if that cannot be had now."""
-        return await self._revocations.hear()
+    async def hear_revocations(self, token_id: str) -> bool:
+        """Hear whether a token was revoked on this node; False if that cannot be had now."""
+        return await self._revocations.hear(token_id)
 
     def _alive(self, token: DelegationToken) -> DelegationToken | NoToken:
         return NO_TOKEN if token.token.is_expired(self._now_ms()) else token
@@ -121,7 +121,7 @@ class LoginTokens:
         return True
 
     def _note_end(self) -> None:
-        if self._outage.lasts and self.can_ask():
+        if self._outage.lasts and self._tokens.can_ask():
             self._outage.ended()
 
 
@@ -145,7 +145,7 @@ class TokenOutage:
     def refused(self, error: StoreUnavailable, *, all_tokens: bool) -> None:
         """Note that a login was refused; `all_tokens`: also those of tokens that this worker knows are."""
         if all_tokens and not self._all_tokens:
-            _LOG.warning("No token can log in until the store can be asked: it may have been revoked. %s", error)
+            _LOG.warning("No token can log in until its store can be asked: it may have been revoked. %s", error)
         elif not self._refused:
             _LOG.warning("Tokens that this worker has not met yet cannot log in; those that it knows can. %s", error)
         self._refused += 1

@@ -51,7 +51,7 @@ class DigestExchange(TokenExchange):
             return outcome
         self.name = outcome.name
         self._claim = Claim.TOKEN
-        self._store_was_there = self._tokens.can_ask()
+        self._store_was_there = self._tokens.can_ask(self.name)
         self._may_be_token = has_token_id_form(outcome.name)
         token = self._tokens.find(outcome.name)
         return self._check_later() if token is None else self._check(token)

@@ -73,7 +73,7 @@ class ScramExchange(TokenExchange):
     def _challenge(self, request: CredentialRequest) -> StepResult:
         self.name = request.name
         self._claim = claim_of(request)
-        self._store_was_there = self._tokens.can_ask()
+        self._store_was_there = self._tokens.can_ask(self.name)
         beginning = self._accounts.begin(self._mechanism, request.name, self._claim)
         self._may_be_token = beginning.may_be_token
         self.account = beginning.account

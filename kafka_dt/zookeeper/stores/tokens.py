@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.lanes import run_lanes
 from kafka_dt.tokens.creation_limits import CreationLimits
@@ -81,6 +81,7 @@ class ZooKeeperTokenStore:
         begin_at: float = 0,
         creations: CreationLimits | None = None,
     ) -> None:
+        self.max_staleness_ms: Final = max_staleness_ms
         self._client = client
         self._creations = creations or CreationLimits()
         self._reads = Reads(client)
@@ -109,6 +110,10 @@ class ZooKeeperTokenStore:
     def unreadable(self) -> Mapping[str, str]:
         """The ids of the tokens that are there and cannot be served, each with the reason."""
         return self._reports.unreadable
+
+    def source_of(self, token_id: str | None) -> ZooKeeperTokenStore:  # noqa: ARG002 - there is no other
+        """Return this source, for any token."""
+        return self
 
     def staleness_ms(self) -> int:
         """Return for how long changes of other nodes may have gone unreported; see `staleness`."""

@@ -91,7 +91,7 @@ async def node_on(cluster: MemoryCluster, **properties: object) -> AsyncIterator
             **{key.replace("_", "."): str(value) for key, value in properties.items()},
         }
     ).settings
-    tokens = DirectTokenStore(cluster.tokens)
+    tokens = DirectTokenStore(cluster.tokens, settings.zookeeper_max_staleness_ms)
     ports = {LISTENER: free_ports(1)}
     place = WorkerPlace(0, 1, "a node in memory")
     with node_memory(**Shared.sizes(place.workers)) as memory:

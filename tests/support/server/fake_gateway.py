@@ -176,7 +176,7 @@ class GatewayShell(Shell):
     """One connection of a client to the gateway; logins are relayed if those under way are counted."""
 
     relayed: LoginsUnderWay | None = None
-    serves_its_tokens: bool = False
+    makes_its_tokens: bool = False
 
     def __post_init__(self) -> None:
         self.connector = FakeConnector()
@@ -202,7 +202,7 @@ class GatewayShell(Shell):
                 addresses=cast("Any", FakeAddresses()),
                 offered=cast("Any", None),
                 relayed=self.relayed,
-                serves_its_tokens=self.serves_its_tokens,
+                makes_its_tokens=self.makes_its_tokens,
             ),
         )
         return self.forwarding

@@ -46,17 +46,22 @@ class DirectCluster:
 class DirectTokenStore:
     """One node's connection: a TokenSource and a TokenChanges."""
 
-    hmac_bytes = HMAC_BYTES
+    hmac_sizes = (HMAC_BYTES,)
     removes_expired = False
 
-    def __init__(self, cluster: DirectCluster) -> None:
+    def __init__(self, cluster: DirectCluster, max_staleness_ms: int = 30_000) -> None:
         self.cluster = cluster
+        self.max_staleness_ms = max_staleness_ms
         self.connected = True
         self.proofs = 0
         self._listener: ChangeListener = lambda *_: None
         self._known: dict[str, DelegationToken] = {}
         self._proved_s = 0.0
         self._following: asyncio.Task[None] | None = None
+
+    def source_of(self, token_id: str | None) -> DirectTokenStore:
+        del token_id
+        return self
 
     def staleness_ms(self) -> int:
         return int((time.monotonic() - self._proved_s) * 1000)

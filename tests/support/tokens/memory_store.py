@@ -16,6 +16,8 @@ from collections.abc import Callable, Collection
 
 from kafka_dt.tokens import ChangeListener, StoredToken, StoreUnavailable, Token, TokenNotFound, VersionConflict
 
+MAX_STALENESS_MS = 30_000
+
 
 class MemoryTokenDatabase:
     """What all nodes share: the tokens, and the ids that were changed, in order."""
@@ -43,6 +45,7 @@ class MemoryTokenStore:
         self.database = database
         self.connected = True
         self.stale_ms = 0
+        self.max_staleness_ms = MAX_STALENESS_MS
         self.reads: list[str] = []
         self.catch_ups = 0
         self.before_write: Callable[[], None] = lambda: None
@@ -52,6 +55,10 @@ class MemoryTokenStore:
         self.unreadable: set[str] = set()
         self._listener: ChangeListener | None = None
         self._heard = 0
+
+    def source_of(self, token_id: str | None) -> MemoryTokenStore:
+        del token_id
+        return self
 
     def staleness_ms(self) -> int:
         return self.stale_ms

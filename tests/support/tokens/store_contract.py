@@ -282,7 +282,7 @@ class TokenStoreContract:
         assert token.issue_timestamp_ms == self.after(0, clock)
         assert token.expiry_timestamp_ms == self.after(DAY, clock)
         assert token.max_timestamp_ms == token.issue_timestamp_ms + 2 * DAY
-        assert len(created.hmac) == place.changes.hmac_bytes
+        assert len(created.hmac) in place.changes.hmac_sizes
         assert place.cache.by_hmac(created.hmac) == place.cache.get(token.token_id) == created
 
     async def test_no_two_tokens_are_alike(self, places: tuple[Place, Place]) -> None:
@@ -351,7 +351,7 @@ class TokenStoreContract:
         place = places[0]
         created = await place.create()
         with pytest.raises(TokenNotFound):
-            await place.changes.change(created.token.token_id, bytes(place.changes.hmac_bytes), Expiry(ALICE, -1))
+            await place.changes.change(created.token.token_id, bytes(max(place.changes.hmac_sizes)), Expiry(ALICE, -1))
         assert place.cache.get(created.token.token_id) == created
 
     async def test_a_change_is_decided_on_what_is_there_now(self, places: tuple[Place, Place], clock: Clock) -> None:

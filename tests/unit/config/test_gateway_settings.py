@@ -260,11 +260,21 @@ def test_a_gateway_that_relays_needs_what_one_with_owner_tokens_needs(change: di
 
 
 STORE = {"kafka.dt.token.store": "upstream"}
+BOTH = {
+    "kafka.dt.token.store": "zookeeper,upstream",
+    "zookeeper.connect": "zk:2181",
+    "delegation.token.secret.key": "k",
+}
 
 
 def test_the_cluster_behind_a_gateway_can_be_the_store_of_its_tokens() -> None:
     assert gateway(TOKENS | STORE).serves_its_tokens
     assert gateway(RELAY | STORE).serves_its_tokens
+    assert gateway(TOKENS | BOTH).serves_its_tokens
+    assert gateway(TOKENS | BOTH).makes_its_tokens
+    ready = gateway(TOKENS | BOTH | {"kafka.dt.token.store": "upstream,zookeeper"})
+    assert ready.serves_its_tokens
+    assert not ready.makes_its_tokens, "the cluster cannot decide who may create a token in ZooKeeper"
     assert not gateway(TOKENS).serves_its_tokens
     assert gateway(TOKENS | STORE | {"kafka.dt.upstream.token.refresh.ms": "100"}).client == gateway(TOKENS).client
 
@@ -280,6 +290,15 @@ def test_the_cluster_behind_a_gateway_can_be_the_store_of_its_tokens() -> None:
             "allow.everyone.if.no.acl.found",
             "every client could create tokens for every other user",
         ),
+        (SASL | BOTH, f"{UPSTREAM}bootstrap.servers", "is needed for kafka.dt.token.store=zookeeper,upstream"),
+        (TOKENS | BOTH | {"zookeeper.connect": ""}, "zookeeper.connect", "where the tokens are"),
+        (
+            TOKENS | BOTH | {"delegation.token.secret.key": ""},
+            "delegation.token.secret.key",
+            "the key that made the tokens",
+        ),
+        (TOKENS | BOTH | {"allow.everyone.if.no.acl.found": "true"}, "allow.everyone.if.no.acl.found", "every client"),
+        (NONE | BOTH, f"{UPSTREAM}identity", "no client may be that user"),
         (NONE | STORE, f"{UPSTREAM}identity", "no client may be that user"),
         (
             TOKENS | STORE | {f"{UPSTREAM}identity": "service"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from kafka_dt.gateway.identities import NoIdentity, OneForAll
 from kafka_dt.gateway.own_tokens import OwnTokens
 from kafka_dt.gateway.upstream import Exchange, Upstream
 from kafka_dt.identity.login.login import Identity
-from kafka_dt.tokens import DelegationToken, Principal
+from kafka_dt.tokens import CachedToken, DelegationToken, Principal
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.protocol.scripted_server import ScriptedServer
 from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
@@ -22,14 +23,17 @@ from tests.unit.gateway.test_connecting import Silent
 
 ALICE = Principal.user("alice")
 TOKEN_ID = "W23eVbJOQheJ-v0f6A8uRg"
-HELD = DelegationToken(new_token(token_id=TOKEN_ID), bytes(range(64)))
+HELD = CachedToken(DelegationToken(new_token(token_id=TOKEN_ID), bytes(range(64))), 0, None, keyed=False)
 
 PASSWORD = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw=="
 OTHERS = OneForAll(lambda: Credentials("PLAIN", "gateway", "secret"))
 
 
-def own_tokens(now_ms: int = HELD.token.issue_timestamp_ms + 60_000) -> OwnTokens:
-    return OwnTokens({TOKEN_ID: HELD}.get, ScramMechanism.SHA_512, now_ms=lambda: now_ms)
+OF_ZOOKEEPER = replace(HELD, keyed=True)
+
+
+def own_tokens(now_ms: int = HELD.token.issue_timestamp_ms + 60_000, held: CachedToken = HELD) -> OwnTokens:
+    return OwnTokens({TOKEN_ID: held}.get, ScramMechanism.SHA_512, now_ms=lambda: now_ms)
 
 
 @pytest.fixture
@@ -58,9 +62,12 @@ async def connect(broker: ScriptedServer, own: OwnTokens | None, token_id: str |
 
 def test_the_login_is_the_tokens_and_may_not_be_known_to_every_broker_at_once() -> None:
     login = own_tokens().login(ALICE, TOKEN_ID)
+    assert login is not None
     assert login.credentials == Credentials("SCRAM-SHA-512", TOKEN_ID, PASSWORD, token_auth=True)
     assert login.known_by_ms == HELD.token.issue_timestamp_ms + 5_000
-    assert own_tokens(now_ms=7).login(ALICE, TOKEN_ID).known_by_ms == 5_007, "by the clock that is behind"
+    early = own_tokens(now_ms=7).login(ALICE, TOKEN_ID)
+    assert early is not None
+    assert early.known_by_ms == 5_007, "by the clock that is behind"
     assert PASSWORD not in repr(login)
 
 
@@ -79,7 +86,12 @@ def test_the_token_of_an_owner_of_another_type_logs_in_as_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("own", "token_id", "user"),
-    [(own_tokens(), TOKEN_ID, TOKEN_ID), (own_tokens(), None, "gateway"), (None, TOKEN_ID, "gateway")],
+    [
+        (own_tokens(), TOKEN_ID, TOKEN_ID),
+        (own_tokens(), None, "gateway"),
+        (own_tokens(held=OF_ZOOKEEPER), TOKEN_ID, "gateway"),
+        (None, TOKEN_ID, "gateway"),
+    ],
 )
 async def test_who_has_logged_in_with_a_token_that_the_cluster_knows_logs_in_there_with_it(
     broker: ScriptedServer, own: OwnTokens | None, token_id: str | None, user: str

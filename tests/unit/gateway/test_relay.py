@@ -28,11 +28,11 @@ LISTENER = Listener(
 unused = cast("Any", None)
 
 
-def shell(logins: LoginsUnderWay, *, serves_its_tokens: bool = False) -> GatewayShell:
+def shell(logins: LoginsUnderWay, *, makes_its_tokens: bool = False) -> GatewayShell:
     def new_login(_listener: Listener) -> Login:
         return Login({"PLAIN": OpenMechanism(RelayedPlain)}, Accounts(unused, unused), lambda: NOW)
 
-    return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins, serves_its_tokens=serves_its_tokens)
+    return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins, makes_its_tokens=makes_its_tokens)
 
 
 def log_in(client: GatewayShell) -> None:
@@ -55,11 +55,11 @@ async def test_requests_go_over_the_connection_on_which_the_client_has_logged_in
     assert upstream.written == request(JOIN_GROUP, 5)
 
 
-@pytest.mark.parametrize("serves_its_tokens", [True, False])
+@pytest.mark.parametrize("makes_its_tokens", [True, False])
 async def test_where_tokens_are_the_clusters_they_are_asked_for_on_the_connection_of_the_clients_login(
-    serves_its_tokens: bool,
+    makes_its_tokens: bool,
 ) -> None:
-    client = shell(LoginsUnderWay(1), serves_its_tokens=serves_its_tokens)
+    client = shell(LoginsUnderWay(1), makes_its_tokens=makes_its_tokens)
     assert client.connection.own_upstream is None
     log_in(client)
     upstream = await client.upstream()
@@ -68,7 +68,7 @@ async def test_where_tokens_are_the_clusters_they_are_asked_for_on_the_connectio
         await turns()
     upstream.written.clear()
     own = cast("Channel | None", client.connection.own_upstream)
-    assert (own is not None) is serves_its_tokens
+    assert (own is not None) is makes_its_tokens
     if own is not None:
         asking = asyncio.create_task(own.request(ApiKey.CREATE_DELEGATION_TOKEN))
         await turns()

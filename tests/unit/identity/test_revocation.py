@@ -108,7 +108,7 @@ FIRST = 5
 
 
 def held(token: Token, revision: int | None = FIRST) -> CachedToken:
-    return CachedToken(DelegationToken(token, b"hmac"), version=0, revision=revision)
+    return CachedToken(DelegationToken(token, b"hmac"), version=0, revision=revision, keyed=True)
 
 
 @dataclass
@@ -123,17 +123,19 @@ class Worker:
     asked: int = 0
     silent: bool = False
     cut_off: bool = False
+    still_asked: tuple[str, ...] = ()
+    """The tokens of a store that can be asked though another one cannot."""
 
     def __post_init__(self) -> None:
         self.revocations = Revocations(
             self.board, self._prove, self.tokens.get, lambda token_id, end_ms: self.ended.append((token_id, end_ms))
         )
 
-    async def _prove(self) -> None:
+    async def _prove(self, token_id: str | None) -> None:
         self.asked += 1
         if self.silent:
             await asyncio.Event().wait()
-        if self.cut_off:
+        if self.cut_off and token_id not in self.still_asked:
             raise StoreUnavailable("cut off")
 
     def learns(self, before: Token | None, after: Token | None) -> None:
@@ -241,9 +243,9 @@ async def test_what_is_posted_while_the_news_are_heard_has_to_be_heard_again(wor
     workers[0].silent = False
     original = workers[0]._prove
 
-    async def overtaken() -> None:
+    async def overtaken(token_id: str | None) -> None:
         workers[1].learns(TOKEN, None)
-        await original()
+        await original(token_id)
 
     workers[0].revocations._prove = overtaken
     assert await workers[0].revocations.hear()
@@ -291,3 +293,15 @@ async def test_keeping_up_asks_only_when_a_token_is_suspected(workers: list[Work
     assert reader.believes
     await reader.revocations.keep_up()
     assert reader.asked == 1
+
+
+async def test_of_two_stores_the_one_that_has_the_token_is_enough_for_its_login(workers: list[Worker]) -> None:
+    shortened, other = replace(TOKEN, expiry_timestamp_ms=TOKEN.expiry_timestamp_ms - 1), OTHER.token_id
+    workers[1].learns(TOKEN, shortened)
+    workers[1].board.post(other)
+    workers[0].cut_off, workers[0].still_asked = True, (ID,)
+    assert await workers[0].revocations.hear(ID)
+    assert workers[0].believes
+    assert not await workers[0].revocations.hear(other)
+    await workers[0].revocations.keep_up()
+    assert not workers[0].revocations.heard_about(other), "nothing is known of the other store"

@@ -86,7 +86,7 @@ class Worker:
 @pytest.fixture
 async def worker(cluster: ScriptedCluster, cache: TokenCache, knowledge: Knowledge) -> AsyncIterator[Worker]:
     reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
-    source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_s=600, monotonic=time.monotonic)
+    source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_ms=600_000, monotonic=time.monotonic)
     changes = ClusterChanges(
         Connections(cluster.session), GATEWAY, source, knowledge, cache, now_ms=lambda: made.now_ms
     )

@@ -24,12 +24,12 @@ WITHIN_S = 5.0
 
 @asynccontextmanager
 async def following(
-    cluster: ScriptedCluster, cache: TokenCache, *, max_staleness_s: float = 300.0, refresh_s: float = REFRESH_S
+    cluster: ScriptedCluster, cache: TokenCache, *, max_staleness_ms: int = 300_000, refresh_s: float = REFRESH_S
 ) -> AsyncIterator[ClusterTokens]:
     knowledge = Knowledge(cache, time.monotonic)
     reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
     source = ClusterTokens(
-        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_s=max_staleness_s, monotonic=time.monotonic
+        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_ms=max_staleness_ms, monotonic=time.monotonic
     )
     source.on_change(cache.apply)
     assert source.staleness_ms() == NEVER_MS
@@ -66,7 +66,7 @@ async def test_a_token_that_is_made_and_deleted_at_a_broker_comes_and_goes(
 
 
 async def test_proofs_keep_what_is_known_from_being_too_old(cluster: ScriptedCluster, cache: TokenCache) -> None:
-    async with following(cluster, cache, max_staleness_s=0.3) as source:
+    async with following(cluster, cache, max_staleness_ms=300) as source:
         begun = time.monotonic()
         while time.monotonic() - begun < 1:
             assert source.staleness_ms() < 300

@@ -8,6 +8,7 @@ from kafka_dt.tokens import (
     DelegationToken,
     StoreUnavailable,
     Token,
+    TokenAuthorizationFailed,
     TokenExpired,
     TokenNotFound,
     ends_sooner,
@@ -196,14 +197,14 @@ async def test_a_change_whose_connection_breaks_is_not_acknowledged(nodes: tuple
 
 
 async def test_while_cut_off_known_tokens_are_found_and_described_until_they_are_too_old(
-    cluster: Cluster, nodes: tuple[Node, Node]
+    nodes: tuple[Node, Node],
 ) -> None:
     node = nodes[0]
     created = await create(node)
     token_id = created.token.token_id
     node.store.connected = False
 
-    node.store.stale_ms = cluster.limits.max_staleness_ms
+    node.store.stale_ms = node.store.max_staleness_ms
     assert node.manager.find(token_id) == created
     assert await node.manager.lookup(token_id) == created
     assert await node.describe(ALICE, None, nothing_more) == [created]
@@ -219,13 +220,13 @@ async def test_while_cut_off_known_tokens_are_found_and_described_until_they_are
         await node.describe(ALICE, None, nothing_more)
 
 
-async def test_after_an_outage_a_lookup_waits_for_the_news(cluster: Cluster, nodes: tuple[Node, Node]) -> None:
+async def test_after_an_outage_a_lookup_waits_for_the_news(nodes: tuple[Node, Node]) -> None:
     first, second = nodes
     kept, revoked = await create(first), await create(first)
     second.store.deliver()
     await first.manager.expire(ALICE, revoked.hmac, -1)
 
-    second.store.stale_ms = cluster.limits.max_staleness_ms + 1
+    second.store.stale_ms = second.store.max_staleness_ms + 1
     with pytest.raises(StoreUnavailable):
         second.manager.find(kept.token.token_id)
     lookups = (second.manager.lookup(each.token.token_id) for each in (kept, revoked))
@@ -250,3 +251,12 @@ async def test_revocations_can_be_told_from_other_changes(nodes: tuple[Node, Nod
     await first.manager.expire(ALICE, created.hmac, -1)
     second.store.deliver()
     assert heard == [(token_id, False), (token_id, False), (token_id, True), (token_id, True)]
+
+
+async def test_a_store_that_only_keeps_tokens_is_not_asked_who_may_create_one(
+    cluster: Cluster, nodes: tuple[Node, Node]
+) -> None:
+    """A requester with a connection of its own to another store would else have any owner's tokens."""
+    with pytest.raises(TokenAuthorizationFailed):
+        await nodes[0].manager.create(BOB, MALLORY, (), -1, own=object())
+    assert not cluster.database.tokens

@@ -74,7 +74,8 @@ class KnownTokens:
             return None
         return DelegationToken(self.cached[token_id], self.hmacs[0], self.hmacs[1:])
 
-    def can_ask(self) -> bool:
+    def can_ask(self, token_id: str | None = None) -> bool:
+        del token_id
         return not (self.stale or self.down)
 
     async def lookup(self, token_id: str) -> DelegationToken | None:
@@ -121,7 +122,8 @@ class World:
         self._credentials = TokenCredentials(self._salts, executor)
         self._executor = executor
 
-    async def _hear(self) -> None:
+    async def _hear(self, token_id: str | None) -> None:
+        del token_id
         if self.cut_off:
             raise StoreUnavailable("cut off")
         for token_id in self.news:
