@@ -1,4 +1,4 @@
-"""`kafka-dt upstream`: the cluster behind a gateway. Read `check.py`."""
+"""`kafka-dt upstream`: the cluster behind a gateway, as the store of its tokens. Read `check.py` first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kafka_dt.cli import LazyGroup
     cls=LazyGroup,
     lazy_commands={
         "check": "kafka_dt.cli.upstream.check:check",
+        "remaining": "kafka_dt.cli.upstream.remaining:remaining",
     },
 )
 def upstream() -> None:
-    """Look at the cluster behind a gateway."""
+    """Look at the cluster behind a gateway, and at what has not moved to it yet."""
