@@ -16,9 +16,8 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, Self, cast
 
@@ -36,16 +35,6 @@ _UNASKED_BYTES: Final = 64 * 1024
 _CLOSE_TIMEOUT_S: Final = 2
 _CORRELATION_ID_BYTES: Final = 4
 _TLS_RECORDS: Final = range(0x14030000, 0x17040000)
-
-
-@dataclass(frozen=True, slots=True)
-class Undecoded:
-    """An answer as it came."""
-
-    body: bytes = field(repr=False)
-    """Its bytes after the correlation id: the same for the same answer."""
-    decode: Callable[[], Any] = field(repr=False)
-    """Returns its entity; raises RemoteProtocolError, after which the connection is of no more use."""
 
 
 class Connection:
@@ -110,11 +99,10 @@ class Connection:
         """
         return await self._exchange(self._requests.encode(api, **values))
 
-    async def request_undecoded(self, api: IntEnum, **values: Any) -> Undecoded:
-        """Do as `request`, and leave the answer as it came: to compare bytes costs less than to decode them."""
-        sent = self._requests.encode(api, **values)
-        content = await self._content(sent)
-        return Undecoded(content[_CORRELATION_ID_BYTES:], lambda: self._requests.decode(sent, content))
+    async def request_undecoded(self, api: IntEnum, **values: Any) -> bytes:
+        """Do as `request`, and return the bytes after the correlation id: the same for the same answer."""
+        content = await self._content(self._requests.encode(api, **values))
+        return content[_CORRELATION_ID_BYTES:]
 
     def abort(self) -> None:
         """End the connection at once."""

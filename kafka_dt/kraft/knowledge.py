@@ -18,7 +18,7 @@ Source: docs/decisions/0025-the-clusters-own-tokens.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.sharing import in_turns
@@ -77,15 +77,17 @@ class Knowledge:
         """Take a token as the cluster has it, though this worker has deleted it."""
         self._deleted.pop(token_id, None)
 
-    async def take(self, tokens: Mapping[str, StoredToken], asked_s: float | None = None) -> None:
+    async def take(
+        self, tokens: Mapping[str, StoredToken], fresh: Collection[str], asked_s: float | None = None
+    ) -> None:
         """Tell what is new in an answer.
 
         Args:
             tokens: all of them, by their ids.
+            fresh: the ids of those that may not be as in the answer that was taken before.
             asked_s: everything acknowledged before this moment is proved to be in the answer; None: nothing is.
         """
-        if asked_s is not None:
-            self._settle(asked_s)
+        settled = [] if asked_s is None else self._settle(asked_s)
         # What is not hidden any more has been proved to be newer than the deletion.
         for token_id in (self._deleted.keys() & tokens.keys()) - self._changed.keys():
             self._changed[token_id] = self._monotonic()
@@ -95,15 +97,18 @@ class Knowledge:
             for token_id in batch:
                 if token_id not in self._changed:
                     self._listener(token_id, None)
-        async for described in in_turns(list(tokens.items())):
-            for token_id, stored in described:
-                if token_id not in self._changed and self._is_news(token_id, stored):
+        async for batch in in_turns([*fresh, *settled]):
+            for token_id in batch:
+                stored = tokens.get(token_id)
+                if stored is not None and token_id not in self._changed and self._is_news(token_id, stored):
                     self._listener(token_id, stored)
 
-    def _settle(self, asked_s: float) -> None:
-        """Forget the changes that an answer is newer than."""
-        for token_id in [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]:
+    def _settle(self, asked_s: float) -> Sequence[str]:
+        """Forget the changes that an answer is newer than; returns the ids of their tokens."""
+        older = [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]
+        for token_id in older:
             del self._changed[token_id]
+        return older
 
     def _is_news(self, token_id: str, stored: StoredToken) -> bool:
         held = self._cache.get(token_id)

@@ -6,7 +6,7 @@
 The image of a running broker never goes back, so the answers over one connection are in order. The first answer over a
 new connection is used only with a proof, because another broker may be behind.
 
-A look without news costs little: the bytes of the answer are those of before, and are not decoded.
+A look costs little: only tokens that have changed are decoded, and some neighbours of theirs (`listing.py`).
 
 Source: docs/decisions/0025-the-clusters-own-tokens.md.
 """
@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_dt.client import TokenClientError
+from kafka_dt.kraft.listing import Listing
 from kafka_dt.kraft.offsets import ImageProof
-from kafka_dt.kraft.requests import image_offset, log_end, stored_tokens
+from kafka_dt.kraft.requests import image_offset, log_end
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol import ApiKey, RemoteProtocolError
 
@@ -34,8 +35,9 @@ _T = TypeVar("_T")
 
 POLL_S: Final = 0.05
 """How often a proof looks at the broker's image."""
+MOST_PATIENCE: Final = 4
 SHORT_BYTES: Final = 65_536
-"""An answer as short as this is decoded at once, a longer one in a thread."""
+"""An answer as short as this is read at once, a longer one in a thread."""
 
 
 class ClusterReader:
@@ -47,7 +49,8 @@ class ClusterReader:
         gateway: that user's principal.
         monotonic: seconds of a clock that never goes back.
         proof_s: how long a proof may take before another broker is asked, in seconds. The controllers write a record
-            every half second.
+            every half second. Where one broker after the other takes longer, each next one gets twice the time, up to
+            `MOST_PATIENCE` times this: all are behind.
     """
 
     describe_s: float = 0.0
@@ -67,11 +70,13 @@ class ClusterReader:
         self._gateway = gateway
         self._monotonic = monotonic
         self._proof_s = proof_s
+        self._patience_s = proof_s
+        """How long the next proof may take."""
         self._turn = asyncio.Lock()
         """Held for one request, until what it tells is known."""
         self._trusted: Connection | None = None
         """The connection over which an answer has been proved."""
-        self._known = b""
+        self._listing = Listing()
         """The answer that was taken last."""
         self._closed = False
 
@@ -104,8 +109,13 @@ class ClusterReader:
         """
         connection = await self._ready()
         with _failing(connection):
-            async with asyncio.timeout(self._proof_s):
-                asked_s = await self._wait_for_image(connection)
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    asked_s = await self._wait_for_image(connection)
+            except TimeoutError:
+                self._patience_s = min(2 * self._patience_s, MOST_PATIENCE * self._proof_s)
+                raise
+            self._patience_s = self._proof_s
             await self._describe(connection, asked_s)
         self._trusted = connection
         return asked_s
@@ -144,16 +154,18 @@ class ClusterReader:
             return await request(connection)
 
     async def _describe(self, connection: Connection, asked_s: float | None = None) -> None:
+        api = ApiKey.DESCRIBE_DELEGATION_TOKEN
         async with self._turn:
             begun_s = self._monotonic()
-            answer = await connection.request_undecoded(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None)
-            if answer.body != self._known or self._knowledge.unproved:
-                if len(answer.body) <= SHORT_BYTES:
-                    tokens = stored_tokens(answer.decode(), self._gateway)
-                else:
-                    tokens = await asyncio.to_thread(lambda: stored_tokens(answer.decode(), self._gateway))
-                await self._knowledge.take(tokens, asked_s)
-                self._known = answer.body
+            body = await connection.request_undecoded(api, owners=None)
+            arguments = (body, connection.version(api), self._gateway)
+            if len(body) <= SHORT_BYTES:
+                listing, fresh = self._listing.read(*arguments)
+            else:
+                listing, fresh = await asyncio.to_thread(self._listing.read, *arguments)
+            if listing is not self._listing or self._knowledge.unproved:
+                await self._knowledge.take(listing.tokens, fresh, asked_s)
+                self._listing = listing
             self.describe_s = self._monotonic() - begun_s
 
 

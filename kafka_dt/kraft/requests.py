@@ -45,35 +45,22 @@ async def log_end(connection: Connection) -> LogEnd:
     topic = element_type(ASKED[api].request[connection.version(api)], "topics")
     partition = element_type(topic, "partitions")(partition_index=0)
     answer = await connection.request(api, topics=(topic(topic_name=METADATA_LOG, partitions=(partition,)),))
-    _raise_if(answer.error_code, "describe quorum")
+    raise_if(answer.error_code, "describe quorum")
     partitions = [each for told in answer.topics for each in told.partitions]
     if len(partitions) != 1:
         raise UnexpectedAnswer(connection.server, "it does not describe the metadata log")
     (found,) = partitions
-    _raise_if(found.error_code, "describe quorum")
+    raise_if(found.error_code, "describe quorum")
     # The controller that leads has caught up with itself at the moment of its answer. Version 0 has no such field.
     times_ms = [each.last_caught_up_timestamp for each in found.current_voters if each.replica_id == found.leader_id]
     return LogEnd(found.leader_epoch, found.high_watermark, next(iter(times_ms), None))
 
 
-def stored_tokens(answer: Any, gateway: Principal) -> dict[str, StoredToken]:
-    """Return the tokens of an answer to DescribeDelegationToken, by their ids.
-
-    Raises RequestRefused.
-    """
-    _raise_if(answer.error_code, "describe")
-    return {
-        each.token_id: StoredToken(
-            _token(
-                each,
-                (Principal(renewer.principal_type, renewer.principal_name) for renewer in each.renewers),
-                (each.issue_timestamp, each.expiry_timestamp, each.max_timestamp),
-                gateway,
-            ),
-            hmac=each.hmac,
-        )
-        for each in answer.tokens
-    }
+def stored_token(described: Any, gateway: Principal) -> StoredToken:
+    """Return one of the tokens of an answer to DescribeDelegationToken."""
+    renewers = (Principal(renewer.principal_type, renewer.principal_name) for renewer in described.renewers)
+    timestamps_ms = (described.issue_timestamp, described.expiry_timestamp, described.max_timestamp)
+    return StoredToken(_token(described, renewers, timestamps_ms, gateway), hmac=described.hmac)
 
 
 async def create(connection: Channel, wanted: NewToken, gateway: Principal) -> DelegationToken:
@@ -91,7 +78,7 @@ async def create(connection: Channel, wanted: NewToken, gateway: Principal) -> D
         renewers=tuple(renewer(principal_type=each.type, principal_name=each.name) for each in (*renewers, gateway)),
         max_lifetime=to_duration(wanted.max_lifetime_ms),
     )
-    _raise_if(answer.error_code, "create")
+    raise_if(answer.error_code, "create")
     instants = (answer.issue_timestamp, answer.expiry_timestamp, answer.max_timestamp)
     return DelegationToken(_token(answer, renewers, map(from_timestamp, instants), gateway), answer.hmac)
 
@@ -104,10 +91,10 @@ async def change(connection: Channel, hmac: bytes, wanted: Renewal | Expiry) -> 
     period = to_duration(wanted.period_ms)
     if isinstance(wanted, Renewal):
         answer = await connection.request(ApiKey.RENEW_DELEGATION_TOKEN, hmac=hmac, renew_period=period)
-        _raise_if(answer.error_code, "renew")
+        raise_if(answer.error_code, "renew")
     else:
         answer = await connection.request(ApiKey.EXPIRE_DELEGATION_TOKEN, hmac=hmac, expiry_time_period=period)
-        _raise_if(answer.error_code, "expire")
+        raise_if(answer.error_code, "expire")
     return from_timestamp(answer.expiry_timestamp)
 
 
@@ -125,6 +112,7 @@ def _token(answer: Any, renewers: Iterable[Principal], timestamps_ms: Iterable[i
     )
 
 
-def _raise_if(code: ErrorCode, action: str) -> None:
+def raise_if(code: ErrorCode, action: str) -> None:
+    """Raise RequestRefused for an error that answers a request; action: what was asked, in a word."""
     if code is not ErrorCode.none:
         raise refused(code, action)

@@ -43,6 +43,13 @@ class Cluster(RuleBasedStateMachine):
         self.log: list[Tokens] = [{}]
         self.dead: set[str] = set()
         self.image = 0
+        self.taken: Tokens = {}
+
+    def take(self, asked_s: float | None = None) -> None:
+        tokens = self.log[self.image]
+        fresh = [token_id for token_id, state in tokens.items() if self.taken.get(token_id) != state]
+        asyncio.run(self.knowledge.take(tokens, fresh, asked_s))
+        self.taken = tokens
 
     def hear(self, token_id: str, state: StoredToken | None) -> None:
         if state is None:
@@ -103,13 +110,13 @@ class Cluster(RuleBasedStateMachine):
     @rule(share=st.floats(0, 1))
     def look(self, share: float) -> None:
         self.image += round(share * (len(self.log) - 1 - self.image))
-        asyncio.run(self.knowledge.take(self.log[self.image]))
+        self.take()
 
     @rule()
     def prove(self) -> None:
         self.clock += 1
         self.image = len(self.log) - 1
-        asyncio.run(self.knowledge.take(self.log[self.image], asked_s=self.clock))
+        self.take(asked_s=self.clock)
         known = {token_id: self.cache.get(token_id) for token_id in self.cache.copied_ids()}
         assert {token_id: held and held.token for token_id, held in known.items()} == {
             token_id: state.token for token_id, state in self.log[-1].items()
@@ -128,14 +135,14 @@ async def test_a_change_during_an_answer_hides_its_token_from_the_rest_of_it() -
     made = [new_token() for _ in range(1_500)]
     tokens = {each.token_id: StoredToken(each, hmac=each.token_id.encode()) for each in made}
     last = list(tokens)[-1]
-    taking = asyncio.create_task(knowledge.take(tokens, asked_s=4.0))
+    taking = asyncio.create_task(knowledge.take(tokens, tokens, asked_s=4.0))
     await asyncio.sleep(0)
     shortened = StoredToken(made[-1].expiring_at(1), hmac=b"hmac")
     knowledge.changed(last, shortened)
     await taking
     assert known(cache, last) == shortened.token
     assert knowledge.unproved
-    await knowledge.take(tokens, asked_s=6.0)
+    await knowledge.take(tokens, (), asked_s=6.0)
     assert known(cache, last) == made[-1]
     assert not knowledge.unproved
 
@@ -148,15 +155,15 @@ async def test_a_token_that_was_deleted_here_stays_hidden_until_a_proof_shows_th
     knowledge.on_change(cache.apply)
     knowledge.on_return(returned.append)
     tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
-    await knowledge.take(tokens, asked_s=next(seconds))
+    await knowledge.take(tokens, tokens, asked_s=next(seconds))
     knowledge.changed(TOKEN.token_id, None)
-    await knowledge.take(tokens)
+    await knowledge.take(tokens, ())
     assert returned == [], "the broker may not have heard of the deletion"
     for times in (1, 2):
-        await knowledge.take(tokens, asked_s=next(seconds))
+        await knowledge.take(tokens, (), asked_s=next(seconds))
         assert returned == list(tokens.values()) * times
         assert cache.get(TOKEN.token_id) is None
-    await knowledge.take({}, asked_s=next(seconds))
+    await knowledge.take({}, (), asked_s=next(seconds))
     assert not knowledge.unproved
 
 
@@ -169,11 +176,11 @@ async def test_a_token_that_was_deleted_here_does_not_return_after_it_had_gone()
     knowledge.on_change(cache.apply)
     knowledge.on_return(returned.append)
     tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
-    await knowledge.take(tokens, asked_s=next(seconds))
+    await knowledge.take(tokens, tokens, asked_s=next(seconds))
     knowledge.changed(TOKEN.token_id, None)
-    await knowledge.take({}, asked_s=next(seconds))
+    await knowledge.take({}, (), asked_s=next(seconds))
     assert not knowledge.unproved
-    await knowledge.take(tokens)
+    await knowledge.take(tokens, tokens)
     assert cache.get(TOKEN.token_id) is None
     assert returned == list(tokens.values())
     assert knowledge.unproved, "a proof tells whether it has gone again"
@@ -188,8 +195,9 @@ async def test_only_so_many_deletions_are_remembered(monkeypatch: pytest.MonkeyP
     made = [new_token() for _ in range(3)]
     for each in made:
         knowledge.changed(each.token_id, None)
-    await knowledge.take({}, asked_s=next(seconds))
-    await knowledge.take({each.token_id: StoredToken(each, hmac=each.token_id.encode()) for each in made})
+    await knowledge.take({}, (), asked_s=next(seconds))
+    tokens = {each.token_id: StoredToken(each, hmac=each.token_id.encode()) for each in made}
+    await knowledge.take(tokens, tokens)
     assert list(cache.copied_ids()) == [made[0].token_id]
 
 

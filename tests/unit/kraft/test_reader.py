@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -25,13 +26,15 @@ PROOF_S = 0.3
 
 
 class Counting(Knowledge):
-    """Counts the answers that were decoded."""
+    """Counts the answers that were taken."""
 
     taken = 0
 
-    async def take(self, tokens: Mapping[str, StoredToken], asked_s: float | None = None) -> None:
+    async def take(
+        self, tokens: Mapping[str, StoredToken], fresh: Collection[str], asked_s: float | None = None
+    ) -> None:
         self.taken += 1
-        await super().take(tokens, asked_s)
+        await super().take(tokens, fresh, asked_s)
 
 
 @pytest.fixture
@@ -103,7 +106,7 @@ async def test_the_gateway_is_not_shown_among_the_renewers(
     assert cache.get(token_id) == made
 
 
-async def test_an_answer_like_the_one_before_is_not_decoded(
+async def test_an_answer_like_the_one_before_is_not_taken(
     cluster: ScriptedCluster, reader: ClusterReader, knowledge: Counting
 ) -> None:
     made = described(cluster)
@@ -167,6 +170,29 @@ async def test_a_broker_that_hears_of_no_records_is_left(cluster: ScriptedCluste
     cluster.offsets.clear()
     await reader.prove()
     assert cluster.server.connections == 2
+
+
+async def test_where_every_broker_is_behind_for_longer_than_a_proof_may_take_the_next_one_may_take_longer(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+) -> None:
+    def offset(behind_s: float) -> int:
+        return int((time.monotonic() - behind_s) * 1_000)
+
+    features, quorum = cluster.server.features, cluster.server.scripts[AskedApi.DESCRIBE_QUORUM]
+
+    def tell_watermark(header: RequestHeader, request: object) -> object:
+        cluster.watermark = offset(0)
+        return quorum(header, request)
+
+    cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = tell_watermark
+    cluster.server.features = lambda: features() | {"finalized_features_epoch": offset(1.5 * PROOF_S)}
+    made = described(cluster)
+    with pytest.raises(StoreUnavailable, match="has not caught up with the controllers"):
+        await reader.prove()
+    for _ in range(3):
+        with suppress(StoreUnavailable):
+            await reader.prove()
+    assert cache.get(made.token.token_id) == made
 
 
 async def test_a_broker_without_metadata_log_proves_nothing(cluster: ScriptedCluster, reader: ClusterReader) -> None:

@@ -1,0 +1,115 @@
+"""What has changed in an answer that lists all tokens, and that no more than that is decoded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from kafka_dt.client import RequestRefused
+from kafka_dt.kraft.listing import PIECE, Listing
+from kafka_dt.tokens import DelegationToken, Token
+from kafka_dt_protocol import MalformedMessage
+from kafka_dt_protocol.api.registry import ASKED, ApiKey
+from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.wire.headers import RequestHeader, encode_response
+from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
+from tests.support.tokens.store_contract import new_token
+
+VERSION = 3
+MANY = 8 * PIECE
+HMAC = bytes(64)
+
+
+def answer(tokens: Sequence[Token], error: ErrorCode = ErrorCode.none) -> bytes:
+    """What a broker answers, after the correlation id."""
+    cluster = ScriptedCluster(describe_error=error)
+    cluster.described = {each.token_id: DelegationToken(each, HMAC) for each in tokens}
+    header = RequestHeader(ApiKey.DESCRIBE_DELEGATION_TOKEN, VERSION, 7, "test")
+    response = ASKED[ApiKey.DESCRIBE_DELEGATION_TOKEN].response[VERSION]
+    return encode_response(
+        ApiKey.DESCRIBE_DELEGATION_TOKEN, VERSION, 7, build(response, **cluster._describe(header, None))
+    )[4:]
+
+
+def read(tokens: Sequence[Token], after: Listing | None = None) -> tuple[Listing, set[str]]:
+    listing, fresh = (after or Listing()).read(answer(tokens), VERSION, GATEWAY)
+    assert {token_id: stored.token for token_id, stored in listing.tokens.items()} == {
+        each.token_id: each for each in tokens
+    }
+    return listing, set(fresh)
+
+
+TOKENS = [new_token() for _ in range(MANY)]
+FIRST, OF_ALL = read(TOKENS)
+
+
+def test_a_first_answer_is_decoded_as_a_whole() -> None:
+    assert {each.token_id for each in TOKENS} == OF_ALL
+
+
+def test_the_same_answer_gives_the_same_listing() -> None:
+    assert read(TOKENS, FIRST) == (FIRST, set())
+    empty, _ = read([])
+    assert read([], empty) == (empty, set())
+
+
+@pytest.mark.parametrize("place", [0, 1, PIECE - 1, PIECE, MANY // 2, MANY - 1])
+def test_a_change_costs_the_decoding_of_its_neighbours_alone(place: int) -> None:
+    changed = TOKENS[place].expiring_at(1)
+    new = new_token()
+    for tokens, wanted in (
+        ([*TOKENS[:place], *TOKENS[place + 1 :]], set()),
+        ([*TOKENS[:place], changed, *TOKENS[place + 1 :]], {changed.token_id}),
+        ([*TOKENS[:place], new, *TOKENS[place:]], {new.token_id}),
+    ):
+        listing, fresh = read(tokens, FIRST)
+        assert wanted <= fresh
+        assert len(fresh) <= 2 * PIECE
+        assert read(tokens, listing) == (listing, set())
+
+
+def test_many_changes_at_once_cost_little_each() -> None:
+    chance = random.Random(7)  # noqa: S311
+    places = chance.sample(range(MANY), 2)
+    tokens = [each.expiring_at(2) if place in places else each for place, each in enumerate(TOKENS)]
+    listing, fresh = read(tokens, FIRST)
+    assert len(fresh) <= 2 * PIECE * len(places)
+    assert {TOKENS[place].token_id for place in places} <= fresh
+    assert listing is not FIRST
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from(["gone", "changed", "new"]), st.floats(0, 1)), max_size=12), st.booleans())
+def test_a_listing_has_what_the_answer_has_whatever_has_changed(
+    changes: list[tuple[str, float]], in_another_order: bool
+) -> None:
+    tokens, listing = TOKENS[: 4 * PIECE], Listing()
+    for kind, share in [("none", 0.0), *changes]:
+        place = int(share * (len(tokens) - 1))
+        part = {"gone": [], "changed": [replace(tokens[place], renewers=())], "new": [new_token(), tokens[place]]}
+        tokens = [*tokens[:place], *part.get(kind, [tokens[place]]), *tokens[place + 1 :]]
+        listing, _ = read(tokens, listing)
+    if in_another_order:
+        read(tokens[::-1], listing)
+
+
+def test_an_error_of_the_future_is_an_error() -> None:
+    unknown = bytearray(answer([], ErrorCode.delegation_token_auth_disabled))
+    unknown[1:3] = (20_000).to_bytes(2)
+    with pytest.raises(RequestRefused):
+        Listing().read(bytes(unknown), VERSION, GATEWAY)
+
+
+def test_an_error_and_what_is_no_answer_are_told() -> None:
+    with pytest.raises(RequestRefused):
+        FIRST.read(answer([], ErrorCode.delegation_token_auth_disabled), VERSION, GATEWAY)
+    whole = answer(TOKENS[:3])
+    for length in range(len(answer(TOKENS[:2])) - 5):
+        with pytest.raises(MalformedMessage):
+            Listing().read(whole[:length], VERSION, GATEWAY)
