@@ -424,6 +424,8 @@ class UpstreamSide:
 
     def _exchange(self, upstream: Upstream, answers: AnswerStream) -> Exchange:
         async def exchange(correlation_id: int, request: bytes) -> bytes:
+            if self.link is not upstream:
+                raise EOFError  # left: no answer would come
             self.own_answer = self._loop.create_future()
             answers.expect_own(correlation_id)
             upstream.write(request)

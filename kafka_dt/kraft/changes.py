@@ -1,8 +1,10 @@
 """Create, renew and expire tokens in the cluster: a TokenChanges.
 
-The cluster decides. Of its rules this node applies one: whether the client may renew or expire the token, because the
-cluster sees the gateway instead of the client. The gateway is a renewer of each token that a node creates. Of tokens
-that were made at brokers it may change those whose owners have named it as a renewer.
+The cluster decides. A client whose login passed to the cluster has a connection of its own there, and the change goes
+over that. For the others the gateway makes the change. Then this node applies one of the cluster's rules, whether the
+client may renew or expire the token, because the cluster sees the gateway instead of the client. The gateway is a
+renewer of each token that a node creates. Of tokens that were made at brokers it may change those whose owners have
+named it as a renewer.
 
 A controller finds a new token when its own image has it, some tenths of a second after the create. So "not found" is
 believed only when a proof says so, too; otherwise the node asks again. For the same reason a renewal that follows a
@@ -16,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
@@ -146,13 +148,14 @@ class ClusterChanges:
 
     async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
         """Renew or expire a token, again while only the controller does not know it yet."""
-        async with self._locks.hold(token_id):
+        # A client whose own connection is slow must not hold up the others, who may be revoking the token.
+        async with self._locks.hold(token_id) if change.own is None else nullcontext():
             for _ in range(MAX_ATTEMPTS):
                 held = self._cache.get(token_id)
                 if held is None or not held.has_hmac(hmac):
                     raise TokenNotFound(token_id)
                 try:
-                    return await self._send(held, change, self._require_allowed(held.token, change))
+                    return await self._send(held, change, self._own_connection(held.token, change))
                 except client.TokenNotFound:
                     await self._source.prove()
         raise StoreUnavailable(f"the controllers do not find token {token_id}, which the brokers have")
@@ -217,11 +220,11 @@ class ClusterChanges:
             await self._source.prove()
         return expiry_timestamp_ms
 
-    def _require_allowed(self, token: Token, change: Change) -> OwnConnection | None:
-        """Return the connection on which the cluster sees the client that may change a token; None: the gateway asks.
+    def _own_connection(self, token: Token, change: Change) -> OwnConnection | None:
+        """Return the client's own connection, on which the cluster decides; None if the gateway makes the change.
 
-        A client without one is refused here if it may not, as the cluster would: of a renewal an expired token comes
-        first.
+        A client without one that may not change the token is refused here, as the cluster would: of a renewal an
+        expired token comes first.
 
         Raises:
             TokenOwnerMismatch, TokenExpired: the client is neither the owner nor a renewer.

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from kafka_dt.client import ConnectionLost
 from kafka_dt.client.login import Channel
 from kafka_dt.config import Endpoint, Listener, MechanismSettings, SecurityProtocol
 from kafka_dt.gateway.relay import LoginsUnderWay
@@ -76,6 +77,9 @@ async def test_where_tokens_are_the_clusters_they_are_asked_for_on_the_connectio
         upstream.answer(1_000)
         await asking
         assert len(client.answers()) == 2, "the client gets nothing of it"
+        client.connection.connection_lost(None)
+        with pytest.raises(ConnectionLost):
+            await own.request(ApiKey.CREATE_DELEGATION_TOKEN)
 
 
 async def test_a_broker_that_goes_during_a_login_ends_the_client_without_an_answer() -> None:

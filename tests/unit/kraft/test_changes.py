@@ -257,10 +257,13 @@ class OwnLogin:
         self.server = connection.server
         self.version = connection.version
         self.asked: list[IntEnum] = []
+        self.served = asyncio.Event()
+        self.served.set()
         self._connection = connection
 
     async def request(self, api: IntEnum, **values: object) -> Any:
         self.asked.append(api)
+        await self.served.wait()
         return await self._connection.request(api, **values)
 
 
@@ -308,6 +311,23 @@ async def test_what_only_a_super_user_of_the_node_may_expire_the_gateway_expires
     worker.answers(EXPIRE, ErrorCode.none)
     await worker.change(held, Expiry(MALLORY, -1, by_super_user=True, own=own))
     assert own.asked == []
+
+
+async def test_a_client_whose_own_connection_is_slow_holds_up_no_change_of_others(
+    worker: Worker, own: OwnLogin
+) -> None:
+    """A broker lets a client wait that has used up its quota; whoever revokes the token must not wait with it."""
+    held = await worker.holds()
+    worker.answers(RENEW, ErrorCode.none)
+    worker.answers(EXPIRE, ErrorCode.none)
+    own.served.clear()
+    renewal = asyncio.create_task(worker.change(held, Renewal(MALLORY, HOUR, DAY, own=own)))
+    while not own.asked:  # noqa: ASYNC110 - a condition about a list has no event
+        await asyncio.sleep(0)
+    await worker.change(held, Expiry(ALICE, -1))
+    own.served.set()
+    await renewal
+    assert worker.cache.get(held.token.token_id) is None, "the renewal came before the deletion"
 
 
 async def test_a_connection_of_a_client_that_breaks_leaves_the_outcome_open(worker: Worker, own: OwnLogin) -> None:
