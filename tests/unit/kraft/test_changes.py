@@ -316,7 +316,7 @@ async def test_what_only_a_super_user_of_the_node_may_expire_the_gateway_expires
 async def test_a_client_whose_own_connection_is_slow_holds_up_no_change_of_others(
     worker: Worker, own: OwnLogin
 ) -> None:
-    """A broker lets a client wait that has used up its quota; whoever revokes the token must not wait with it."""
+    """A broker lets a client wait that has used up its quota; the owner may be revoking the token meanwhile."""
     held = await worker.holds()
     worker.answers(RENEW, ErrorCode.none)
     worker.answers(EXPIRE, ErrorCode.none)
