@@ -26,7 +26,7 @@ from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.chaos.token_load import logs_in
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
-from tests.support.nodes.node import SHA_256, Node, children, connected, local_port, node_properties
+from tests.support.nodes.node import SHA_256, Node, children, connected_ports, local_port, node_properties
 from tests.support.processes.process import hanging
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import EXPIRE, ConnectionClosed, LoginRefused, RawConnection, ms
@@ -293,7 +293,7 @@ def _connections(node: Node, worker: int, count: int) -> Iterator[list[RawConnec
 
 def _on(node: Node, member: Member) -> list[int]:
     """The workers that are connected to a member."""
-    return [worker for worker in node.workers() if connected(worker, member.gate.port)]
+    return [worker for worker in node.workers() if member.gate.port in connected_ports(worker)]
 
 
 def _expired(connection: RawConnection, token: DelegationToken) -> bool:

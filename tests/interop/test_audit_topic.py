@@ -24,7 +24,7 @@ from tests.support.identity.tls_listeners import TlsListeners
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Bundle, Classpath
 from tests.support.nodes.audit import AuditFolder, Event
-from tests.support.nodes.node import WORKERS, Node, connected, node_properties, secrets_of
+from tests.support.nodes.node import WORKERS, Node, connected_ports, node_properties, secrets_of
 from tests.support.processes.process import hanging
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import RawConnection
@@ -212,7 +212,7 @@ async def test_a_connection_that_the_broker_has_closed_for_its_idleness_is_made_
             log_in(node, 10)
             await records(broker.plaintext, topic, 10 * round_)
             workers = node.workers()
-            eventually(lambda: not any(connected(pid, port) for pid in workers), WITHIN_S)  # noqa: B023 - at once
+            eventually(lambda: not any(port in connected_ports(pid) for pid in workers), WITHIN_S)  # noqa: B023 - at once
     assert len(files.events()) == 20
     node.check_log()
 

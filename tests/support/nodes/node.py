@@ -238,12 +238,15 @@ def secrets_of(token: DelegationToken) -> tuple[str, ...]:
 
 def _sockets_to(port: int) -> set[str]:
     """The inodes of the established sockets whose other end is a local port."""
-    inodes = set()
+    return {inode for inode, other_end in _established() if other_end == port}
+
+
+def _established() -> Iterator[tuple[str, int]]:
+    """Give the inode of each established socket, and the port of its other end."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if fields[3] == _ESTABLISHED and int(fields[2].rpartition(":")[2], 16) == port:
-            inodes.add(fields[9])
-    return inodes
+        if fields[3] == _ESTABLISHED:
+            yield fields[9], int(fields[2].rpartition(":")[2], 16)
 
 
 def _open_sockets(pid: int) -> set[str]:
@@ -257,9 +260,10 @@ def _open_sockets(pid: int) -> set[str]:
     return found
 
 
-def connected(pid: int, port: int) -> bool:
-    """Whether a process has a connection to a local port."""
-    return bool(_sockets_to(port) & _open_sockets(pid))
+def connected_ports(pid: int) -> set[int]:
+    """The local ports to which a process has connections."""
+    sockets = _open_sockets(pid)
+    return {port for inode, port in _established() if inode in sockets}
 
 
 def refuses_connections(address: str) -> bool:
