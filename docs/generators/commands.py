@@ -18,6 +18,8 @@ _HEAD: Final = """\
 Every command ends with status 0; with 1 when the operation was refused or failed, after one line on standard error;
 with 2 for wrong usage. This page is made of the texts of `--help`.
 
+`kafka-dt --context NAME ...` chooses a context for one command ([use the commands](how-to/commands.md)).
+
 Commands that work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token revoke`, and those of
 `pipeline`) end with status 130 when Ctrl-C or SIGTERM interrupts them, after the work that is under way. Run the
 command again to do the rest. Their `--output json` has the same counts: `changed` (sealed, unsealed, ended),
@@ -49,7 +51,9 @@ def _chapter(context: click.Context) -> str:
     parameters = (parameter.get_help_record(context) for parameter in command.get_params(context))
     entries = (_entry(*record) for record in parameters if record is not None and record[1])
     text = cleandoc(command.help or "")
-    return f"## `{context.command_path}`\n\n{text}\n\n```text\n{usage}\n```\n\n" + "\n".join(entries)
+    examples = "\n".join(line.strip() for line in (command.epilog or "").splitlines()[2:])
+    shown = f"```text\n{usage}\n```\n\n```sh\n{examples}\n```\n\n"
+    return f"## `{context.command_path}`\n\n{text}\n\n{shown}" + "\n".join(entries)
 
 
 def _entry(flags: str, text: str) -> str:

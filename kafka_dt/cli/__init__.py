@@ -2,8 +2,8 @@
 
 Read `serve.py` first: a small command. A new command is one file, and one line in the table of `main` below or of its
 group (`keys/`, `pipeline/`, `token/`, `upstream/`). Its module is imported when the command is called: `kafka-dt token`
-needs nothing of the server. Commands share `options.py`, `output.py` and `progress.py`; for work on ZooKeeper with the
-settings of a node also `node_options.py` and `bulk_run.py`.
+needs nothing of the server. Its help ends with an `example`. Commands share `options.py`, `output.py` and
+`progress.py`; for work on ZooKeeper with the settings of a node also `node_options.py` and `bulk_run.py`.
 
 Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
 when work on all tokens was interrupted. An unforeseen error is a bug and shows its traceback.
@@ -13,6 +13,7 @@ Source: docs/command-line.md.
 
 from __future__ import annotations
 
+import difflib
 import errno
 import sys
 from importlib import import_module
@@ -61,7 +62,23 @@ _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that says which of its commands was probably meant by one that there is not."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+
+
+class LazyGroup(SuggestingGroup):
     """A group whose commands are imported when they are needed; foreseen errors are one line and exit status 1.
 
     lazy_commands: name -> `module:attribute` of each command
@@ -124,6 +141,8 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
         "acl": "kafka_dt.cli.acl:acl",
         "audit": "kafka_dt.cli.audit:audit",
         "check": "kafka_dt.cli.check.command:check",
+        "completion": "kafka_dt.cli.completion:completion",
+        "context": "kafka_dt.cli.context:context",
         "keys": "kafka_dt.cli.keys:keys",
         "pipeline": "kafka_dt.cli.pipeline:pipeline",
         "reload": "kafka_dt.cli.reload:reload",
@@ -144,6 +163,14 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
     callback=_print_version,
     help="Show the version and exit.",
 )
-def main() -> None:
+@click.option(
+    "--context",
+    metavar="NAME",
+    envvar="KAFKA_DT_CONTEXT",
+    help="The context with the servers and the login for this command. [default: that of kafka-dt context use]",
+)
+@click.pass_context
+def main(ctx: click.Context, *, context: str | None) -> None:
     """Serve, create and manage delegation tokens for Apache Kafka (KIP-48)."""
     forbid_core_dumps()
+    ctx.obj = context

@@ -24,7 +24,8 @@ from typing import Any, Final, TypeVar
 import click
 from rich.text import Text
 
-from kafka_dt.cli.options import ask, config_option, confirm, together
+from kafka_dt.cli import SuggestingGroup
+from kafka_dt.cli.options import ask, config_option, confirm, example, together
 from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.cli.tables import console, table
 from kafka_dt.client import Acl, AclFilter, AdminClient, ClientConfig
@@ -284,11 +285,15 @@ def _with_rules(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def acl() -> None:
     """Add, remove and list ACLs, in the words of kafka-acls.sh."""
 
 
+@example(
+    "kafka-dt acl add --allow-principal User:alice --operation Read --topic orders --group billing",
+    "kafka-dt acl add --allow-principal User:scheduler --operation CreateTokens --user-principal User:alice",
+)
 @acl.command()
 @config_option
 @_with_resources
@@ -308,6 +313,10 @@ def add(*, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bo
     _write(acls, output)
 
 
+@example(
+    "kafka-dt acl remove --allow-principal User:alice --operation Read --topic orders",
+    "kafka-dt acl remove --topic orders --dry-run",
+)
 @acl.command()
 @config_option
 @_with_resources
@@ -346,6 +355,10 @@ def remove(
     _write(sorted(ask(AdminClient(config), lambda client: client.delete_acls(filters))), output)
 
 
+@example(
+    "kafka-dt acl list --topic orders --resource-pattern-type match",
+    "kafka-dt acl list --principal User:alice --output json",
+)
 @acl.command("list")
 @config_option
 @_with_resources

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from kafka_dt.audit.verification import verified
+from kafka_dt.cli import SuggestingGroup
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, write_json
 from kafka_dt.cli.tables import console, table
 
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from kafka_dt.audit.verification import Series
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def audit() -> None:
     """Look after audit files."""
 
 
+@example("kafka-dt audit verify /var/log/kafka-dt/audit --public-key audit.pub")
 @audit.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
 @click.option(
@@ -45,8 +48,6 @@ def verify(*, directory: Path, key_file: Path | None, output: Output) -> None:
     """Find lines of audit files that were altered, cut, reordered or removed.
 
     DIR holds the files of nodes with kafka.dt.audit.mode=strict. The exit status is 1 if a file has a fault.
-
-    Example: kafka-dt audit verify /var/log/kafka-dt/audit --public-key audit.pub
     """
     found = list(verified(directory, None if key_file is None else _public_key(key_file)))
     if not found:

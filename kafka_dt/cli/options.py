@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 import javaproperties
 
+from kafka_dt.cli.contexts import chosen, named
 from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing
 from kafka_dt.client.session_client import SessionClient
 from kafka_dt.config.options.option import resolve_secret
@@ -30,6 +31,17 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=SessionClient)
 T = TypeVar("T")
+
+
+def example(*lines: str) -> Callable[[click.Command], click.Command]:
+    """Add examples to the end of a command's help, a line each."""
+
+    def decorate(command: click.Command) -> click.Command:
+        # click's mark: these lines are not joined
+        command.epilog = "\b\n" + "\n".join((f"Example{'s'[: len(lines) > 1]}:", *(f"  {line}" for line in lines)))
+        return command
+
+    return decorate
 
 
 def together(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -52,17 +64,22 @@ _override_option: Final = click.option(
 )
 
 
+def config_file_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--config`, whose help is `text`: the argument `config`."""
+    return click.option("--config", type=click.Path(path_type=Path), metavar="FILE", required=required, help=text)
+
+
 def settings_file_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--config`, whose help is `text`, and `--override`: the arguments `config` and `overrides`."""
-    path = click.Path(path_type=Path)
-    return together(click.option("--config", type=path, metavar="FILE", required=required, help=text), _override_option)
+    return together(config_file_option(text, required=required), _override_option)
 
 
 connection_options: Final = together(
     click.option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
-        help="Servers to connect to; the command uses the first that answers. [default: bootstrap.servers in FILE]",
+        help="Servers to connect to; the command uses the first that answers. [default: bootstrap.servers in FILE; "
+        "without both options, those of the context]",
     ),
     click.option(
         "--command-config",
@@ -86,16 +103,25 @@ def config_option(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def client_config(bootstrap_server: str | None, command_config: Path | None) -> ClientConfig:
-    """Make a client's configuration of `connection_options`.
+    """Make a client's configuration of `connection_options`, or of a context where neither option is given.
 
     Raises:
         ClientConfigError: they cannot be used.
+        click.UsageError: no server is named, or a context beside the options.
     """
+    if bootstrap_server is None and command_config is None:
+        if context := chosen():
+            bootstrap_server = context.bootstrap_server
+            command_config = Path(context.command_config) if context.command_config else None
+    elif named():
+        raise click.UsageError("Give --context, or --bootstrap-server and --command-config, not both.")
     properties = {} if command_config is None else _read_properties(command_config)
     if bootstrap_server is not None:
         properties["bootstrap.servers"] = bootstrap_server
     if not properties.get("bootstrap.servers"):
-        raise click.UsageError("Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config).")
+        raise click.UsageError(
+            "Missing option '--bootstrap-server' (and no bootstrap.servers in --command-config, and no context)."
+        )
     return ClientConfig.from_properties(properties)
 
 

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import click
 
+from kafka_dt.cli.options import config_file_option, example
 from kafka_dt.processes.control import NotRunning, ask
 
 
+@example("kafka-dt reload --config /etc/kafka-dt/server.properties")
 @click.command(short_help="Have a running node read its settings again.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The file that the node was started with, by the same path.",
-)
+@config_file_option("The file that the node was started with, by the same path.", required=True)
 def reload(config: Path) -> None:
     """Have the node of this machine that runs on a file read it again, with the files that it names.
 

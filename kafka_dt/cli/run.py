@@ -25,7 +25,7 @@ import click
 from rich.console import Console
 
 from kafka_dt import app
-from kafka_dt.cli.options import user_data_dir
+from kafka_dt.cli.options import example, user_data_dir
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
 from kafka_dt.config import ConfigError, Endpoint, from_properties
 from kafka_dt.files import replace_file
@@ -54,6 +54,7 @@ _PASTE: Final = (
 """What to paste where: a title, whose settings, and how a setting is written there."""
 
 
+@example("kafka-dt run", "kafka-dt run --port 0 --data-dir /tmp/kafka-dt")
 @click.command(short_help="Start ZooKeeper and kafka-dt, and create a first token.")
 @click.option(
     "--port",

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kafka_dt import app
-from kafka_dt.cli.options import settings_file_option
+from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, TokenStore, listeners, load
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.log import LogFormat, event, set_up_logging
@@ -21,6 +21,7 @@ from kafka_dt.worker import template_of_workers
 _LOG = logging.getLogger(__name__)
 
 
+@example("kafka-dt serve --config server.properties --override kafka.dt.workers=2")
 @click.command()
 @settings_file_option("A server.properties, with the settings of a Kafka broker and those of kafka-dt.")
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.text import Text
 
-from kafka_dt.cli.options import ask, config_option, secret_of
+from kafka_dt.cli import SuggestingGroup
+from kafka_dt.cli.options import ask, config_option, example, secret_of
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.tables import console, table
 from kafka_dt.client import AdminClient
@@ -54,11 +55,12 @@ _iterations_option: Final = click.option(
 )
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def user() -> None:
     """Create, change, list and delete SCRAM users."""
 
 
+@example("kafka-dt user create alice", "kafka-dt user create etl --password file:/run/secrets/etl")
 @user.command()
 @click.argument("name")
 @config_option
@@ -85,6 +87,7 @@ def create(
     click.echo(f"created {printable(name)}")
 
 
+@example("kafka-dt user passwd etl --password env:NEW_PASSWORD")
 @user.command()
 @click.argument("name")
 @config_option
@@ -113,6 +116,7 @@ def passwd(
     click.echo(f"changed the password of {printable(name)}")
 
 
+@example("kafka-dt user delete etl", "kafka-dt user delete etl --mechanism SCRAM-SHA-256")
 @user.command()
 @click.argument("name")
 @config_option
@@ -130,6 +134,7 @@ def delete(*, name: str, config: ClientConfig, mechanisms: Sequence[ScramMechani
     click.echo(f"deleted {', '.join(mechanisms)} of {printable(name)}" if mechanisms else f"deleted {printable(name)}")
 
 
+@example("kafka-dt user list --output json")
 @user.command("list")
 @config_option
 @output_option()

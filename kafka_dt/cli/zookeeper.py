@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from kafka_dt.cli.options import secret_of
+from kafka_dt.cli.options import example, secret_of
 from kafka_dt.config import ConfigError
 from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 
 
+@example("kafka-dt zookeeper --data-dir /var/lib/zookeeper --login file:/etc/zookeeper.login")
 @click.command()
 @click.option(
     "--port",

@@ -7,7 +7,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import click
 import pytest
@@ -47,7 +47,10 @@ def _lines(text: str) -> Iterator[list[str]]:
 
 
 def ours() -> list[list[str]]:
-    return [words[1:] for words in commands() if words[0].removeprefix(".venv/bin/") == "kafka-dt"]
+    """The words of each command of ours, without `--context NAME`, up to where another program begins."""
+    found = [words[1:] for words in commands() if words[0].removeprefix(".venv/bin/") == "kafka-dt"]
+    found = [list(takewhile(lambda word: word != "|", words)) for words in found]
+    return [words[2:] if words[0] == "--context" else words for words in found]
 
 
 def test_the_readme_leads_with_the_two_commands() -> None:

@@ -19,7 +19,8 @@ from kafka_dt import app
 from kafka_dt.cli.check.dangers import dangers
 from kafka_dt.cli.check.finding import Finding
 from kafka_dt.cli.check.surroundings import surroundings
-from kafka_dt.cli.options import client_config, connection_options, settings_file_option
+from kafka_dt.cli.contexts import named
+from kafka_dt.cli.options import client_config, connection_options, example, settings_file_option
 from kafka_dt.cli.output import Output, counted, output_option, write_json
 from kafka_dt.clock import now_ms
 from kafka_dt.config import every_error, from_properties, given_properties
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from kafka_dt.config import Loaded
 
 
+@example(
+    "kafka-dt check --config server.properties",
+    "kafka-dt check --config server.properties --bootstrap-server kafka1:9093 --command-config admin.properties",
+)
 @click.command()
 @settings_file_option("The server.properties of a node, as serve takes it.", required=True)
 @connection_options
@@ -51,8 +56,8 @@ def check(
     tells what is dangerous: listeners without a login, no authorizer, weak keys, certificates near their end, a
     ZooKeeper or a cluster that it cannot reach, a clock that is off, and keys that live nodes do not have.
 
-    With --bootstrap-server or --command-config the command also compares the settings with those of a broker; this
-    needs DescribeConfigs on the cluster.
+    With --bootstrap-server, --command-config or --context the command also compares the settings with those of a
+    broker; this needs DescribeConfigs on the cluster.
     """
     set_up_logging("check", level="ERROR")
     properties = given_properties(config, overrides)
@@ -62,7 +67,7 @@ def check(
         loaded = from_properties(properties)
         refused = [Finding(error.key, error.reason) for error in app.refusals(loaded.settings)]
         if not refused:
-            compared = bootstrap_server is not None or command_config is not None
+            compared = bootstrap_server is not None or command_config is not None or named() is not None
             brokers = client_config(bootstrap_server, command_config) if compared else None
             warnings = asyncio.run(_warnings(loaded, brokers))
     if output is Output.JSON:

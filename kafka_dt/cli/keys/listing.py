@@ -22,6 +22,7 @@ from kafka_dt.bulk import census
 from kafka_dt.cli.keys.files import HeldKeys, Stage
 from kafka_dt.cli.keys.nodes import named
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.cli.tables import console, table
 from kafka_dt.config import SecretKeyFiles
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = {"BROKER ID", "WORKER", "PID", "LIVE TOKENS", "SEALED WITH IT"}
 
 
+@example("kafka-dt keys list --config server.properties")
 @click.command("list")
 @settings_options()
 def list_keys(*, settings: Settings, output: Output) -> None:

@@ -39,6 +39,7 @@ from kafka_dt.bulk import (
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.nodes import named, require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import connected, now_ms, settings_options, waiting_options
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.tokens import Keyring
 from kafka_dt.tokens.purge import compare_clocks
@@ -71,6 +72,7 @@ def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) ->
     return value
 
 
+@example("kafka-dt keys retire 3f1c9a7be0d24c55 --config server.properties")
 @click.command()
 @click.argument("key_id", callback=_key_id)
 @settings_options()

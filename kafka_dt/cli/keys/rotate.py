@@ -25,6 +25,7 @@ from rich.console import Console
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.nodes import require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import connected, settings_options, waiting_options
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.config.secret_keys import split_keys
 from kafka_dt.tokens import SecretKey
@@ -42,6 +43,7 @@ NEW_KEY_BYTES: Final = 32
 _GOES_ON: Final = "; it goes on where it stopped"
 
 
+@example("kafka-dt keys rotate --config server.properties")
 @click.command()
 @settings_options()
 @click.option(

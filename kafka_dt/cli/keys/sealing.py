@@ -16,6 +16,7 @@ from kafka_dt.cli.bulk_run import VERIFIED, BulkRun
 from kafka_dt.cli.keys.files import keys_stay
 from kafka_dt.cli.keys.nodes import in_the_other_form
 from kafka_dt.cli.node_options import dry_run_option, keyring_of, settings_options
+from kafka_dt.cli.options import example
 
 if TYPE_CHECKING:
     from kafka_dt.cli.output import Output
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
 
+@example("kafka-dt keys seal --config server.properties --dry-run")
 @click.command()
 @settings_options()
 @dry_run_option
@@ -45,6 +47,7 @@ def seal(*, settings: Settings, output: Output, dry_run: bool) -> None:
         run.do(run.on_zookeeper(settings, task, before=warn), output)
 
 
+@example("kafka-dt keys unseal --config server.properties --dry-run")
 @click.command()
 @settings_options()
 @dry_run_option
@@ -62,6 +65,7 @@ def unseal(*, settings: Settings, output: Output, dry_run: bool) -> None:
     run.do(run.on_zookeeper(settings, Unseal(keyring_of(settings)), before=warn), output)
 
 
+@example("kafka-dt keys verify --config server.properties")
 @click.command()
 @settings_options()
 def verify(*, settings: Settings, output: Output) -> None:

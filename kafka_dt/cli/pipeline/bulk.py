@@ -30,7 +30,7 @@ from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
 from kafka_dt.cli.keys.files import KeysError, keys_stay
 from kafka_dt.cli.keys.nodes import in_the_other_form, named, workers_with_tokens
 from kafka_dt.cli.node_options import dry_run_option, node_options, now_ms, tell_if_no_token_was_made
-from kafka_dt.cli.options import together
+from kafka_dt.cli.options import example, together
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.config import ConfigError, from_properties, given_properties
 from kafka_dt.config.secret_keys import CURRENT
@@ -71,6 +71,7 @@ def _job_options(*, writes: bool) -> Callable[[Callable[..., Any]], Callable[...
     return together(node_options, *own, session_options)
 
 
+@example("kafka-dt pipeline seal --config server.properties --dry-run")
 @click.command()
 @_job_options(writes=True)
 def seal(*, dry_run: bool, **given: Any) -> None:
@@ -81,6 +82,7 @@ def seal(*, dry_run: bool, **given: Any) -> None:
     _Work(BulkRun("Sealing", dry_run=dry_run), JobKind.SEAL, **given).do()
 
 
+@example("kafka-dt pipeline unseal --config server.properties --dry-run")
 @click.command()
 @_job_options(writes=True)
 def unseal(*, dry_run: bool, **given: Any) -> None:
@@ -91,6 +93,7 @@ def unseal(*, dry_run: bool, **given: Any) -> None:
     _Work(BulkRun("Unsealing", dry_run=dry_run), JobKind.UNSEAL, **given).do()
 
 
+@example("kafka-dt pipeline rotate --config server.properties --rate 2000")
 @click.command()
 @_job_options(writes=True)
 def rotate(*, dry_run: bool, **given: Any) -> None:
@@ -102,6 +105,7 @@ def rotate(*, dry_run: bool, **given: Any) -> None:
     _Work(BulkRun("Sealing again", dry_run=dry_run), JobKind.ROTATE, **given).do()
 
 
+@example("kafka-dt pipeline verify --config server.properties")
 @click.command()
 @_job_options(writes=False)
 def verify(**given: Any) -> None:
@@ -109,6 +113,7 @@ def verify(**given: Any) -> None:
     _Work(BulkRun("Verifying", words=VERIFIED), JobKind.VERIFY, **given).do()
 
 
+@example("kafka-dt pipeline expire --config server.properties --owner User:alice --dry-run")
 @click.command()
 @_job_options(writes=True)
 @filter_options

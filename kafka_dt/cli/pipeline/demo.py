@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.options import make_user_data_dir, together
+from kafka_dt.cli.options import example, make_user_data_dir, together
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
@@ -60,6 +60,7 @@ _seed_option: Final = click.option(
 )
 
 
+@example("kafka-dt pipeline generate --to /tmp/month --incidents 3")
 @click.command()
 @click.option(
     "--to",
@@ -131,6 +132,7 @@ def generate(
     _tell_generated(scenario, made, output, time.monotonic() - begun_s)
 
 
+@example("kafka-dt pipeline demo --to /tmp/demo")
 @click.command()
 @click.option(
     "--to",

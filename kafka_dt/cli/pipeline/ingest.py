@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, rate, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import INTERRUPTED, Steps
@@ -58,6 +59,7 @@ class _Duration(click.ParamType[int]):
 _DURATION: Final = _Duration()
 
 
+@example("kafka-dt pipeline ingest --table /data/events --from /var/log/kafka-dt/audit --once")
 @click.command()
 @click.option("--table", required=True, metavar="DIR", help="The table: a directory, or a URI such as hdfs:///audit.")
 @click.option("--from", "directory", metavar="DIR", help="A directory with the closed files (*.jsonl) of nodes.")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
@@ -39,6 +40,10 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
         raise click.BadParameter(f"{hours} is not a number of hours.") from error
 
 
+@example(
+    "kafka-dt pipeline report --table /data/events --to /data/report",
+    "kafka-dt pipeline report --table /data/events --to /data/alice --owner User:alice",
+)
 @click.command()
 @click.option(
     "--table", required=True, metavar="DIR", help="The table that `kafka-dt pipeline ingest` writes: a path or a URI."

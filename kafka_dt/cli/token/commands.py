@@ -25,7 +25,7 @@ import javaproperties
 from rich.console import Console
 from rich.text import Text
 
-from kafka_dt.cli.options import ask, config_option, together
+from kafka_dt.cli.options import ask, config_option, example, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.tables import iso_utc
 from kafka_dt.client import (
@@ -78,6 +78,10 @@ _hmac_options: Final = together(
 _token_output: Final = output_option(*Output, help="The form of the result. Every form holds the HMAC.")
 
 
+@example(
+    "kafka-dt token create --renewer-principal User:bob --max-life-time-period 86400000",
+    "kafka-dt token create --owner-principal User:alice --output properties > alice.properties",
+)
 @click.command()
 @config_option
 @click.option(
@@ -110,6 +114,7 @@ def create(
     write_token(made, output, config)
 
 
+@example("kafka-dt token renew --hmac-file hmac.txt --renew-time-period 3600000")
 @click.command()
 @config_option
 @_hmac_options
@@ -136,6 +141,7 @@ def renew(
     _write_expiry(ask(TokenClient(config), lambda client: client.renew(secret, renew_time_period)), output)
 
 
+@example("kafka-dt token expire --hmac-file -")
 @click.command()
 @config_option
 @_hmac_options
@@ -163,6 +169,7 @@ def expire(
     _write_expiry(expiry_timestamp_ms, output, deleted=expiry_time_period < 0)
 
 
+@example("kafka-dt token describe --owner-principal User:alice --output json")
 @click.command()
 @config_option
 @click.option(

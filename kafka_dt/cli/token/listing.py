@@ -23,7 +23,7 @@ from rich.text import Text
 from kafka_dt.bulk import inventory, token_ids
 from kafka_dt.cli.filters import filter_options
 from kafka_dt.cli.node_options import connected, keyring_of, tell_if_no_token_was_made
-from kafka_dt.cli.options import ask
+from kafka_dt.cli.options import ask, example
 from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, iso_utc, table
 from kafka_dt.cli.token.ids import TakesTokenIds
@@ -78,6 +78,10 @@ class ListedToken:
         }
 
 
+@example(
+    "kafka-dt token list --owner User:alice",
+    "kafka-dt token list --config server.properties --issued-before 30d --output json",
+)
 @click.command("list")
 @filter_options
 @way_options
@@ -105,6 +109,7 @@ def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
         click.echo("no tokens")
 
 
+@example("kafka-dt token show W23eVbJOQheJ-v0f6A8uRg")
 @click.command(cls=TakesTokenIds)
 @click.argument("token_id", metavar="ID")
 @way_options

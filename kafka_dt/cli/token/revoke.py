@@ -21,7 +21,7 @@ from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
 from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
 from kafka_dt.cli.keys.nodes import wait_for_workers
 from kafka_dt.cli.node_options import keyring_if_any
-from kafka_dt.cli.options import confirm, login_option_named
+from kafka_dt.cli.options import confirm, example, login_option_named
 from kafka_dt.cli.output import Output, printable
 from kafka_dt.cli.token.ids import TakesTokenIds
 from kafka_dt.cli.token.trail import recorded_revocations
@@ -47,6 +47,11 @@ _NODES_TIMEOUT_S: Final = 5.0
 _NAMES_SHOWN: Final = 20
 
 
+@example(
+    "kafka-dt token revoke W23eVbJOQheJ-v0f6A8uRg",
+    "kafka-dt token revoke --config server.properties --owner User:alice --dry-run",
+    "kafka-dt token revoke --config server.properties --from-file stolen.txt",
+)
 @click.command(cls=TakesTokenIds)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(

@@ -6,7 +6,8 @@ def command(*, way: Way, output: Output) -> None:
     config = way.settings() if way.on_zookeeper else way.client()
 
 With `--config` a command works on ZooKeeper with the settings of a node, and sees every token. With
-`--bootstrap-server` and `--command-config` it works as the user that logs in, and sees what this user may see.
+`--bootstrap-server` and `--command-config`, or with neither and a context, it works as the user that logs in, and sees
+what this user may see.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka_dt.cli.contexts import chosen, named
 from kafka_dt.cli.node_options import node_options, node_settings
 from kafka_dt.cli.options import client_config, connection_options, together
 
@@ -41,10 +43,14 @@ class Way:
 
     def __post_init__(self) -> None:
         over_kafka = self.bootstrap_server is not None or self.command_config is not None
-        if self.on_zookeeper and over_kafka:
-            raise click.UsageError("Give --config for ZooKeeper, or --bootstrap-server and --command-config, not both.")
-        if not (self.on_zookeeper or over_kafka):
-            raise click.UsageError("Missing option '--config', or '--bootstrap-server' (and '--command-config').")
+        if self.on_zookeeper and (over_kafka or named()):
+            raise click.UsageError(
+                "Give --config for ZooKeeper, or --bootstrap-server and --command-config or --context, not both."
+            )
+        if not (self.on_zookeeper or over_kafka or chosen()):
+            raise click.UsageError(
+                "Missing option '--config', or '--bootstrap-server' (and '--command-config'), or a context."
+            )
 
     @property
     def on_zookeeper(self) -> bool:

@@ -15,4 +15,4 @@ from kafka_dt.cli import LazyGroup
     },
 )
 def upstream() -> None:
-    """Look at the cluster behind a gateway, and at what has not moved to it yet."""
+    """Look at the cluster behind a gateway, and at the way there."""

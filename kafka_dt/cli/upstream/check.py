@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_dt.cli.options import settings_file_option
+from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.config import ConfigError, identity_mechanism, load, names_clients, upstream_client_properties
 from kafka_dt.config.gateway import BOOTSTRAP
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.kraft.fitness import Finding
 
 
+@example("kafka-dt upstream check --config gateway.properties")
 @click.command()
 @settings_file_option(
     "The server.properties of a gateway, with the address of the cluster and the gateway's login there."

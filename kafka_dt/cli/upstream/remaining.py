@@ -21,6 +21,7 @@ from rich.text import Text
 
 from kafka_dt.bulk import inventory, token_ids
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
+from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, iso_utc, table
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.tokens import Token
 
 
+@example("kafka-dt upstream remaining --config server.properties")
 @click.command()
 @settings_options()
 def remaining(*, settings: Settings, output: Output) -> None:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import click
 
+from kafka_dt.cli.options import example
 
+
+@example("spark-submit $(kafka-dt pipeline script) report --help")
 @click.command()
 def script() -> None:
     """Print the path of the program for spark-submit; its arguments are those of kafka-dt pipeline."""
