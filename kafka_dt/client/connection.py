@@ -293,7 +293,10 @@ class Link(asyncio.Protocol):
         return not (self._eof or self.transport.is_closing())
 
     def write(self, data: bytes) -> None:
-        """Send bytes; `drain` next."""
+        """Send bytes; `drain` next. Raises OSError or EOFError when the connection has ended."""
+        if self.transport.is_closing():
+            self._raise_if_lost()
+            raise EOFError
         self.transport.write(data)
 
     async def drain(self) -> None:

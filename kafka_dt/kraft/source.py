@@ -33,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 PROOFS: Final = 3
 PAUSE: Final = 4
 """How much longer than a describe the pause after it is, at least."""
+CUT_OFF_S: Final = 3.0
+"""After this time without a broker nothing waits for one any more."""
 REFUSED_S: Final = 10.0
 """The pause after the cluster has refused the gateway's login: it may lock out who guesses."""
 
@@ -69,7 +71,7 @@ class ClusterTokens:
         self._proofs = SharedRun(self._prove)
         self._proved_s: float | None = None
         self._following: asyncio.Task[None] | None = None
-        self._complained = False
+        self._failing_since_s: float | None = None
 
     @property
     def connected(self) -> bool:
@@ -106,9 +108,13 @@ class ClusterTokens:
 
     async def catch_up(self) -> None:
         """Return when everything is known that was acknowledged anywhere before this call."""
-        if not self.connected:
+        if not self.connected and self._failing_s() > CUT_OFF_S:
             raise StoreUnavailable("no broker of the upstream cluster answers")
-        await self._proofs.join()
+        try:
+            await self._proofs.join()
+        except StoreUnavailable:
+            # The broker may have ended. The next proof asks another.
+            await self._proofs.join()
 
     async def prove(self) -> None:
         """Do as `catch_up`, which is a proof here."""
@@ -157,12 +163,16 @@ class ClusterTokens:
         if is_due or self._knowledge.unproved or not has_looked:
             await self._proofs.join()
 
+    def _failing_s(self) -> float:
+        """Return for how long the looks have failed, in seconds."""
+        return 0.0 if self._failing_since_s is None else self._monotonic() - self._failing_since_s
+
     def _note_failure(self, error: StoreUnavailable) -> None:
-        if not self._complained:
-            self._complained = True
+        if self._failing_since_s is None:
+            self._failing_since_s = self._monotonic()
             _LOG.warning("The worker cannot follow the tokens of the upstream cluster and tries again: %s", error)
 
     def _note_answer(self) -> None:
-        if self._complained:
-            self._complained = False
+        if self._failing_since_s is not None:
+            self._failing_since_s = None
             _LOG.warning("The worker follows the tokens of the upstream cluster again")

@@ -245,6 +245,21 @@ async def test_an_answer_can_stay_undecoded_and_is_the_same_bytes_while_nothing_
     await connection.close()
 
 
+def test_a_request_on_a_connection_that_has_ended_is_refused_whatever_the_event_loop() -> None:
+    """A transport of uvloop raises a RuntimeError, one of asyncio does nothing."""
+
+    async def ask() -> None:
+        async with ScriptedServer().running() as server:
+            connection = await connect(server)
+            connection._link.transport.abort()
+            with pytest.raises(ConnectionLost):
+                await connection.request(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN")
+
+    for new_event_loop in (uvloop.new_event_loop, asyncio.new_event_loop):
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(ask())
+
+
 async def test_versions_and_features_can_be_asked_for_again(server: ScriptedServer) -> None:
     connection = await connect(server)
     server.features = lambda: {"finalized_features_epoch": 7}

@@ -110,6 +110,28 @@ async def test_a_worker_that_is_cut_off_says_so_and_comes_back(
     assert caplog.text.count("cannot follow the tokens") == 1
 
 
+async def test_a_read_while_a_broker_goes_away_waits_for_another(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    async with following(cluster, cache, refresh_s=60) as source:
+        cluster.server.drop_connections()
+        assert await source.read(new_token().token_id) is None
+        token_id = made_at_a_broker(cluster)
+        cluster.server.drop_connections()
+        await eventually(lambda: not source.connected)
+        assert await source.read(token_id) is not None
+
+
+async def test_a_read_waits_for_no_broker_when_none_has_answered_for_some_time(
+    cluster: ScriptedCluster, cache: TokenCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_dt.kraft.source.CUT_OFF_S", 0.0)
+    async with following(cluster, cache) as source:
+        cluster.server.greeting = b"no kafka"
+        cluster.server.drop_connections()
+        await eventually(lambda: "cannot follow the tokens" in caplog.text)
+        with pytest.raises(StoreUnavailable, match="no broker of the upstream cluster answers"):
+            await source.read(new_token().token_id)
+
+
 async def test_a_load_without_a_cluster_can_be_tried_again(cluster: ScriptedCluster, cache: TokenCache) -> None:
     cluster.server.greeting = b"no kafka"
     with pytest.raises(StoreUnavailable):
