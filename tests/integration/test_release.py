@@ -51,8 +51,9 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The folders of two releases of the same commit, signed with the same key."""
     folder = tmp_path_factory.mktemp("release")
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "key"], folder)
+    run(["git", "clone", "--quiet", ROOT, "first"], folder)
+    run(["git", "clone", "--quiet", "first", "another folder"], folder)
     for name in ("first", "another folder"):
-        run(["git", "clone", "--quiet", ROOT, name], folder)
         said = run(["make", f"PYTHON={sys.executable}", "release", f"KEY={folder / 'key'}"], folder / name)
         assert f"dist/{NAME}/SHA256SUMS.sig" in said
         assert run(["git", "status", "--porcelain"], folder / name) == ""
