@@ -79,8 +79,10 @@ def test_no_page_tells_a_password_that_only_the_tests_know() -> None:
     assert told == []
 
 
-def test_extras_are_installed_from_a_checkout_as_long_as_there_is_no_release() -> None:
-    texts = [read(page) for page in PAGES] + [path.read_text("utf-8") for path in (ROOT / "kafka_dt").rglob("*.py")]
+def test_extras_are_installed_from_a_checkout_as_no_package_index_has_a_release() -> None:
+    # That page adds extras to a release that is installed from files.
+    pages = [page for page in PAGES if page != "docs/how-to/install.md"]
+    texts = [read(page) for page in pages] + [path.read_text("utf-8") for path in (ROOT / "kafka_dt").rglob("*.py")]
     assert not [text for text in texts if "kafka-dt[" in text]
     named = {
         name
