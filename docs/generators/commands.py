@@ -30,10 +30,10 @@ command again to do the rest. Their `--output json` has the same counts: `change
 
 def page() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *(_chapter(context) for context in _commands(click.Context(main, info_name="kafka-dt")))])
+    return "\n".join([_HEAD, *(_chapter(context) for context in commands(click.Context(main, info_name="kafka-dt")))])
 
 
-def _commands(context: click.Context) -> Iterator[click.Context]:
+def commands(context: click.Context) -> Iterator[click.Context]:
     """Give the commands that do something, in the order of their names."""
     command = context.command
     if not isinstance(command, click.Group):
@@ -42,7 +42,7 @@ def _commands(context: click.Context) -> Iterator[click.Context]:
     for name in command.list_commands(context):
         found = command.get_command(context, name)
         if found is not None:
-            yield from _commands(click.Context(found, info_name=name, parent=context))
+            yield from commands(click.Context(found, info_name=name, parent=context))
 
 
 def _chapter(context: click.Context) -> str:

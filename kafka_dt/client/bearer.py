@@ -28,7 +28,8 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from kafka_dt.client.errors import ClientConfigError, TokenClientError
-from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE, JaasError, parse_login_module
+from kafka_dt.client.login_module import JAAS, login_options
+from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE
 from kafka_dt.tls import TlsError, client_context
 from kafka_dt_protocol.sasl import OAUTHBEARER
 
@@ -36,7 +37,6 @@ MAX_BYTES: Final = 1024 * 1024
 """Longer tokens and answers are refused."""
 DEFAULT_TIMEOUT_MS: Final = 10_000
 _URL: Final = "sasl.oauthbearer.token.endpoint.url"
-_JAAS: Final = "sasl.jaas.config"
 _HANDLER: Final = "sasl.login.callback.handler.class"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 _HANDLERS: Final = tuple(f"{package}.OAuthBearerLoginCallbackHandler" for package in (_PACKAGE, f"{_PACKAGE}.secured"))
@@ -95,7 +95,7 @@ class BearerLogin:
         handler = properties.get(_HANDLER, "").strip()
         if handler and handler not in _HANDLERS:
             raise ClientConfigError(_HANDLER, f"{handler} cannot be loaded here; {_HANDLERS[0]} is what is built in")
-        options = _options(properties.get(_JAAS, ""))
+        options = login_options(properties, OAUTHBEARER, OAUTHBEARER_LOGIN_MODULE)
         url = properties.get(_URL, "").strip()
         scheme, host, path = _split(url)
         if not (scheme in {"https", "http"} and host) and not (scheme == "file" and path):
@@ -169,18 +169,6 @@ def _access_token(text: bytes) -> str | None:
     return token if isinstance(token, str) and token else None
 
 
-def _options(jaas: str) -> Mapping[str, str]:
-    if not jaas.strip():
-        return {}
-    try:
-        module = parse_login_module(jaas)
-    except JaasError as error:
-        raise ClientConfigError(_JAAS, str(error)) from None
-    if module.name != OAUTHBEARER_LOGIN_MODULE:
-        raise ClientConfigError(_JAAS, f"OAUTHBEARER needs {OAUTHBEARER_LOGIN_MODULE}, there is another login module")
-    return module.options
-
-
 def _split(url: str) -> tuple[str, str | None, str]:
     try:
         split = urlsplit(url)
@@ -195,7 +183,7 @@ def _client_credentials(properties: Mapping[str, str], options: Mapping[str, str
     client_secret = properties.get(f"{prefix}.client.secret") or options.get("clientSecret", "")
     if not client_id or not client_secret:
         missing = "clientSecret" if client_id else "clientId"
-        raise ClientConfigError(_JAAS, f'a token endpoint needs {missing}="..." in it')
+        raise ClientConfigError(JAAS, f'a token endpoint needs {missing}="..." in it')
     return ClientCredentials(
         client_id=client_id,
         client_secret=client_secret,
@@ -216,4 +204,4 @@ def _tls(options: Mapping[str, str]) -> ssl.SSLContext:
     try:
         return client_context({name: text for name, text in options.items() if name.startswith("ssl.")})
     except TlsError as error:
-        raise ClientConfigError(_JAAS, f"its ssl options for the token endpoint: {error}") from None
+        raise ClientConfigError(JAAS, f"its ssl options for the token endpoint: {error}") from None

@@ -29,14 +29,8 @@ from typing import Final, Self
 from kafka_dt.client.bearer import BearerLogin
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.client.kerberos import KerberosLogin
-from kafka_dt.jaas import (
-    KERBEROS_LOGIN_MODULE,
-    PLAIN_LOGIN_MODULE,
-    SCRAM_LOGIN_MODULE,
-    JaasError,
-    LoginModule,
-    parse_login_module,
-)
+from kafka_dt.client.login_module import JAAS, login_module
+from kafka_dt.jaas import KERBEROS_LOGIN_MODULE, PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, LoginModule
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
 from kafka_dt_protocol.sasl import DIGEST_MD5, GSSAPI, OAUTHBEARER, PLAIN, ScramMechanism
@@ -89,11 +83,11 @@ class Credentials:
         Raises ClientConfigError, which names the key and shows no word of a JAAS line.
         """
         mechanism = _mechanism(properties)
-        module = _login_module(properties.get("sasl.jaas.config", ""), mechanism)
+        module = _login_module(properties, mechanism)
         username, password = module.username, module.password
         if not username or not password:
             missing = "password" if username else "username"
-            raise ClientConfigError("sasl.jaas.config", f'there is no {missing}="..." in it')
+            raise ClientConfigError(JAAS, f'there is no {missing}="..." in it')
         return cls(mechanism, username, password, mechanism in set(ScramMechanism) and module.token_auth)
 
 
@@ -124,7 +118,7 @@ class ClientConfig:
         if not self.bootstrap_servers:
             raise ClientConfigError("bootstrap.servers", "at least one host:port is needed")
         if self.security_protocol.uses_sasl and self.credentials is None and self.external_login is None:
-            raise ClientConfigError("sasl.jaas.config", f"{self.security_protocol} needs a user to log in")
+            raise ClientConfigError(JAAS, f"{self.security_protocol} needs a user to log in")
         if self.security_protocol.uses_tls and self.ssl_context is None:
             raise ClientConfigError("ssl.truststore.location", f"{self.security_protocol} needs a TLS context")
 
@@ -203,7 +197,7 @@ def _mechanism(properties: Mapping[str, str]) -> str:
     known = ", ".join(MECHANISMS)
     mechanism = properties.get("sasl.mechanism", "").strip()
     if not mechanism:
-        if KERBEROS_LOGIN_MODULE in properties.get("sasl.jaas.config", ""):
+        if KERBEROS_LOGIN_MODULE in properties.get(JAAS, ""):
             return GSSAPI
         raise ClientConfigError("sasl.mechanism", f"it is not set, which means GSSAPI to Kafka; set one of {known}")
     if mechanism not in MECHANISMS:
@@ -211,17 +205,12 @@ def _mechanism(properties: Mapping[str, str]) -> str:
     return mechanism
 
 
-def _login_module(text: str, mechanism: str) -> LoginModule:
+def _login_module(properties: Mapping[str, str], mechanism: str) -> LoginModule:
     wanted = PLAIN_LOGIN_MODULE if mechanism in {PLAIN, DIGEST_MD5} else SCRAM_LOGIN_MODULE
-    if not text.strip():
+    module = login_module(properties, mechanism, wanted)
+    if module is None:
         example = f'{wanted} required username="..." password="...";'
-        raise ClientConfigError("sasl.jaas.config", f"{mechanism} needs it: {example}")
-    try:
-        module = parse_login_module(text)
-    except JaasError as error:
-        raise ClientConfigError("sasl.jaas.config", str(error)) from None
-    if module.name != wanted:
-        raise ClientConfigError("sasl.jaas.config", f"{mechanism} needs {wanted}, there is another login module")
+        raise ClientConfigError(JAAS, f"{mechanism} needs it: {example}")
     return module
 
 

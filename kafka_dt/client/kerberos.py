@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from kafka_dt.client.errors import ClientConfigError
-from kafka_dt.jaas import KERBEROS_LOGIN_MODULE, JaasError, parse_login_module
+from kafka_dt.client.login_module import JAAS, login_options
+from kafka_dt.jaas import KERBEROS_LOGIN_MODULE
 from kafka_dt_protocol.sasl import GSSAPI
 
 _SERVICE: Final = "sasl.kerberos.service.name"
-_JAAS: Final = "sasl.jaas.config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class KerberosLogin:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
         """Read Kafka's client properties; raises ClientConfigError."""
-        options = _options(properties.get(_JAAS, ""))
+        options = login_options(properties, GSSAPI, KERBEROS_LOGIN_MODULE)
         service = properties.get(_SERVICE, "").strip() or options.get("serviceName", "")
         if not service:
             raise ClientConfigError(
@@ -51,22 +51,10 @@ class KerberosLogin:
             )
         keytab = options.get("keyTab") if options.get("useKeyTab", "").lower() == "true" else None
         if options.get("useKeyTab", "").lower() == "true" and not keytab:
-            raise ClientConfigError(_JAAS, 'useKeyTab="true" needs keyTab="/path"')
+            raise ClientConfigError(JAAS, 'useKeyTab="true" needs keyTab="/path"')
         return cls(
             service=service,
             principal=options.get("principal"),
             keytab=keytab,
             ticket_cache=options.get("ticketCache"),
         )
-
-
-def _options(jaas: str) -> Mapping[str, str]:
-    if not jaas.strip():
-        return {}
-    try:
-        module = parse_login_module(jaas)
-    except JaasError as error:
-        raise ClientConfigError(_JAAS, str(error)) from None
-    if module.name != KERBEROS_LOGIN_MODULE:
-        raise ClientConfigError(_JAAS, f"GSSAPI needs {KERBEROS_LOGIN_MODULE}, there is another login module")
-    return module.options

@@ -18,7 +18,7 @@ from tests.support.java.properties import SCRAM_MECHANISMS, plain, write_propert
 from tests.support.java.tools import KafkaTools
 from tests.support.nodes.server import KafkaDt
 from tests.support.processes.waiting import eventually
-from tests.support.protocol.raw import LoginRefused, RawConnection
+from tests.support.protocol.raw import scram_logs_in
 
 Ask = Callable[..., Result]
 ADMIN = plain("admin", USERS["admin"])
@@ -42,17 +42,8 @@ def printed(result: Result) -> Any:
     return json.loads(ok(result))
 
 
-def logs_in(authority: Authority, user: str, password: str, mechanism: str) -> bool:
-    with RawConnection(authority.sasl) as opened:
-        try:
-            opened.login_scram(user, password, mechanism)
-        except LoginRefused:
-            return False
-        return True
-
-
 def with_all_mechanisms(authority: Authority, user: str, password: str) -> list[bool]:
-    return [logs_in(authority, user, password, mechanism) for mechanism in SCRAM_MECHANISMS]
+    return [scram_logs_in(authority.sasl, user, password, mechanism) for mechanism in SCRAM_MECHANISMS]
 
 
 @pytest.fixture

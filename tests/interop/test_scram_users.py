@@ -22,7 +22,7 @@ from tests.support.java.properties import SCRAM_MECHANISMS, plain
 from tests.support.java.tools import KafkaTools
 from tests.support.nodes.server import KafkaDt
 from tests.support.processes.waiting import eventually
-from tests.support.protocol.raw import CREATE, LoginRefused, RawConnection, ms
+from tests.support.protocol.raw import CREATE, RawConnection, ms, scram_logs_in
 
 DESCRIBE_USERS = 50
 ALTER_USERS = 51
@@ -55,12 +55,7 @@ def alice_at(authority: Authority) -> RawConnection:
 
 
 def logs_in(authority: Authority, user: str, password: str, mechanism: str) -> bool:
-    with RawConnection(authority.sasl) as opened:
-        try:
-            opened.login_scram(user, password, mechanism)
-        except LoginRefused:
-            return False
-        return True
+    return scram_logs_in(authority.sasl, user, password, mechanism)
 
 
 def alter(opened: RawConnection, *upsertions: Any, deletions: tuple[Any, ...] = ()) -> dict[str, int]:

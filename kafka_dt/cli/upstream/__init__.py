@@ -9,10 +9,11 @@ from kafka_dt.cli import LazyGroup
 
 @click.group(
     cls=LazyGroup,
+    short_help="Look at the cluster behind a gateway.",
     lazy_commands={
         "check": "kafka_dt.cli.upstream.check:check",
         "remaining": "kafka_dt.cli.upstream.remaining:remaining",
     },
 )
 def upstream() -> None:
-    """Look at the cluster behind a gateway, and at the way there."""
+    """Look at the cluster behind a gateway, and at what has not moved to it yet."""

@@ -226,3 +226,13 @@ def _accepted(answer: Any) -> Any:
     if answer.error_code.value:
         raise LoginRefused(answer)
     return answer
+
+
+def scram_logs_in(address: str, user: str, password: str, mechanism: str) -> bool:
+    """Whether a user logs in by SCRAM at a listener without TLS."""
+    with RawConnection(address) as opened:
+        try:
+            opened.login_scram(user, password, mechanism)
+        except LoginRefused:
+            return False
+        return True

@@ -8,29 +8,17 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from docs.generators.commands import commands
 from kafka_dt.cli import main
 from kafka_dt.cli.completion import SHELLS
 
 PROGRAMS = Path(sys.executable).parent
-
-
-def commands(context: click.Context) -> Iterator[click.Context]:
-    """Every command that does something."""
-    command = context.command
-    if not isinstance(command, click.Group):
-        yield context
-        return
-    for name in command.list_commands(context):
-        found = command.get_command(context, name)
-        assert found is not None
-        yield from commands(click.Context(found, info_name=name, parent=context))
 
 
 COMMANDS = list(commands(click.Context(main, info_name="kafka-dt")))

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
-from kafka_dt.client import BearerLogin, BearerTokenMissing, ClientConfig, ClientConfigError, KerberosLogin
+from kafka_dt.client import (
+    BearerLogin,
+    BearerTokenMissing,
+    ClientConfig,
+    ClientConfigError,
+    KerberosLogin,
+    LoginFailed,
+    TokenClient,
+)
 from kafka_dt.jaas import KERBEROS_LOGIN_MODULE, OAUTHBEARER_LOGIN_MODULE, PLAIN_LOGIN_MODULE, LoginModule
+from kafka_dt_protocol.api.registry import ApiKey
 from tests.support.identity.issuer import Endpoint, token_endpoint
+from tests.support.protocol.scripted_server import ScriptedServer
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 SASL = {"bootstrap.servers": "x:1", "security.protocol": "SASL_PLAINTEXT"}
@@ -152,3 +164,14 @@ def test_an_issuer_that_gives_no_token_is_told_without_the_secret(change: object
     assert "hunter2" not in repr(login(bearer(endpoint.url, clientId="me", clientSecret="hunter2")))
     with pytest.raises(BearerTokenMissing, match="refused"):
         login(bearer(endpoint.url, clientId="me", clientSecret="hunter2")).token()
+
+
+async def test_without_the_extra_a_login_by_kerberos_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kafka_dt.client.gss", None)
+    server = ScriptedServer()
+    server.scripts[ApiKey.SASL_HANDSHAKE] = lambda *_: {"error_code": ErrorCode.none, "mechanisms": ("GSSAPI",)}
+    async with server.running():
+        properties = kerberos(serviceName="kafka") | {"bootstrap.servers": server.address}
+        with pytest.raises(LoginFailed, match=r"it needs the extra kerberos \(in a checkout"):
+            async with TokenClient.from_config(properties):
+                pass
