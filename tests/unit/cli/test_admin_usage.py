@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +24,7 @@ from kafka_dt_protocol.api.responses import build, element_type
 from kafka_dt_protocol.sasl import ScramMechanism, derive_keys, keys_of
 from tests.support.protocol.scripted_server import ScriptedServer
 
+PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 DESCRIBE_USERS, ALTER_USERS = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS
 ALLOW_ALICE = ("--allow-principal", "User:alice")
 USAGE = [
@@ -121,6 +127,42 @@ async def test_refusals_carry_the_words_of_the_server_or_advice(server: Scripted
             await client.set_password("alice", "wonder")
         with pytest.raises(ClusterAuthorizationFailed, match="DESCRIBE to read"):
             await client.scram_users()
+
+
+async def test_a_password_is_asked_for_twice_and_never_shown(server: ScriptedServer) -> None:
+    server.scripts |= {
+        ALTER_USERS: altered(ErrorCode.none),
+        DESCRIBE_USERS: lambda *_: {"error_code": ErrorCode.none, "error_message": None, "results": ()},
+    }
+    requests = server.record(ALTER_USERS)
+    command = [PROGRAM, "user", "create", "alice", "--mechanism", "SCRAM-SHA-256", "--bootstrap-server", server.address]
+    shown = await asyncio.to_thread(on_terminal, command, [("Password: ", "wonder"), ("confirmation: ", "wonder")])
+    assert shown.split() == ["Password:", "Repeat", "for", "confirmation:", "created", "alice"]
+    (made,) = requests[0].upsertions
+    expected = derive_keys(ScramMechanism.SHA_256, "wonder", made.salt, made.iterations)
+    assert keys_of(ScramMechanism.SHA_256, made.salted_password) == expected
+
+
+def on_terminal(command: list[str], answers: list[tuple[str, str]]) -> str:
+    """Run a program on a terminal of its own, answer its questions, and give all that the terminal shows."""
+    terminal, of_program = os.openpty()
+    shown = ""
+    try:
+        with subprocess.Popen(
+            command, stdin=of_program, stdout=of_program, stderr=of_program, start_new_session=True
+        ) as process:
+            os.close(of_program)
+            for question, answer in answers:
+                while not shown.endswith(question):
+                    shown += os.read(terminal, 1000).decode()
+                os.write(terminal, f"{answer}\n".encode())
+            with suppress(OSError):  # the end of a terminal on Linux
+                while piece := os.read(terminal, 1000):
+                    shown += piece.decode()
+        assert process.returncode == 0, shown
+    finally:
+        os.close(terminal)
+    return shown
 
 
 async def test_a_user_that_does_not_exist_and_a_mechanism_of_tomorrow_are_left_out(server: ScriptedServer) -> None:
