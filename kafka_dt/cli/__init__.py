@@ -1,9 +1,9 @@
 """The command line: `kafka-dt COMMAND`.
 
 Read `serve.py` first: a small command. A new command is one file, and one line in the table of `main` below or of its
-group (`keys/`, `pipeline/`, `token/`, `upstream/`). Its module is imported when the command is called: `kafka-dt token`
-needs nothing of the server. Its help ends with an `example`. Commands share `options.py`, `output.py` and
-`progress.py`; for work on ZooKeeper with the settings of a node also `node_options.py` and `bulk_run.py`.
+group (`acl/`, `keys/`, `pipeline/`, `token/`, `upstream/`). Its module is imported when the command is called:
+`kafka-dt token` needs nothing of the server. Its help ends with an `example`. Commands share `options.py`, `output.py`
+and `progress.py`; for work on ZooKeeper with the settings of a node also `node_options.py` and `bulk_run.py`.
 
 Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
 when work on all tokens was interrupted. An unforeseen error is a bug and shows its traceback.
