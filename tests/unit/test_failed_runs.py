@@ -16,7 +16,7 @@ def test_fails():
 FAKE_PYTHON = """\
 #!/bin/sh
 case "$*" in
-    *"not spark tests/integration") echo "FAILED tests/integration/test_a.py::test_one - first"; exit 1 ;;
+    *--ignore*/pipeline) echo "FAILED tests/integration/test_a.py::test_one - first"; exit 1 ;;
     *tests/unit) sleep 0.2; echo "FAILED tests/unit/test_b.py::test_two - second"; seq 100; exit 1 ;;
 esac
 """
