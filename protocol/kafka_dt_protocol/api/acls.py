@@ -15,7 +15,7 @@ class _Coded(IntEnum):
     """A closed set whose members have a code on the wire and a name in ZooKeeper."""
 
     @classmethod
-    def _missing_(cls, value: object) -> Self:
+    def _missing_(cls, value: object) -> Self | None:
         return cls["UNKNOWN"] if isinstance(value, int) else super()._missing_(value)
 
     @classmethod
