@@ -9,7 +9,7 @@ All times are milliseconds of one clock, the recording process's monotonic one. 
 between its beginning and its end. One whose outcome is not known may take effect at any instant after its beginning, or
 never. So a violation is certain: no order of the instants explains the answers.
 
-Limits: a token's expiry is not judged, so tokens must outlive the run. Renewals change no answer and are not recorded.
+Limits: a token's expiry is not judged, so tokens must outlive the run. Of a renewal only a refusal is judged.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Kind(Enum):
     """What was asked."""
 
     CREATE = auto()
+    RENEW = auto()
     EXPIRE = auto()
     """Now: the token is deleted."""
     DESCRIBE = auto()
@@ -138,7 +139,7 @@ def violations(operations: Iterable[Operation], bounds_of: Callable[[Operation],
         match each.kind:
             case Kind.LOGIN:
                 yield from _judge_login(each, life, bounds_of(each).login_ms)
-            case Kind.EXPIRE if each.outcome is Outcome.REFUSED and life.surely_alive(each):
+            case Kind.EXPIRE | Kind.RENEW if each.outcome is Outcome.REFUSED and life.surely_alive(each):
                 yield Violation("a live token is not found", each.token_id, each, each.began_ms - life.created_ms)
 
 

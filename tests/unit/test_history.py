@@ -44,6 +44,7 @@ def found(*operations: Operation, bounds: Bounds = BOUNDS) -> list[str]:
         ("a live token is refused", [operation(Kind.LOGIN, 20, 30, Outcome.REFUSED), DELETED]),
         ("a live token is not found", [operation(Kind.EXPIRE, 20, 30, Outcome.REFUSED)]),
         ("a live token is not found", [operation(Kind.EXPIRE, 20, 30, Outcome.REFUSED), DELETED]),
+        ("a live token is not found", [operation(Kind.RENEW, 20, 30, Outcome.REFUSED), DELETED]),
     ],
 )
 def test_an_answer_that_no_order_explains_is_found(what: str, operations: list[Operation]) -> None:

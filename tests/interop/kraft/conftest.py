@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -69,13 +69,14 @@ def started(
     return node
 
 
-def at_brokers(cluster: KraftCluster, user: str) -> TokenClient:
-    """A client of the brokers themselves, by PLAIN."""
+def at_brokers(cluster: KraftCluster, user: str, **settings: Any) -> TokenClient:
+    """A client of the brokers themselves, by PLAIN; further settings are those of ClientConfig."""
     password = GATEWAY_PASSWORD if user == GATEWAY else USERS[user]
     return TokenClient(
         ClientConfig(
             bootstrap_servers=parse_addresses(cluster.sasl),
             security_protocol=SecurityProtocol.SASL_PLAINTEXT,
             credentials=Credentials("PLAIN", user, password),
+            **settings,
         )
     )

@@ -9,15 +9,17 @@ import pytest
 
 from kafka_dt.client import StorageNotReached
 from tests.interop.kraft.conftest import started
-from tests.support.brokers.kraft import CONTROLLER_ID, KraftCluster
+from tests.support.brokers.kraft import CONTROLLER_ID, GATEWAY, GATEWAY_PASSWORD, KraftCluster
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
-from tests.support.nodes.gateway import Gateway
+from tests.support.java.properties import ClientConfig, plain, scram
+from tests.support.nodes.gateway import UPSTREAM, Gateway
 from tests.support.processes.process import ProcessFailed, hanging
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import ConnectionClosed, LoginRefused
 
 STALENESS_MS = 4_000
+MECHANISMS = "sasl.enabled.mechanisms"
 
 pytestmark = pytest.mark.soak
 
@@ -84,20 +86,39 @@ def test_logins_go_on_when_a_broker_is_killed_and_changes_after_a_moment(
         broker.start()
 
 
+IN_PLAIN = plain(GATEWAY, GATEWAY_PASSWORD)
+IN_SCRAM = scram(GATEWAY, GATEWAY_PASSWORD, "SCRAM-SHA-512")
+
+
 @pytest.mark.parametrize(
-    ("key", "words"),
+    ("key", "value", "login", "words"),
     [
-        ("delegation.token.secret.key", "delegation tokens are switched off in the cluster"),
-        ("authorizer.class.name", "every user can read the secrets of all tokens"),
+        (
+            "delegation.token.secret.key",
+            "",
+            IN_SCRAM,
+            "delegation tokens are switched off in the cluster: set the same delegation.token.secret.key on all",
+        ),
+        ("authorizer.class.name", "", IN_SCRAM, "every user can read the secrets of all tokens: set authorizer"),
+        (MECHANISMS, "PLAIN", IN_PLAIN, f"does not take SCRAM-SHA-256, .* log in: add it to {MECHANISMS}"),
+        (MECHANISMS, "PLAIN", IN_SCRAM, "does not take SCRAM-SHA-512; set sasl.mechanism to one of its own: PLAIN"),
     ],
 )
 def test_an_unfit_cluster_is_told_at_the_start(
-    java: Java, kraft_classpath: Classpath, tmp_path_factory: pytest.TempPathFactory, key: str, words: str
+    java: Java,
+    kraft_classpath: Classpath,
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    key: str,
+    value: str,
+    login: ClientConfig,
+    words: str,
 ) -> None:
     folder = tmp_path_factory.mktemp("kraft-unfit")
+    own_login = {f"{UPSTREAM}.{each}": login[each] for each in ("sasl.mechanism", "sasl.jaas.config")}
     with (
-        KraftCluster(folder, java=java, classpath=kraft_classpath, brokers=1, overrides={key: ""}) as cluster,
+        KraftCluster(folder, java=java, classpath=kraft_classpath, brokers=1, overrides={key: value}) as cluster,
         ExitStack() as stack,
         pytest.raises(ProcessFailed, match=words),
     ):
-        started(stack, cluster, tmp_path_factory, "unfit")
+        started(stack, cluster, tmp_path_factory, "unfit", **own_login)

@@ -29,6 +29,7 @@ from tests.support.identity.acl_client import Acl, create_acls
 from tests.support.java.properties import SCRAM_MECHANISMS, TokenLogin, plain, token
 from tests.support.java.reference_client import ReferenceClient
 from tests.support.nodes.gateway import UPSTREAM, Gateway
+from tests.support.processes.process import ProcessFailed
 from tests.support.processes.waiting import eventually, on_this_machine
 from tests.support.protocol.raw import METADATA, LoginRefused, RawConnection
 
@@ -300,6 +301,16 @@ def test_a_gateway_with_narrow_rights_serves_the_tokens_that_nodes_create(
             node.make_token("bob")
         assert "may not create tokens for every user" in node.log()
     node.check_log()
+
+
+def test_a_node_with_too_few_rights_says_at_its_start_what_allows_it(
+    cluster: KraftCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    login = plain("carol", USERS["carol"])
+    own_login = {f"{UPSTREAM}.{key}": login[key] for key in ("sasl.mechanism", "sasl.jaas.config")}
+    words = "User:carol may not describe the cluster: .* --allow-principal User:carol --operation Describe --cluster"
+    with ExitStack() as stack, pytest.raises(ProcessFailed, match=words):
+        started(stack, cluster, tmp_path_factory, "too-few", **own_login)
 
 
 def test_a_fit_cluster_passes_the_check_and_a_user_with_too_few_rights_does_not(nodes: Nodes) -> None:

@@ -8,7 +8,7 @@
         cluster.brokers[2].start()    # on the same ports, with its records
         third = cluster.another_broker(3)     # to be started; after its end, the same one on other ports
 
-Brokers are 1, 2, ...; the first is the controller as well unless `separate_controller`. StandardAuthorizer: only
+Brokers are 1, 2, ...; the first ones are controllers as well, or `separate_controller` is. StandardAuthorizer: only
 `GATEWAY`, the super user that makes tokens for others, may do anything until an ACL says so; a connection without login
 is one of the brokers, and may do everything. PLAIN takes `USERS` and the gateway. SCRAM takes the gateway alone, with
 the same password.
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,7 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from tests.support.brokers.broker import LOGGING_PROPERTIES, SECRET_KEY, USERS, sasl_properties
+from tests.support.brokers.controller_links import ControllerLinks
 from tests.support.java.class_archive import WRITING_TIMEOUT_S, archive_file, using, write_archive
 from tests.support.java.jvm import QUICK_START, Java, find_java
 from tests.support.java.maven import KAFKA_4X, KAFKA_39, LOGGING, Classpath, resolve
@@ -61,12 +63,16 @@ SESSION_TIMEOUT_MS: Final = 3_000
 
 START_TIMEOUT_S: Final = 120.0
 _FORMAT_TIMEOUT_S: Final = 60.0
+_FIRST_RECORDS: Final = "bootstrap.checkpoint"
+"""The file with what the first leader of the controllers writes into the empty metadata log."""
 
 _MEMBERS: Final = (("heartbeat.interval.ms", 200), ("min.heartbeat.interval.ms", 200), ("assignment.interval.ms", 0))
-_QUICK: Final = {
-    # A cluster of one controller has no other member to wait for.
+_ONE_CONTROLLER: Final = {
+    # It has no other member to wait for.
     "controller.quorum.election.timeout.ms": 200,
     "controller.quorum.election.backoff.max.ms": 200,
+}
+_QUICK: Final = {
     "broker.heartbeat.interval.ms": 200,
     "broker.session.timeout.ms": SESSION_TIMEOUT_MS,
     "replica.fetch.backoff.ms": 200,
@@ -130,7 +136,9 @@ class KraftCluster:
         java: what runs it.
         classpath: the jars of one of `RELEASES`.
         brokers: how many.
-        separate_controller: whether the controller is a process of its own, so that each broker may be killed.
+        controllers: how many of the brokers are controllers as well.
+        separate_controller: whether the only controller is a process of its own, so that each broker may be killed.
+        links: gives the ways to the controllers into the hands of the test.
         overrides: settings over the ones made here, for all.
         heap_mb: maximum heap of each.
         flags: of each JVM; None = those of a quick start.
@@ -143,7 +151,9 @@ class KraftCluster:
         java: Java,
         classpath: Classpath,
         brokers: int = 2,
+        controllers: int = 1,
         separate_controller: bool = False,
+        links: ControllerLinks | None = None,
         overrides: Mapping[str, object] | None = None,
         heap_mb: int = 320,
         flags: Sequence[str] | None = None,
@@ -160,9 +170,11 @@ class KraftCluster:
         self._replicas = min(brokers, 2)
         self._logging = directory / "log4j.properties"
         self._logging.write_text(LOGGING_PROPERTIES)
-        self._controller_id = CONTROLLER_ID if separate_controller else 1
-        first = free_ports(2 * brokers + 1)
-        self._controller = f"127.0.0.1:{first + 2 * brokers}"
+        self._links = links
+        ids = (CONTROLLER_ID,) if separate_controller else tuple(range(1, controllers + 1))
+        first = free_ports(2 * brokers + len(ids))
+        self._controllers = {each: first + 2 * brokers + index for index, each in enumerate(ids)}
+        """The ports of the controllers by their ids."""
         self.brokers = {each + 1: self._node(each + 1, first + 2 * each) for each in range(brokers)}
         """Those that are there from the start on."""
         self._nodes = [*self.brokers.values()]
@@ -182,13 +194,16 @@ class KraftCluster:
     def start(self) -> None:
         """Start all and wait until each knows every other; raises ProcessFailed with the end of a log."""
         try:
-            # The brokers wait for their controller, whose directory takes a tool to make.
+            if self._links is not None:
+                self._links.start((each.node_id for each in self._nodes), self._controllers)
+            # The brokers wait for their controllers, whose directories take a tool to make.
             for node in self._nodes:
-                if node.node_id != self._controller_id:
+                if node.node_id not in self._controllers:
                     self._write_meta(node)
                     node.launch()
             self._format()
-            self._node_of(self._controller_id).launch()
+            for controller in self._controllers:
+                self._node_of(controller).launch()
             for node in self._nodes:
                 node.wait()
             for broker in self.brokers.values():
@@ -201,6 +216,8 @@ class KraftCluster:
         """Kill all nodes at once; no test needs their data any more."""
         for node in self._nodes:
             node.kill()
+        if self._links is not None:
+            self._links.stop()
 
     def another_broker(self, broker_id: int, **overrides: object) -> Node:
         """Make one more broker, on ports of its own; made again, it has other ports and the data of before.
@@ -231,12 +248,11 @@ class KraftCluster:
     def _node(self, node_id: int, port: int | None, settings: Mapping[str, object] = MappingProxyType({})) -> Node:
         """Write the configuration of a broker with two ports, or of a mere controller."""
         sasl, plaintext = ("", "") if port is None else (f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}")
-        is_controller = node_id == self._controller_id
         roles = [] if port is None else ["broker"]
         listeners = [] if port is None else [f"SASL_PLAINTEXT://{sasl}", f"PLAINTEXT://{plaintext}"]
-        if is_controller:
+        if node_id in self._controllers:
             roles.append("controller")
-            listeners.append(f"CONTROLLER://{self._controller}")
+            listeners.append(f"CONTROLLER://{self._address(node_id)}")
         configuration = write_properties(
             self._file(node_id, "properties"),
             {
@@ -255,14 +271,18 @@ class KraftCluster:
             [str(configuration)],
             classpath=self._classpath,
             heap_mb=self._heap_mb,
-            properties={"log4j.configuration": self._logging.as_uri(), "kafka.logs.dir": str(self._directory)},
+            properties={
+                "log4j.configuration": self._logging.as_uri(),
+                "kafka.logs.dir": str(self._directory),
+                **self._own_hosts(node_id),
+            },
             flags=self._flags,
         )
         return Node(node_id, ChildProcess(f"node {node_id}", command, self._file(node_id, "log")), sasl, plaintext)
 
     def _properties(self) -> dict[str, object]:
         return {
-            "controller.quorum.voters": f"{self._controller_id}@{self._controller}",
+            "controller.quorum.voters": ",".join(f"{each}@{self._address(each)}" for each in self._controllers),
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": (
                 "SASL_PLAINTEXT:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
@@ -281,6 +301,19 @@ class KraftCluster:
             "share.coordinator.state.topic.min.isr": 1,
             **_SMALL,
             **_QUICK,
+            **(_ONE_CONTROLLER if len(self._controllers) == 1 else {}),
+        }
+
+    def _address(self, controller: int) -> str:
+        host = "127.0.0.1" if self._links is None else self._links.host(controller)
+        return f"{host}:{self._controllers[controller]}"
+
+    def _own_hosts(self, node_id: int) -> dict[str, str]:
+        """The option of the JVM that names the hosts file of a node."""
+        if self._links is None:
+            return {}
+        return {
+            "jdk.net.hosts.file": str(self._links.write_hosts(self._file(node_id, "hosts"), node_id, self._controllers))
         }
 
     def _write_meta(self, node: Node) -> None:
@@ -291,9 +324,10 @@ class KraftCluster:
         write_properties(data / "meta.properties", meta)
 
     def _format(self) -> None:
-        """Make the data directory of the controller, with the gateway's credentials and the newest features."""
+        """Make the data directories of the controllers, with the gateway's credentials and the newest features."""
+        first, *others = self._controllers
         arguments = ["format", "--cluster-id", self.cluster_id]
-        arguments += ["--config", str(self._file(self._controller_id, "properties"))]
+        arguments += ["--config", str(self._file(first, "properties"))]
         for mechanism in SCRAM_MECHANISMS:
             arguments += ["--add-scram", f"{mechanism}=[name={GATEWAY},password={GATEWAY_PASSWORD}]"]
         # The tool reads arguments from a file too, which other users cannot read as they can a command line.
@@ -310,6 +344,9 @@ class KraftCluster:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
         if done.returncode:
             raise AssertionError(f"kafka-storage format: status {done.returncode}\n{done.stdout}\n{done.stderr}")
+        for other in others:
+            self._write_meta(self._node_of(other))
+            shutil.copy(self._data(first) / _FIRST_RECORDS, self._data(other))
 
     def _data(self, node_id: int) -> Path:
         return self._directory / f"data-{node_id}"

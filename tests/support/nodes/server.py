@@ -80,6 +80,11 @@ class KafkaDt:
         self._addresses: dict[str, str] = {}
         self._start_timeout_s = start_timeout_s
 
+    @property
+    def name(self) -> str:
+        """In messages."""
+        return self.process.name
+
     def start(self) -> None:
         """Start it and wait until it serves; raises ProcessFailed with the end of its log."""
         with self.process.starting() as process:

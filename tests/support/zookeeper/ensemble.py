@@ -29,20 +29,19 @@ Source: "ZooKeeper Administrator's Guide" (Cluster Options); org.apache.zookeepe
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import os
 import socket
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import pytest
 
 from kafka_dt.zookeeper.embedded.java import find_java, server_class_path
 from kafka_dt.zookeeper.errors import JarsNotFound, JavaNotFound
+from tests.support.processes.gate_thread import GateThread
 from tests.support.processes.ports import free_ports
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.tcp_gate import TcpGate
@@ -60,8 +59,6 @@ _PORTS_A_MEMBER = 3
 _ANSWER_S = 2.0
 _PATIENCE_S = 1.0
 """A member tries again a second after another has refused a connection, but not after it has closed one."""
-
-_T = TypeVar("_T")
 
 
 class Member:
@@ -142,7 +139,7 @@ class Ensemble:
             **(properties or {}),
         }
         self._system_properties = dict(system_properties or {})
-        self._gates = _GateThread()
+        self._gates = GateThread()
         self._between: dict[tuple[int, int], list[TcpGate]] = {}
         """The gates by which one member, the first number, reaches another, the second."""
         self.members: tuple[Member, ...] = ()
@@ -221,7 +218,7 @@ class Ensemble:
         ports = {number: first + _PORTS_A_MEMBER * (number - 1) for number in numbers}
         for one, other in itertools.permutations(numbers, 2):
             self._between[one, other] = [
-                self._gates.open(ports[other] + kind, _PATIENCE_S) for kind in (_DATA, _ELECTION)
+                self._gates.open(HOST, ports[other] + kind, patience_s=_PATIENCE_S) for kind in (_DATA, _ELECTION)
             ]
         members = []
         for number, port in ports.items():
@@ -233,7 +230,7 @@ class Ensemble:
                 *(f"-D{name}={value}" for name, value in self._system_properties.items()),
                 *("-cp", class_path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(configuration)),
             ]
-            members.append(Member(number, folder, command, port + _CLIENT, self._gates.open(port + _CLIENT)))
+            members.append(Member(number, folder, command, port + _CLIENT, self._gates.open(HOST, port + _CLIENT)))
         self.members = tuple(members)
         for member in self.members:
             member.start()
@@ -291,41 +288,3 @@ appender.out.layout.pattern=%d{ISO8601} %-5p %c{1}: %m%n
 rootLogger.level=info
 rootLogger.appenderRef.out.ref=out
 """
-
-
-class _GateThread:
-    """An event loop in a thread, with gates."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gates", daemon=True)
-        self._gates: list[TcpGate] = []
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def open(self, port: int, patience_s: float = 0) -> TcpGate:
-        """Give a new gate to a port of this machine."""
-        gate = TcpGate(HOST, port, patience_s=patience_s)
-        self._run(gate.__aenter__())
-        self._gates.append(gate)
-        return gate
-
-    def call(self, function: Callable[[], None]) -> None:
-        """Call a method of a gate in its thread, and return when that is done."""
-
-        async def call() -> None:
-            function()
-
-        self._run(call())
-
-    def stop(self) -> None:
-        if self._thread.is_alive():
-            for gate in self._gates:
-                self._run(gate.__aexit__())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        self._loop.close()
-
-    def _run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_ANSWER_S * 5)
