@@ -55,10 +55,10 @@ RUN python3 -m venv --without-pip /opt/kafka-dt \
 
 FROM ${PYTHON_IMAGE} AS server
 RUN useradd --create-home --uid 10001 kafka-dt \
-    && install --directory --owner=kafka-dt --mode=700 /etc/kafka-dt/secrets
+    && install --directory --owner=kafka-dt --mode=700 /etc/kafka-dt/secrets /etc/kafka-dt/cluster
 COPY --from=build /opt/kafka-dt /opt/kafka-dt
 COPY docker/healthcheck.py docker/make_secrets.py /opt/kafka-dt/
-COPY docker/server.properties /etc/kafka-dt/
+COPY docker/server.properties docker/kraft/gateway.properties /etc/kafka-dt/
 ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001
 EXPOSE 9092

@@ -30,19 +30,29 @@ def test_no_secret_stands_in_the_compose_file() -> None:
 
 def test_what_services_need_is_declared() -> None:
     for service in SERVICES.values():
-        assert {each.partition(":")[0] for each in service.get("volumes", ())} <= COMPOSE["volumes"].keys()
-        assert service.get("depends_on", {}).keys() <= SERVICES.keys()
-        assert re.search(rf"^FROM .* AS {service['build']['target']}$", DOCKERFILE, re.MULTILINE)
+        for source in (each.partition(":")[0] for each in service.get("volumes", ())):
+            assert source in COMPOSE["volumes"] or (ROOT / source).is_dir()
+        for needed in service.get("depends_on", {}):
+            assert SERVICES[needed].get("profiles") in (None, service.get("profiles"))
+        if "KAFKA_IMAGE" not in service["image"]:
+            assert re.search(rf"^FROM .* AS {service['build']['target']}$", DOCKERFILE, re.MULTILINE)
 
 
 def test_a_server_starts_when_its_secrets_are_made_and_reads_them_only() -> None:
     servers = {name: service for name, service in SERVICES.items() if "serve" in (service.get("command") or ())}
-    assert set(servers) == {"kafka-dt", "tests-kafka-dt"}
+    assert set(servers) == {"kafka-dt", "tests-kafka-dt", "gateway-1", "gateway-2"}
     for service in servers.values():
         makers = [name for name, each in service["depends_on"].items() if each["condition"].endswith("_successfully")]
         (volume,) = service["volumes"]
         assert volume.endswith(":/etc/kafka-dt/secrets:ro")
-        assert [SERVICES[name]["volumes"] for name in makers] == [[volume.removesuffix(":ro")]]
+        assert [volume.removesuffix(":ro") in SERVICES[name].get("volumes", ()) for name in makers].count(True) == 1
+
+
+def test_the_secrets_of_the_cluster_are_the_brokers_alone() -> None:
+    (cluster,) = (each for each in SERVICES["kafka-1"]["volumes"] if each.startswith("kraft-cluster:"))
+    assert cluster.endswith(":ro")
+    readers = {name for name, service in SERVICES.items() if cluster in service.get("volumes", ())}
+    assert readers == {"kafka-1", "kafka-2", "kafka-3", "kraft-rights"}
 
 
 def test_the_servers_image_has_no_rights_and_cannot_write_to_itself() -> None:
