@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,25 +155,9 @@ def stage(bench: Bench, *, tls: bool = False) -> Iterator[Stage]:
     folder = bench.folder_of("gateway")
     shutil.rmtree(folder, ignore_errors=True)
     java = bench.kit.java
-    jars = {bundle: resolve(bundle, java, bench.console.print) for bundle in RELEASES["4.x"]}
-    classpath = tuple(jar for each in jars.values() for jar in each)
     with ExitStack() as stack, bench.console.status("starting the broker and the ways to it"):
-        cluster = KraftCluster(
-            folder / "kraft",
-            java=java,
-            classpath=classpath,
-            brokers=1,
-            heap_mb=HEAP_MB,
-            flags=(f"-Xms{HEAP_MB}m", *JVM),
-            overrides={
-                **KAFKA_DEFAULTS,
-                "allow.everyone.if.no.acl.found": True,
-                "offsets.topic.num.partitions": 1,
-                "log.segment.delete.delay.ms": 1000,
-                **(encryption.broker if encryption else {}),
-            },
-        )
-        stack.enter_context(cluster)
+        settings = {"allow.everyone.if.no.acl.found": True, **(encryption.broker if encryption else {})}
+        cluster = stack.enter_context(kafka_4(bench, folder / "kraft", settings))
         zookeeper = stack.enter_context(EmbeddedZooKeeper(folder / "zookeeper"))
         (node,) = cluster.brokers.values()
         ways = [Way(BROKER, node.sasl, node.process)]
@@ -191,8 +175,33 @@ def stage(bench: Bench, *, tls: bool = False) -> Iterator[Stage]:
             ways.append(Way(KAFKA_PROXY, f"127.0.0.1:{port}", node.process, process))
         else:
             bench.console.print(f"[yellow]{PROGRAM_VARIABLE} names no kafka-proxy: it is not measured")
-        tools = PerfTools(java, jars[KAFKA_4X], folder / "tools", encryption.trusted if encryption else None)
+        tools = PerfTools(java, resolve(KAFKA_4X, java), folder / "tools", encryption.trusted if encryption else None)
         yield Stage(tuple(ways), tools, node.plaintext)
+
+
+def kafka_4(bench: Bench, folder: Path, settings: Mapping[str, object]) -> KraftCluster:
+    """Make a Kafka 4 broker that does not run yet, with the options of Kafka's start script.
+
+    Args:
+        bench: has the programs.
+        folder: receives its files.
+        settings: over its own.
+    """
+    java = bench.kit.java
+    return KraftCluster(
+        folder,
+        java=java,
+        classpath=tuple(jar for bundle in RELEASES["4.x"] for jar in resolve(bundle, java, bench.console.print)),
+        brokers=1,
+        heap_mb=HEAP_MB,
+        flags=(f"-Xms{HEAP_MB}m", *JVM),
+        overrides={
+            **KAFKA_DEFAULTS,
+            "offsets.topic.num.partitions": 1,
+            "log.segment.delete.delay.ms": 1000,
+            **settings,
+        },
+    )
 
 
 def kafka_proxy() -> Path | None:

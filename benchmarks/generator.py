@@ -53,6 +53,7 @@ class Job:
     warm_ms: int = 0
     measure_ms: int = 0
     rate: float = 0
+    renewed: Path | None = None
     owner: str = ""
     expected: int = 0
     topic: str = ""

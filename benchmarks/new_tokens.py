@@ -6,6 +6,7 @@ remove_tokens(server.address)
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +14,9 @@ from typing import Any, Final
 
 from kio.schema.describe_delegation_token.v3.request import DescribeDelegationTokenOwner
 
-from benchmarks.generator import LoadFailed, password_of
+from benchmarks import generator
+from benchmarks.generator import LoadFailed
+from benchmarks.tokens import password_of
 from tests.support.protocol.raw import CREATE, DESCRIBE, EXPIRE, RawConnection, ms
 
 OWNER: Final = "alice"
@@ -48,10 +51,17 @@ def remove_tokens(address: str) -> None:
         list(threads.map(remove, (hmacs[number::_AT_ONCE] for number in range(_AT_ONCE))))
 
 
+def revoke_token(address: str, token_id: str) -> None:
+    """Revoke one of them. Raises LoadFailed."""
+    with _logged_in(address) as connection:
+        hmac = base64.b64decode(password_of(token_id))
+        _checked(connection.ask(EXPIRE, 2, hmac=hmac, expiry_time_period=ms(-1)))
+
+
 @contextmanager
 def _logged_in(address: str) -> Iterator[RawConnection]:
     with RawConnection(address) as connection:
-        connection.login_plain(OWNER, password_of(OWNER))
+        connection.login_plain(OWNER, generator.password_of(OWNER))
         yield connection
 
 

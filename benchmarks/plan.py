@@ -29,6 +29,8 @@ class Plan:
     """What a producer sends in a round."""
     consume_mib: int = 1_536
     """What a consumer reads in a round."""
+    followed: tuple[int, ...] = (1_000, 10_000)
+    """Numbers of tokens of a Kafka 4 cluster: it makes some tens a second."""
     event_sizes: tuple[int, ...] = (1_000_000, 3_000_000, 10_000_000)
     """Numbers of audit events."""
     stored_tokens: int = 1_000_000
@@ -71,6 +73,7 @@ QUICK: Final = Plan(
     steady_s=6,
     produce_mib=64,
     consume_mib=128,
+    followed=(100, 300),
     event_sizes=(20_000,),
     stored_tokens=2_200,
     fresh_nodes=False,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.gateways import KAFKA_PROXY
+from benchmarks.kraft import UPSTREAM_STORE
 from benchmarks.metrics import METRICS, PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
 from benchmarks.scenarios import (
@@ -19,6 +20,8 @@ from benchmarks.scenarios import (
     first_logins,
     gateway,
     gateway_tls,
+    kraft_changes,
+    kraft_logins,
     live_connections,
     logins,
     reauthentication,
@@ -119,7 +122,7 @@ def _targets() -> tuple[Target, ...]:
     found.append(
         Target("memory, 11,000 tokens, a further worker", "memory", further_worker, PSS, at_most=20, other=None)
     )
-    return (*found, *_gateway_targets())
+    return (*found, *_gateway_targets(), *_kraft_targets())
 
 
 def _gateway_targets() -> Iterator[Target]:
@@ -132,6 +135,15 @@ def _gateway_targets() -> Iterator[Target]:
             yield Target(work, scenario, case, THROUGHPUT, at_least=0.85)
             words = f"{work}: times {KAFKA_PROXY.name}'s"
             yield Target(words, scenario, case, THROUGHPUT, at_least=1.5, other=KAFKA_PROXY.name)
+
+
+def _kraft_targets() -> Iterator[Target]:
+    for case in kraft_changes.CASES:
+        work = f"{case.label}, tokens of a Kafka 4 cluster, through the gateway"
+        yield Target(work, "kraft-changes", case, RATE, at_least=0.8, subject=UPSTREAM_STORE.name)
+    for case in kraft_logins.CASES:
+        work = f"logins with {case.label}, tokens of a Kafka 4 cluster: times those with the tokens in ZooKeeper"
+        yield Target(work, "kraft-logins", case, RATE, at_least=0.95, subject=UPSTREAM_STORE.name, other=KAFKA_DT.name)
 
 
 TARGETS: Final = _targets()

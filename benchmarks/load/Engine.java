@@ -60,6 +60,7 @@ final class Engine {
     }
 
     void run() throws IOException {
+        hmacs.addAll(job.renewed);
         for (int number = 0; number < job.connections; number++) {
             connections.add(new Connection(this, number));
         }

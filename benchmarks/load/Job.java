@@ -5,6 +5,7 @@ import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.Properties;
 
@@ -26,6 +27,7 @@ import java.util.Properties;
  * warm_ms      how long each phase goes on before it is measured
  * measure_ms   how long it is measured
  * rate         operations a second; 0: as many as the server answers, each connection waiting for its answer
+ * renewed      of RENEW: the file of tokens that are there already, the HMAC of each in base64; else those of CREATE
  * owner        of DESCRIBE; also expected, how many tokens there must be
  * topic        of PRODUCE and METADATA; also record_bytes, how long the value of a record is
  * probed       of PROBE: the file for what is found out
@@ -92,6 +94,7 @@ final class Job {
     final long warmNs;
     final long measureNs;
     final double rate;
+    final List<byte[]> renewed;
     final String owner;
     final int expected;
     final String topic;
@@ -121,6 +124,10 @@ final class Job {
         warmNs = Long.parseLong(given.getProperty("warm_ms", "0")) * 1_000_000;
         measureNs = Long.parseLong(given.getProperty("measure_ms", "0")) * 1_000_000;
         rate = Double.parseDouble(given.getProperty("rate", "0"));
+        String hmacs = given.getProperty("renewed");
+        renewed = hmacs == null
+                ? List.of()
+                : Files.readAllLines(Path.of(hmacs)).stream().map(Base64.getDecoder()::decode).toList();
         owner = given.getProperty("owner", "");
         expected = Integer.parseInt(given.getProperty("expected", "0"));
         topic = given.getProperty("topic", "");

@@ -1,0 +1,79 @@
+"""A Kafka 4 broker with delegation tokens, and kafka-dt as a gateway in front of it that serves these tokens.
+
+    with stage(bench) as (broker, node):
+        for round_number, way in bench.rounds("create", (broker, node)): ...
+
+The node has two workers and no ZooKeeper. It follows the tokens all the time, also while the broker itself is measured.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from benchmarks.bench import Bench
+from benchmarks.gateways import Way, kafka_4
+from benchmarks.generator import Job
+from benchmarks.metrics import GENERATOR, PSS, RATE, SERVER_CPU
+from benchmarks.servers import BROKER, KAFKA_DT, Subject
+from benchmarks.tokens import password_of
+from kafka_dt.config import Settings
+from tests.support.nodes.gateway import PORTS, upstream_store_properties
+from tests.support.nodes.server import KafkaDt
+from tests.support.processes.ports import free_ports
+
+UPSTREAM_STORE: Final = Subject("kafka-dt, cluster's tokens", workers=KAFKA_DT.workers)
+
+
+@contextmanager
+def stage(bench: Bench) -> Iterator[tuple[Way, Way]]:
+    """Start both, and stop them at the end; gives the way to the broker, and that through the node."""
+    bench.clear_stage()
+    folder = bench.folder_of("kraft")
+    shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as stack, bench.console.status("starting the broker and the node"):
+        cluster = stack.enter_context(kafka_4(bench, folder / "kraft", {}))
+        (broker,) = cluster.brokers.values()
+        properties = {
+            **upstream_store_properties(cluster, free_ports(PORTS)),
+            "kafka.dt.workers": UPSTREAM_STORE.workers,
+            "kafka.dt.log.lines.per.minute": Settings.log_lines_per_minute,
+        }
+        node = stack.enter_context(KafkaDt(folder / "node", properties))
+        yield (
+            Way(BROKER, broker.sasl, broker.process),
+            Way(UPSTREAM_STORE, node.sasl, broker.process, node.process),
+        )
+
+
+def load(bench: Bench, way: Way, job: Job, round_number: int) -> dict[str, float]:
+    """Do a job of one phase on a way, and give its values."""
+    bench.rest()
+    used: dict[str, tuple[float, float]] = {}
+
+    def look(_phase: str, mark: str) -> None:
+        used[mark] = way.cpu_seconds()
+
+    (result,) = bench.generator.run(bench.timed(replace(job, address=way.address), round_number), look).values()
+    between, broker = (after - before for before, after in zip(used["begin"], used["end"], strict=True))
+    values = {
+        RATE: result.count / result.seconds,
+        "p50_ms": result.p50_us / 1000,
+        "p99_ms": result.p99_us / 1000,
+        SERVER_CPU: between / result.count * 1000,
+        "broker_cpu_ms": broker / result.count * 1000,
+        GENERATOR: result.cpu_seconds / result.seconds,
+    }
+    if memory := way.memory():
+        values |= {PSS: memory.pss_mib, "rss_mib": memory.rss_mib}
+    return values
+
+
+def write_hmacs(path: Path, ids: Sequence[str]) -> Path:
+    """Write the file of tokens to be renewed."""
+    path.write_text("".join(f"{password_of(each)}\n" for each in ids))
+    return path
