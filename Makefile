@@ -120,7 +120,7 @@ UNUSED := pygments markdown-it-py mdurl pycparser
 lock: ## Resolve the dependencies again (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
-		--extra embedded --extra clients --extra spark --group build --group compile --group lint --group test --group docs -o requirements.lock
+		--extra embedded --extra clients --extra otel --extra spark --group build --group compile --group lint --group test --group docs -o requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --no-emit-package kafka-dt-protocol pyproject.toml \
 		--constraint requirements.lock --extra audit-kafka $(patsubst %,--no-emit-package %,$(UNUSED)) -o requirements-server.lock

@@ -51,6 +51,7 @@ from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
 from kafka_dt.stores import MakeStores, NodeStores, StoreNeeds, WorkerPlace
+from kafka_dt.tracing import Spans, spans_wanted
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt.zookeeper import node as zookeeper
 from kafka_dt.zookeeper.sealing.derivations import MEMORY_BYTES, Derivations
@@ -156,22 +157,24 @@ def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, in
         ConfigError: a setting cannot be used.
     """
     place = WorkerPlace(brief["number"], _workers(settings), brief["node"])
+    spans = spans_wanted(os.environ, f"worker {place.number}")
     return Worker(
         settings,
         ports=brief["ports"],
         place=place,
         shared=Shared.opened(memory, place),
-        make_stores=_make_stores(settings, place, memory),
+        make_stores=_make_stores(settings, place, memory, spans),
+        spans=spans,
         now_ms=now_ms,
     )
 
 
-def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, int]) -> MakeStores:
+def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, int], spans: Spans | None) -> MakeStores:
     """Choose the stores."""
 
     def in_zookeeper(needs: StoreNeeds) -> NodeStores:
         derivations = Derivations.shared(memory["derivations"])
-        return zookeeper.node_stores(settings, place, derivations, needs, now_ms=now_ms)
+        return zookeeper.node_stores(settings, place, derivations, needs, now_ms=now_ms, spans=spans)
 
     def upstream(needs: StoreNeeds) -> NodeStores:
         client = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings))

@@ -46,8 +46,10 @@ from kafka_dt.server.handlers.described import DescribedTokens
 from kafka_dt.server.handlers.scram_users import ScramUserHandlers
 from kafka_dt.server.handlers.tokens import TokenHandlers
 from kafka_dt.server.handlers.tools import ToolHandlers
+from kafka_dt.server.traced import traced
 from kafka_dt.stores import MakeStores, WorkerPlace
 from kafka_dt.tokens import StoreUnavailable
+from kafka_dt.tracing import Spans
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Worker:
         place: which worker it is.
         shared: with the other workers of the node.
         make_stores: builds the stores.
+        spans: of requests; None where they are not traced.
         now_ms: the wall clock, milliseconds since 1970.
 
     Raises:
@@ -83,12 +86,14 @@ class Worker:
         place: WorkerPlace,
         shared: Shared,
         make_stores: MakeStores,
+        spans: Spans | None = None,
         now_ms: Callable[[], int],
     ) -> None:
         self._settings = settings
         self._place = place
         self._shared = shared
         self._now_ms = now_ms
+        self._spans = spans
         self._background: list[asyncio.Task[None]] = []
         self._audit = _audit(settings, place.number, now_ms)
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
@@ -146,7 +151,8 @@ class Worker:
         salts = Salts(salt_secret)
         await self._mechanisms.start(self._stores.users, login_tokens, self._credentials(salts), salts)
         await self._ports.start_gateway()
-        await self._ports.open(self._handler(cluster_id), self._tokens.sessions, self._mechanisms.new_login)
+        handler = self._handler(cluster_id) if self._spans is None else traced(self._handler(cluster_id), self._spans)
+        await self._ports.open(handler, self._tokens.sessions, self._mechanisms.new_login)
         self._begin_background_work()
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
@@ -183,6 +189,8 @@ class Worker:
         await self._stores.cluster.close()
         if self._audit is not None:
             await self._audit.close()
+        if self._spans is not None:
+            await self._spans.close()
         self._executor.shutdown(cancel_futures=True)
 
     def _credentials(self, salts: Salts) -> TokenCredentials:

@@ -16,6 +16,7 @@ from pathlib import Path
 from kafka_dt.config import ConfigError, Settings
 from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import GuardedChanges
+from kafka_dt.tracing import Spans
 from kafka_dt.zookeeper.connection.settings import zookeeper_settings
 from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.sealing.derivations import Derivations
@@ -45,6 +46,7 @@ def node_stores(
     needs: StoreNeeds,
     *,
     now_ms: Callable[[], int],
+    spans: Spans | None = None,
 ) -> NodeStores:
     """Build the stores of a worker.
 
@@ -54,6 +56,7 @@ def node_stores(
         derivations: where the workers of the node share what opens sealed tokens.
         needs: the parts of the worker that stores work with.
         now_ms: the wall clock, in milliseconds since 1970.
+        spans: of requests; None where they are not traced.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -65,6 +68,7 @@ def node_stores(
         forget_proofs=lambda: tokens.forget_proofs(),  # noqa: PLW0108 - it is made later
         removes_old=place.number == 0,
         now_ms=now_ms,
+        spans=spans,
     )
     purge = PurgeLimits(retention_ms=settings.change_retention_ms)
     tokens = ZooKeeperTokenStore(

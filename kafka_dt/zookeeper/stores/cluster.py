@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.connection.session import ConnectionState
+from kafka_dt.zookeeper.connection.traced import TracedZooKeeperClient
 from kafka_dt.zookeeper.errors import InvalidZnode, NodeExists, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 from kafka_dt.zookeeper.proofs.history import HistoryGuard
 from kafka_dt.zookeeper.znodes.kafka import ClusterIdZnode
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafka_dt.stores import WorkerState
+    from kafka_dt.tracing import Spans
     from kafka_dt.zookeeper.connection.operations import Operation
     from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
     from kafka_dt.zookeeper.proofs.witness import WitnessMemory
@@ -57,6 +59,7 @@ class ZooKeeperCluster:
         forget_proofs: called when what was read on the connections until now may be of a history that went back.
         removes_old: whether this worker removes the old witnesses of others; one worker of a node does.
         now_ms: the wall clock, in milliseconds since 1970.
+        spans: of requests; None where they are not traced.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class ZooKeeperCluster:
         forget_proofs: Callable[[], None],
         removes_old: bool,
         now_ms: Callable[[], int],
+        spans: Spans | None = None,
     ) -> None:
         self.must_restart = asyncio.Event()
         self._history = HistoryGuard(
@@ -78,7 +82,11 @@ class ZooKeeperCluster:
             now_ms=now_ms,
             removes_old=removes_old,
         )
-        self.client: Final = ZooKeeperClient(settings, self._history)
+        self.client: Final = (
+            ZooKeeperClient(settings, self._history)
+            if spans is None
+            else TracedZooKeeperClient(settings, self._history, spans)
+        )
         self._registry = WorkerRegistry(self.client, secrets.token_hex(NAME_BYTES))
 
     async def start(self) -> None:
