@@ -180,6 +180,33 @@ def _describe_tokens(size: int) -> bytes:
     return _request(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=owners)
 
 
+def _describe_configs(size: int) -> bytes:
+    values = {"resource_type": 2, "configuration_keys": None}
+    resources = _elements(
+        ApiKey.DESCRIBE_CONFIGS, 4, "resources", size, lambda number: {"resource_name": f"{number:x}", **values}
+    )
+    return _request(ApiKey.DESCRIBE_CONFIGS, 4, resources=resources, include_synonyms=True, include_documentation=True)
+
+
+def _list_groups(size: int) -> bytes:
+    return _request(
+        ApiKey.LIST_GROUPS, 5, states_filter=tuple(f"{number:x}" for number in range(size)), types_filter=()
+    )
+
+
+def _describe_quotas(size: int) -> bytes:
+    api = ApiKey.DESCRIBE_CLIENT_QUOTAS
+    component = element_type(APIS[api].request[1], "components")
+    components = tuple(component(entity_type="user", match_type=0, match=f"{number:x}") for number in range(size))
+    return _request(api, 1, components=components, strict=False)
+
+
+def _alter_quotas(size: int) -> bytes:
+    api = ApiKey.ALTER_CLIENT_QUOTAS
+    entries = _elements(api, 1, "entries", size, lambda _: {"entity": (), "ops": ()})
+    return _request(api, 1, entries=entries, validate_only=False)
+
+
 def _describe_users(size: int) -> bytes:
     api = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
     return _request(api, 0, users=_elements(api, 0, "users", size, lambda number: {"name": f"{number:x}"}))
@@ -261,6 +288,10 @@ _SERVED: Final[Sequence[tuple[str, ApiKey, _Payload, tuple[int, ...]]]] = (
         (FEW, MANY, MOST),
     ),
     ("AlterUserScramCredentials, users", ApiKey.ALTER_USER_SCRAM_CREDENTIALS, _alter_users, (FEW, MANY, MOST)),
+    ("DescribeConfigs, topics", ApiKey.DESCRIBE_CONFIGS, _describe_configs, (FEW, 200, 2_000)),
+    ("ListGroups, states", ApiKey.LIST_GROUPS, _list_groups, (FEW, 100, 1_000)),
+    ("DescribeClientQuotas, users", ApiKey.DESCRIBE_CLIENT_QUOTAS, _describe_quotas, (FEW, 100, 1_000)),
+    ("AlterClientQuotas, empty entries", ApiKey.ALTER_CLIENT_QUOTAS, _alter_quotas, (FEW, MANY, MOST)),
 )
 """Of each API that a client can call on a connection that is logged in, or needs no login."""
 

@@ -13,7 +13,16 @@ from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.server.handlers import RequestContext, dispatcher
-from kafka_dt.tokens import ANONYMOUS, CreationLimits, OwnConnection, Principal, SecretKey, TokenLimits
+from kafka_dt.tokens import (
+    ANONYMOUS,
+    CreationLimits,
+    OwnConnection,
+    Principal,
+    SecretKey,
+    StoreUnavailable,
+    TokenLimits,
+)
+from kafka_dt.tokens.manager import TokenManager
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, decode_response, element_type, encode_response
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 from tests.support.server.parts import token_handlers
@@ -155,9 +164,19 @@ async def test_a_token_for_another_needs_a_right() -> None:
     assert code(await server.create(ADMIN, **bobs)) == 0
 
 
-async def test_of_a_client_with_a_connection_of_its_own_the_store_decides_whether_it_may_create_for_another() -> None:
+async def test_of_a_client_with_a_connection_of_its_own_the_store_decides_whether_it_may_create_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    async def create(*_: object, own: object) -> None:
+        asked.append(own)
+        raise StoreUnavailable("the test has no cluster")
+
+    monkeypatch.setattr(TokenManager, "create", create)
     server = Server(allow_everyone=False, own=object())
-    assert code(await server.create(ALICE, owner_principal_type="User", owner_principal_name="bob")) == 0
+    assert code(await server.create(ALICE, owner_principal_type="User", owner_principal_name="bob")) == 7
+    assert asked == [server.own]
     server.token_login = True
     assert code(await server.create(ALICE)) == 64
 
