@@ -57,12 +57,11 @@ FROM ${PYTHON_IMAGE} AS server
 RUN useradd --create-home --uid 10001 kafka-dt \
     && install --directory --owner=kafka-dt --mode=700 /etc/kafka-dt/secrets /etc/kafka-dt/cluster
 COPY --from=build /opt/kafka-dt /opt/kafka-dt
-COPY docker/healthcheck.py docker/make_secrets.py /opt/kafka-dt/
+COPY docker/make_secrets.py /opt/kafka-dt/
 COPY docker/server.properties docker/kraft/gateway.properties /etc/kafka-dt/
 ENV PATH=/opt/kafka-dt/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001
 EXPOSE 9092
-HEALTHCHECK --interval=5s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["python3", "-I", "-S", "/opt/kafka-dt/healthcheck.py", "kafka", "localhost:9092"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["kafka-dt", "health"]
 ENTRYPOINT ["kafka-dt"]
 CMD ["serve", "--config", "/etc/kafka-dt/server.properties"]

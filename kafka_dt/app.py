@@ -21,6 +21,7 @@ import uvloop
 
 from kafka_dt.clock import now_ms
 from kafka_dt.config import (
+    METRICS_LISTENER,
     ConfigError,
     Endpoint,
     Listener,
@@ -29,14 +30,20 @@ from kafka_dt.config import (
     TokenStore,
     audit_settings,
     listeners,
+    metrics_settings,
     names_clients,
     pinned,
     upstream_client_properties,
 )
+from kafka_dt.config.options.metrics import METRICS_PREFIX
+from kafka_dt.config.options.resources import LOG_PREFIX
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.kraft import node as kraft
+from kafka_dt.metrics import MetricsMemory
+from kafka_dt.metrics.memory import METRICS_MEMORY
+from kafka_dt.monitoring import process as monitoring
 from kafka_dt.node import Shared, Worker
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import encryption, gateway
@@ -46,7 +53,7 @@ from kafka_dt.processes.control import listening
 from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.processes.reloading import Reloader
 from kafka_dt.processes.service_manager import ServiceManager
-from kafka_dt.processes.supervisor import Supervisor
+from kafka_dt.processes.supervisor import Companion, Supervisor
 from kafka_dt.processes.template import ForkedTemplate
 from kafka_dt.server.connections.request_memory import request_buffer_bytes
 from kafka_dt.server.listeners.admission import ConnectionLimits
@@ -62,6 +69,9 @@ WORKER_COMMAND: Final = (sys.executable, "-P", "-m", "kafka_dt.worker")
 
 STOP_SECONDS: Final = 10.0
 """How long a worker may take to leave its stores when it has drained; then the supervisor kills it."""
+WORKER_ROLE: Final = "worker"
+METRICS_ROLE: Final = "metrics"
+"""What a process that is forked from the template becomes, as its brief says."""
 NODE_BYTES: Final = 16
 """The name that the workers of a node have in common holds so many random bytes: no client can guess it."""
 
@@ -105,6 +115,7 @@ async def serve(
     workers = _workers(settings)
     with node_memory(**Shared.sizes(workers), derivations=MEMORY_BYTES) as memory:
         brief = {
+            "role": WORKER_ROLE,
             "properties": dict(loaded.properties),
             "memory": list(memory),
             "node": secrets.token_hex(NODE_BYTES),
@@ -121,6 +132,9 @@ async def serve(
             grace_s=settings.drain_timeout_ms / 1000 + STOP_SECONDS,
             forked=template,
             manager=ServiceManager(os.environ),
+            metrics=MetricsMemory.shared(memory[METRICS_MEMORY], workers),
+            companion=_metrics_process(loaded, list(memory), workers),
+            drain_delay_s=settings.drain_delay_ms / 1000,
         )
         async with _reloading(loaded, reread, supervisor):
             await supervisor.run()
@@ -143,6 +157,27 @@ async def _reloading(loaded: Loaded, reread: Reread | None, supervisor: Supervis
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
     async with listening(reread.config, reloader.reload):
         yield
+
+
+def _metrics_process(loaded: Loaded, memory: Sequence[str], workers: int) -> Companion | None:
+    """Return the process that serves metrics, which is told nothing of most settings; None without one."""
+    settings = metrics_settings(loaded.settings)
+    if settings is None:
+        return None
+    told = (METRICS_PREFIX, LOG_PREFIX)
+    own = {key: text for key, text in loaded.properties.items() if key.startswith(told)}
+    return Companion(
+        name="The metrics listener",
+        key=METRICS_LISTENER,
+        endpoint=settings.endpoint,
+        brief={
+            "role": METRICS_ROLE,
+            "properties": own,
+            "memory": memory,
+            "workers": workers,
+            "started_s": now_ms() / 1000,
+        },
+    )
 
 
 def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
@@ -228,7 +263,13 @@ def _checks(settings: Settings, made: Sequence[Listener]) -> Iterator[Callable[[
     yield partial(ConnectionLimits.of, settings, made)
     yield partial(request_buffer_bytes, settings)
     yield partial(gateway, settings, made, lambda _: None)
+    yield partial(_check_metrics, settings)
     yield partial(_check_audit, settings)
+
+
+def _check_metrics(settings: Settings) -> None:
+    if (metrics := metrics_settings(settings)) is not None:
+        monitoring.check(metrics)
 
 
 def _check_audit(settings: Settings) -> None:

@@ -13,8 +13,10 @@ used from one event loop.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from kafka_dt.metrics import Counts
 
 if TYPE_CHECKING:
     import asyncio
@@ -140,6 +142,8 @@ class StoreNeeds:
     """Threads for expensive computations."""
     idle: IdleTime
     """When to do those that can wait."""
+    counts: Counts = field(default_factory=Counts.alone)
+    """Where connections to the store, and the times of its answers, are counted."""
 
 
 MakeStores = Callable[[StoreNeeds], NodeStores]

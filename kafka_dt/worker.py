@@ -29,7 +29,9 @@ from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError, Settings, from_properties
 from kafka_dt.identity.acls.store import AclStoreUnavailable
 from kafka_dt.log import LogFormat, set_level, set_up_logging
+from kafka_dt.monitoring.process import monitor
 from kafka_dt.node import Worker
+from kafka_dt.processes.attachment import say
 from kafka_dt.processes.changing import LONGEST_ORDER_BYTES, obey
 from kafka_dt.processes.core_dumps import forbid_core_dumps
 from kafka_dt.processes.heartbeats import beat
@@ -62,7 +64,7 @@ async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str
     orders = asyncio.StreamReader(LONGEST_ORDER_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     worker = app.worker(settings, brief, memory)
-    obeying = asyncio.create_task(obey(orders, partial(_prepare, worker), _say))
+    obeying = asyncio.create_task(obey(orders, partial(_prepare, worker), say))
     obeying.add_done_callback(lambda _: stopping.set())  # the supervisor has gone
     starting = asyncio.create_task(worker.start())
     stopped = asyncio.create_task(stopping.wait())
@@ -74,10 +76,10 @@ async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str
             # Python's garbage collector stops everything while it looks at all objects: for 0.2 s with 100,000 tokens.
             # What has been loaded stays, so the collector need not look at it again.
             gc.freeze()
-            _say(READY)
+            say(READY)
             await asyncio.wait([stopped, must_restart], return_when=asyncio.FIRST_COMPLETED)
             if must_restart.done():
-                _say("ZooKeeper was restored: this worker ends, and its replacement reads the restored data")
+                say("ZooKeeper was restored: this worker ends, and its replacement reads the restored data")
     finally:
         await _cancel(starting, stopped, must_restart, obeying)
         await worker.stop()
@@ -114,18 +116,23 @@ def main(shared: Sequence[int]) -> int:
     if not line:
         return 0  # the supervisor has ended
     brief = json.loads(line)
-    _allow_many_connections()
+    memory = dict(zip(brief["memory"], shared, strict=True))
+    is_worker = brief["role"] == app.WORKER_ROLE
     try:
         settings = from_properties(brief["properties"]).settings
         set_up_logging(
-            f"worker {brief['number']}",
+            f"worker {brief['number']}" if is_worker else brief["role"],
             level=settings.log_level,
             form=LogFormat(settings.log_format),
             lines_per_minute=settings.log_lines_per_minute,
         )
-        app.run(work(settings, brief, dict(zip(brief["memory"], shared, strict=True))))
+        if is_worker:
+            _allow_many_connections()
+            app.run(work(settings, brief, memory))
+        else:
+            app.run(monitor(settings, brief, memory))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
-        _say(_one_line(error))
+        say(_one_line(error))
         return 1
     return 0
 
@@ -145,13 +152,6 @@ def _allow_many_connections() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # "unlimited" may be more than the kernel takes
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _say(line: str) -> None:
-    # A supervisor that is gone hears nothing; that its pipe is closed stops us soon.
-    with suppress(BrokenPipeError):
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from docs.generators import audit_events, commands, folders, login_picture, login_states, signs_of_theft, wire_protocol
+from docs.generators import (
+    audit_events,
+    commands,
+    folders,
+    login_picture,
+    login_states,
+    metrics,
+    signs_of_theft,
+    wire_protocol,
+)
 from kafka_dt.config import manual as configuration
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ _PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "folders.svg": folders.page,
     "login-states.md": login_states.page,
     "login-states.svg": login_picture.page,
+    "metrics.md": metrics.page,
     "protocol.md": wire_protocol.page,
     "signs-of-theft.md": signs_of_theft.page,
 }

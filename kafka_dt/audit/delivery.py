@@ -178,6 +178,7 @@ class Delivery:
         self.failing = False
         """Whether the sink could not write when it last tried."""
         self._abandoned = dict.fromkeys(KINDS, 0)
+        self._taken = dict.fromkeys(KINDS, 0)
         self._reported = 0
         self._reported_at = -math.inf
 
@@ -190,6 +191,10 @@ class Delivery:
         """Return how many lines of each kind were lost, without kinds that lost none."""
         counts = {kind: self._overflowed[kind] + self._abandoned[kind] for kind in KINDS}
         return {kind: lost for kind, lost in counts.items() if lost}
+
+    def written_by_kind(self) -> Mapping[EventKind, int]:
+        """Return how many lines of each kind the sink has taken."""
+        return self._taken
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -302,6 +307,7 @@ class Delivery:
     def _done(self, batch: Sequence[_Waiting]) -> None:
         self.written += len(batch)
         for each in batch:
+            self._taken[each.kind] += 1
             self._room.leave(each.kind.budget, len(each.line))
         if batch:
             self.on_progress()

@@ -184,34 +184,34 @@ class QueuedLog:
         self, sinks: Sequence[Sink], *, buffer_bytes: int, strict: bool = False, close_seconds: float = CLOSE_SECONDS
     ) -> None:
         linger_seconds = STRICT_LINGER_SECONDS if strict else LINGER_SECONDS
-        self._deliveries = tuple(
+        self.deliveries: Final = tuple(
             Delivery(sink, buffer_bytes=buffer_bytes, linger_seconds=linger_seconds) for sink in sinks
         )
-        self.durability = Durability(self._deliveries) if strict else None
+        self.durability = Durability(self.deliveries) if strict else None
         self._close_seconds = close_seconds
         self._started = False
 
     @property
     def lost(self) -> int:
         """How many events at least one sink has lost."""
-        return sum(delivery.lost for delivery in self._deliveries)
+        return sum(delivery.lost for delivery in self.deliveries)
 
     def start(self) -> None:
         """Begin to deliver."""
         self._started = True
         if self.durability is not None:
             self.durability.start()
-        for delivery in self._deliveries:
+        for delivery in self.deliveries:
             delivery.start()
 
     def record(self, event: AuditEvent) -> Place:
         """Queue an event for every sink."""
         line, kind = encode(event), EventKind.of(event)
-        return tuple([delivery.put(line, kind) for delivery in self._deliveries])
+        return tuple([delivery.put(line, kind) for delivery in self.deliveries])
 
     async def close(self) -> None:
         """Deliver the queued events, and end; nothing may be recorded any more."""
         if self._started:
             self._started = False
-            ends = (asyncio.to_thread(delivery.close, self._close_seconds) for delivery in self._deliveries)
+            ends = (asyncio.to_thread(delivery.close, self._close_seconds) for delivery in self.deliveries)
             await asyncio.gather(*ends)

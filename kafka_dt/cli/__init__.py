@@ -143,6 +143,7 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
         "check": "kafka_dt.cli.check.command:check",
         "completion": "kafka_dt.cli.completion:completion",
         "context": "kafka_dt.cli.context:context",
+        "health": "kafka_dt.cli.health:health",
         "keys": "kafka_dt.cli.keys:keys",
         "pipeline": "kafka_dt.cli.pipeline:pipeline",
         "reload": "kafka_dt.cli.reload:reload",

@@ -15,6 +15,7 @@ import asyncio
 import json
 import secrets
 import shlex
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from rich.console import Console
 from kafka_dt import app
 from kafka_dt.cli.options import example, user_data_dir
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
-from kafka_dt.config import ConfigError, Endpoint, from_properties
+from kafka_dt.config import METRICS_LISTENER, ConfigError, Endpoint, from_properties, read_properties
 from kafka_dt.files import replace_file
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt.log import set_up_logging
@@ -39,6 +40,7 @@ from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper, require_privat
 
 USER: Final = "alice"
 HOST: Final = "127.0.0.1"
+METRICS_PORT: Final = 9404
 ZOOKEEPER_USER: Final = "kafka-dt"
 SEALING_AHEAD: Final = 64
 """`kafka.dt.sealing.ahead`: the default keeps each core of a laptop busy for four seconds at every start."""
@@ -90,7 +92,8 @@ def _run(port: int, data_dir: Path, workers: int, template: ForkedTemplate) -> N
     with console.status("Starting ZooKeeper"):
         zookeeper.start()
     try:
-        properties = node.server_properties(port, zookeeper.address) | {"kafka.dt.workers": str(workers)}
+        chosen = {"kafka.dt.workers": str(workers), METRICS_LISTENER: f"http://{HOST}:{_metrics_port()}"}
+        properties = node.server_properties(port, zookeeper.address) | chosen
         app.run(_serve(node, zookeeper, template, properties, console))
         console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True, markup=False)
     except ConfigError as error:
@@ -132,6 +135,18 @@ async def _serve(
         serving.result()
 
 
+def _metrics_port() -> int:
+    """Return the usual port of metrics, or a free one if another program has it."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, METRICS_PORT))
+        except OSError:
+            probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 async def _first_token(node: EmbeddedNode, address: str) -> DelegationToken:
     """Create a token as the user, and log in with it."""
     login = node.login_properties(address)
@@ -151,6 +166,7 @@ def _show(
         "ZooKeeper": zookeeper.address,
         "User": f"{USER}, password {node.password} (PLAIN)",
         "Its settings": str(node.client_properties),
+        "Metrics": f"{read_properties(node.configuration)[METRICS_LISTENER]}/metrics (kafka-dt health)",
         "Node settings": f"{node.configuration} (kafka-dt keys list --config ...)",
         "Token": f"{token.token_id}, owner {token.owner}: created and logged in with",
     }

@@ -1,9 +1,9 @@
 """The configuration of a node: a Kafka broker's `server.properties`, with a few keys of our own.
 
 Read `settings.py` first: it composes the option table of its parts in `options/`, where each setting is declared once.
-`load.py` fills the table, `listeners.py` turns the keys about listeners into one value for each, `gateway.py` and
-`audit.py` those of a gateway and of audit events into one, `manual.py` writes the manual's page. `changes.py` compares
-settings with those that a node runs on.
+`load.py` fills the table, `listeners.py` turns the keys about listeners into one value for each, `gateway.py`,
+`audit.py` and `metrics.py` those of a gateway, of audit events and of metrics into one, `manual.py` writes the manual's
+page. `changes.py` compares settings with those that a node runs on.
 """
 
 from kafka_dt.config.audit import AuditFileSettings, AuditSettings, AuditTopicSettings, audit_settings
@@ -26,6 +26,7 @@ from kafka_dt.config.load import (
     nearest_setting,
     read_properties,
 )
+from kafka_dt.config.metrics import METRICS_LISTENER, MetricsSettings, metrics_settings
 from kafka_dt.config.options.gateway import UpstreamIdentity
 from kafka_dt.config.options.option import ConfigError, Option, Secret
 from kafka_dt.config.options.tokens import TokenStore
@@ -34,6 +35,7 @@ from kafka_dt.config.settings import Section, Settings, options
 from kafka_dt.security_protocol import SecurityProtocol
 
 __all__ = [
+    "METRICS_LISTENER",
     "AuditFileSettings",
     "AuditSettings",
     "AuditTopicSettings",
@@ -46,6 +48,7 @@ __all__ = [
     "Loaded",
     "MechanismKeys",
     "MechanismSettings",
+    "MetricsSettings",
     "Option",
     "ProxyProtocol",
     "Secret",
@@ -65,6 +68,7 @@ __all__ = [
     "identity_mechanism",
     "listeners",
     "load",
+    "metrics_settings",
     "names_clients",
     "nearest_setting",
     "options",

@@ -18,6 +18,7 @@ from kafka_dt.config.options.access import AuthenticationOptions, AuthorizationO
 from kafka_dt.config.options.audit import AuditOptions
 from kafka_dt.config.options.gateway import GatewayOptions
 from kafka_dt.config.options.listeners import ListenerOptions, TlsOptions
+from kafka_dt.config.options.metrics import MetricsOptions
 from kafka_dt.config.options.option import OPTION, ConfigError, Option, text_of
 from kafka_dt.config.options.resources import LimitOptions, ProcessOptions
 from kafka_dt.config.options.tokens import TokenOptions
@@ -36,6 +37,7 @@ class Section(Enum):
     ZOOKEEPER = ZooKeeperOptions, "ZooKeeper"
     GATEWAY = GatewayOptions, "Gateway"
     AUDIT = AuditOptions, "Audit events"
+    METRICS = MetricsOptions, "Metrics and health"
     PROCESS = ProcessOptions, "Processes"
 
     def __init__(self, part: Any, title: str) -> None:
@@ -54,6 +56,7 @@ class Settings(
     ZooKeeperOptions,
     GatewayOptions,
     AuditOptions,
+    MetricsOptions,
     ProcessOptions,
 ):
     """The settings of one node.

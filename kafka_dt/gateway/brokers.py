@@ -179,6 +179,16 @@ class UpstreamBrokers:
             self._change({node_id: _Broker(Address(host, port), self._monotonic())}, set())
         self._wake.set()
 
+    @property
+    def answers(self) -> bool:
+        """Whether the cluster could be asked for its brokers when that was tried last."""
+        return not self._complained
+
+    def reachable(self) -> Mapping[str, int]:
+        """Return how many brokers could be reached when that was tried last (`yes`), and how many could not (`no`)."""
+        unreachable = sum(broker.unreachable for broker in self._brokers.values())
+        return {"yes": len(self._brokers) - unreachable, "no": unreachable}
+
     # Following
 
     async def _follow(self) -> None:

@@ -43,6 +43,8 @@ from kafka_dt.client import (
 from kafka_dt.clock import now_ms
 from kafka_dt.gateway.identities import NoIdentity, RefusedLogin
 from kafka_dt.gateway.upstream import Upstream
+from kafka_dt.metrics import Counts
+from kafka_dt.metrics.counts import OK
 from kafka_dt_protocol import ConnectionClosed
 from kafka_dt_protocol.sasl import derive_keys
 from kafka_dt_protocol.sasl.text import printable
@@ -83,7 +85,11 @@ class Connector:
         now_ms: milliseconds since 1970.
         sleep: waits for seconds.
         patience_s: seconds after which another broker is tried beside a slow one.
+        counts: where connections are counted.
     """
+
+    open_connections: int = 0
+    """How many connections upstream are open."""
 
     def __init__(
         self,
@@ -94,7 +100,9 @@ class Connector:
         now_ms: Callable[[], int] = now_ms,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         patience_s: float = PATIENCE_S,
+        counts: Counts | None = None,
     ) -> None:
+        self._begun = (counts or Counts.alone()).gateway_connections
         self._config = config
         self._patience_s = patience_s
         self._identities = identities
@@ -237,14 +245,26 @@ class Connector:
         config = self._config
         if config.preamble:
             config = replace(config, preamble=proxy_header(*listener.client_addresses))
+        opening = Upstream(config, listener, derive=self._derive, ended=self._note_end)
         try:
-            return await Upstream(config, listener, derive=self._derive).open(address, credentials)
+            upstream = await opening.open(address, credentials)
         except MechanismNotEnabled:
+            self._begun.add("refused")
             raise  # the credentials were not checked
         except LoginFailed as refusal:
+            self._begun.add("refused")
             if credentials is not None and not self._may_be_known_later(login):
                 self._remember(credentials, refusal)
             raise
+        except TokenClientError:
+            self._begun.add("failed")
+            raise
+        self._begun.add(OK)
+        self.open_connections += 1
+        return upstream
+
+    def _note_end(self) -> None:
+        self.open_connections -= 1
 
     def _remember(self, credentials: Credentials, refusal: LoginFailed) -> None:
         """Remember a refusal, and forget those that have ended."""
@@ -285,6 +305,7 @@ class UpstreamSide:
         now_ms: Callable[[], int],
     ) -> None:
         self._connection = connection
+        self._frequent = connection.services.counts.frequent
         self._route = route
         self._connector = connector
         self._now_ms = now_ms
@@ -326,6 +347,7 @@ class UpstreamSide:
         pieces = self.pieces
         if pieces:
             self.pieces = []
+            self._frequent.to_cluster_bytes += sum(map(len, pieces))
             if self.link is not None:
                 self.link.write(*pieces)
 

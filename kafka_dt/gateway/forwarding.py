@@ -100,6 +100,7 @@ class Forwarding:
         self._connection = connection
         self._machine = connection.machine
         self._services = services
+        self._frequent = services.counts.frequent
         self._gateway = gateway
         self._at_gateway = services.apis.at_gateway
         self._broker_id = broker_id
@@ -296,6 +297,7 @@ class Forwarding:
             self.upstream.open(self, self._candidates)
         elif self._answers.outstanding < MAX_OUTSTANDING:
             self._answers.expect(request)
+            self._frequent.forwarded[request.api_key] += 1
             return _Side.UPSTREAM
         return None
 
@@ -334,6 +336,7 @@ class Forwarding:
         connection = self._connection
         if connection.closing:
             return
+        self._frequent.to_clients_bytes += len(data)
         own_answer = self.upstream.own_answer
         if own_answer is None or own_answer.done():
             # A client that waits for answers is idle only while none come. The gateway's own logins, which repeat on an

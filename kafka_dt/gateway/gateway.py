@@ -1,6 +1,6 @@
 """The parts of a gateway, joined: what all its connections share, and what begins and ends with a worker.
 
-    gateway = Gateway(settings, listeners, cache.get)
+    gateway = Gateway(settings, listeners, cache.get, counts)
     await gateway.start()                            # waits for the cluster
     gateway.new_connection(services)                 # what serves a socket, on the port of a listener
     gateway.open_ports([PortListener(listener, opened, new_connection)], node="4711")
@@ -31,6 +31,7 @@ from kafka_dt.gateway.own_tokens import OwnTokens
 from kafka_dt.gateway.owner_tokens import MARKS, OwnerTokens
 from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.token_requests import TokenRequests
+from kafka_dt.metrics import Counts
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.tokens import ANONYMOUS, CachedToken
@@ -48,37 +49,47 @@ class Gateway:
         settings: the cluster behind it, and who clients are there.
         listeners: of the node, with the ports that they are bound to.
         held: gives a token as the worker knows it, None if it does not.
+        counts: where connections upstream are counted.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
+
+    brokers: UpstreamBrokers
+    """Those of the cluster."""
 
     def __init__(
         self,
         settings: GatewaySettings,
         listeners: Sequence[Listener],
         held: Callable[[str], CachedToken | None],
+        counts: Counts,
     ) -> None:
         self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
-        self._brokers = UpstreamBrokers(
+        self.brokers = UpstreamBrokers(
             config,
             self._client.servers,
             monotonic=time.monotonic,
             random_bytes=secrets.token_bytes,
             jitter=random.random,
         )
-        self._identities = identities_for(settings, config, self._brokers.servers)
+        self._identities = identities_for(settings, config, self.brokers.servers)
         self._addresses = BrokerAddresses(listeners)
         self._ports: BrokerPorts | None = None
         self._services: Final = GatewayServices(
-            connector=Connector(config, self._identities, own_tokens=_own_tokens(settings, held)),
-            brokers=self._brokers,
+            connector=Connector(config, self._identities, own_tokens=_own_tokens(settings, held), counts=counts),
+            brokers=self.brokers,
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway),
             relayed=LoginsUnderWay(settings.logins_per_ip) if settings.identity is UpstreamIdentity.RELAY else None,
             makes_its_tokens=settings.makes_its_tokens,
         )
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections upstream are open for clients."""
+        return self._services.connector.open_connections
 
     async def start(self) -> None:
         """Get to know the cluster; waits for it as long as it takes.
@@ -86,7 +97,7 @@ class Gateway:
         Raises:
             TokenClientError: it is there and cannot be used, such as LoginFailed.
         """
-        await self._brokers.start()
+        await self.brokers.start()
 
     def new_connection(self, services: ConnectionServices, broker_id: int | None = None) -> ClientConnection:
         """Make what serves a client.
@@ -107,7 +118,7 @@ class Gateway:
             node: what the workers of this node call it, and no other node of the machine is called.
         """
         self._ports = BrokerPorts(self._addresses, listeners, node=node)
-        self._brokers.on_change(self._ports.brokers_changed)
+        self.brokers.on_change(self._ports.brokers_changed)
 
     def prepare(self, settings: GatewaySettings) -> Callable[[], None]:
         """Check a new login upstream and new bootstrap servers, and return what takes them over.
@@ -128,7 +139,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Follow the cluster no more, once the connections are closed: they look for brokers and logins to the end."""
-        await self._brokers.close()
+        await self.brokers.close()
         await self._identities.close()
 
 

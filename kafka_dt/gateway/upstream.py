@@ -66,6 +66,7 @@ class Upstream(asyncio.Protocol):
         now_ms: milliseconds since 1970.
         derive: makes SCRAM's keys of a password, in a thread; also of the logins to come.
         jitter: a number from 0 up to 1.
+        ended: called once, when the connection that was open has ended.
     """
 
     server: str
@@ -82,7 +83,9 @@ class Upstream(asyncio.Protocol):
         now_ms: Callable[[], int] = now_ms,
         derive: DeriveKeys = derive_keys,
         jitter: Callable[[], float] = random.random,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
+        self._ended = ended
         self._config = config
         self._listener: UpstreamListener | None = listener
         self._now_ms = now_ms
@@ -175,6 +178,7 @@ class Upstream(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the listener, for the last time."""
+        self._ended()
         listener, self._listener = self._listener, None
         if listener is not None:
             reason = transport_reason(exc) if isinstance(exc, OSError) else str(exc or HUNG_UP)

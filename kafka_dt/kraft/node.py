@@ -75,6 +75,7 @@ def node_stores(
         monotonic=time.monotonic,
         # A broker may be behind for some seconds under load; there must be time left to try another one.
         proof_s=settings.upstream_max_staleness_ms / 1000 / 2,
+        counts=needs.counts,
     )
     tokens = ClusterTokens(
         reader,

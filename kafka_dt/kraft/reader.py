@@ -14,6 +14,7 @@ Source: docs/decisions/0025-the-clusters-own-tokens.md.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -22,6 +23,7 @@ from kafka_dt.client import TokenClientError
 from kafka_dt.kraft.listing import Listing
 from kafka_dt.kraft.offsets import ImageProof
 from kafka_dt.kraft.requests import image_offset, log_end
+from kafka_dt.metrics import Counts
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol import ApiKey, RemoteProtocolError
 
@@ -51,6 +53,7 @@ class ClusterReader:
         proof_s: how long a proof may take before another broker is asked, in seconds. The controllers write a record
             every half second. Where one broker after the other takes longer, each next one gets twice the time, up to
             `MOST_PATIENCE` times this: all are behind.
+        counts: where connections and the times of requests are counted.
     """
 
     describe_s: float = 0.0
@@ -64,7 +67,9 @@ class ClusterReader:
         *,
         monotonic: Callable[[], float],
         proof_s: float,
+        counts: Counts | None = None,
     ) -> None:
+        self._counts = counts or Counts.alone()
         self._session = session
         self._knowledge = knowledge
         self._gateway = gateway
@@ -117,6 +122,8 @@ class ClusterReader:
                 raise
             self._patience_s = self._proof_s
             await self._describe(connection, asked_s)
+        if connection is not self._trusted:
+            self._counts.store_connections.add()
         self._trusted = connection
         return asked_s
 
@@ -151,13 +158,17 @@ class ClusterReader:
 
     async def _ask(self, request: Callable[[Connection], Awaitable[_T]], connection: Connection) -> _T:
         async with self._turn:
-            return await request(connection)
+            begun_s = time.perf_counter()
+            answer = await request(connection)
+            self._counts.store_request_seconds.observe(time.perf_counter() - begun_s)
+            return answer
 
     async def _describe(self, connection: Connection, asked_s: float | None = None) -> None:
         api = ApiKey.DESCRIBE_DELEGATION_TOKEN
         async with self._turn:
-            begun_s = self._monotonic()
+            begun_s, asked_at_s = self._monotonic(), time.perf_counter()
             body = await connection.request_undecoded(api, owners=None)
+            self._counts.store_request_seconds.observe(time.perf_counter() - asked_at_s)
             arguments = (body, connection.version(api), self._gateway)
             if len(body) <= SHORT_BYTES:
                 listing, fresh = self._listing.read(*arguments)

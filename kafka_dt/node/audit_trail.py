@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -25,6 +26,7 @@ from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings
 from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
+from kafka_dt.metrics.counts import FILES, TOPIC
 
 INSTANCE_BYTES: Final = 8
 _DIRECTORY_MODE: Final = 0o750
@@ -46,24 +48,24 @@ class AuditTrail:
     def __init__(
         self, settings: AuditSettings, number: int, *, now_ms: Callable[[], int], random_hex: Callable[[int], str]
     ) -> None:
-        sinks: list[Sink] = []
+        sinks: dict[str, Sink] = {}
         if settings.files is not None:
             _require_directory(settings.files)
-            sinks.append(
-                EventFiles(
-                    settings.files.directory,
-                    settings.node,
-                    number,
-                    file_bytes=settings.files.file_bytes,
-                    roll_ms=settings.files.roll_ms,
-                    retention_ms=settings.files.retention_ms,
-                    now_ms=now_ms,
-                    chain=Chain(_signing_key(settings.files)) if settings.strict else None,
-                )
+            sinks[FILES] = EventFiles(
+                settings.files.directory,
+                settings.node,
+                number,
+                file_bytes=settings.files.file_bytes,
+                roll_ms=settings.files.roll_ms,
+                retention_ms=settings.files.retention_ms,
+                now_ms=now_ms,
+                chain=Chain(_signing_key(settings.files)) if settings.strict else None,
             )
         if settings.topic is not None:
-            sinks.append(event_topic(settings.topic))
-        self._log = QueuedLog(sinks, buffer_bytes=settings.buffer_bytes, strict=settings.strict)
+            sinks[TOPIC] = event_topic(settings.topic)
+        self._log = QueuedLog(tuple(sinks.values()), buffer_bytes=settings.buffer_bytes, strict=settings.strict)
+        self.deliveries: Final = MappingProxyType(dict(zip(sinks, self._log.deliveries, strict=True)))
+        """What brings events to each sink, by its name in metrics."""
         self.recorder: Final = Recorder(
             self._log,
             node=f"{settings.node}-{number}",
@@ -94,6 +96,12 @@ class AuditTrail:
     def lost(self) -> int:
         """How many events at least one sink has lost."""
         return self._log.lost
+
+    @property
+    def holds_up(self) -> bool:
+        """Whether the node can do nothing now, because no sink can write what has to be written first."""
+        durability = self._log.durability
+        return durability is not None and not durability.possible
 
     def start(self) -> None:
         """Begin to write."""

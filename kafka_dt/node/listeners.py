@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener, Settings, gateway_settings
 from kafka_dt.config.options.option import INT_MAX
 from kafka_dt.gateway import Gateway, PortListener
 from kafka_dt.identity.login.login import Login
+from kafka_dt.metrics import Counts
 from kafka_dt.node.shared import Shared
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.request_memory import RequestMemory, request_buffer_bytes
@@ -47,6 +48,7 @@ class WorkerPorts:
         shared: with the other workers of the node.
         held: gives a token as the worker knows it, None if it does not.
         recorder: makes audit events; None where nothing is written down.
+        counts: where connections, logins and requests are counted.
         now_ms: the wall clock, milliseconds since 1970.
 
     Raises:
@@ -62,16 +64,18 @@ class WorkerPorts:
         *,
         held: Callable[[str], CachedToken | None],
         recorder: Recorder | None,
+        counts: Counts,
         now_ms: Callable[[], int],
     ) -> None:
+        self._counts = counts
         self._settings = settings
         self._listeners = listeners
         self._place = place
         self._shared = shared
         self._recorder = recorder
         self._now_ms = now_ms
-        self._encryption = {listener.name: encryption(listener, recorder) for listener in listeners}
-        self._gateway = gateway(settings, listeners, held)
+        self._encryption = {listener.name: encryption(listener, recorder, counts) for listener in listeners}
+        self.gateway = gateway(settings, listeners, held, counts)
         self._limits = ConnectionLimits.of(settings, listeners)
         self._gates: list[Gate] = [FileGate(_file_limit), *self._rate_gates(settings.max_connection_creation_rate)]
         self._failed_logins = FailedLogins(settings.connection_failed_authentication_delay_ms, time.monotonic)
@@ -82,7 +86,7 @@ class WorkerPorts:
             shared.turn,
         )
         self._memory_sweep = Repeated(self._memory.sweep_seconds, self._memory.sweep)
-        self._opened: list[OpenListener] = []
+        self._opened: dict[str, OpenListener] = {}
         self._broker_ports: list[PortListener] = []
 
     async def start_gateway(self) -> None:
@@ -91,8 +95,8 @@ class WorkerPorts:
         Raises:
             TokenClientError: it is there and cannot be used.
         """
-        if self._gateway is not None:
-            await self._gateway.start()
+        if self.gateway is not None:
+            await self.gateway.start()
 
     async def open(self, handler: Handler, sessions: Sessions, new_login: Callable[[Listener], Login]) -> None:
         """Open all ports.
@@ -107,7 +111,12 @@ class WorkerPorts:
                 listener.bind,
                 backlog=settings.socket_listen_backlog_size,
                 lifetimes=Lifetimes.from_settings(settings),
-                admission=Admission(self._limits, self._shared.connections, self._listeners.index(listener)),
+                admission=Admission(
+                    self._limits,
+                    self._shared.connections,
+                    self._listeners.index(listener),
+                    self._counts.connections_refused.add,
+                ),
                 gates=[*self._gates, *self._rate_gates(listener.max_connection_creation_rate)],
                 proxy=listener.proxy,
             )
@@ -125,10 +134,11 @@ class WorkerPorts:
                 deadlines=opened.deadlines,
                 memory=self._memory,
                 recorder=self._recorder,
+                counts=self._counts,
             )
             await self._open(opened, services)
-        if self._gateway is not None:
-            self._gateway.open_ports(self._broker_ports, node=self._place.node)
+        if self.gateway is not None:
+            self.gateway.open_ports(self._broker_ports, node=self._place.node)
 
     def prepare(self, settings: Settings, listeners: Sequence[Listener]) -> Callable[[], None]:
         """Check new settings of the gateway, if there is one, and return what takes them over.
@@ -137,37 +147,47 @@ class WorkerPorts:
             ConfigError: a setting cannot be used.
         """
         found = gateway_settings(settings, listeners)
-        if self._gateway is None or found is None:
+        if self.gateway is None or found is None:
             return lambda: None
-        return self._gateway.prepare(found)
+        return self.gateway.prepare(found)
 
     async def refresh_certificates(self) -> None:
         """Take new certificates if their files have changed."""
         for each in filter(None, self._encryption.values()):
             await each.refresh()
-        if self._gateway is not None:
-            await self._gateway.refresh_certificates()
+        if self.gateway is not None:
+            await self.gateway.refresh_certificates()
+
+    def connections(self) -> Mapping[str, int]:
+        """Return how many connections each listener has."""
+        return {name: len(opened) for name, opened in self._opened.items()}
+
+    def certificates(self) -> Mapping[str, float]:
+        """Return when the certificate of each encrypted listener ends, in seconds since 1970."""
+        ends = {name: each.certificate_end_s for name, each in self._encryption.items() if each is not None}
+        return {name: end_s for name, end_s in ends.items() if end_s is not None}
 
     async def drain(self) -> None:
         """Close idle connections, answer the requests under way and close theirs; then leave the upstream cluster."""
-        if self._gateway is not None:
-            self._gateway.close_ports()
-        await asyncio.gather(*(listener.drain(self._settings.drain_timeout_ms / 1000) for listener in self._opened))
+        if self.gateway is not None:
+            self.gateway.close_ports()
+        grace_s = self._settings.drain_timeout_ms / 1000
+        await asyncio.gather(*(listener.drain(grace_s) for listener in self._opened.values()))
         self._memory_sweep.stop()
-        if self._gateway is not None:
-            await self._gateway.close()
+        if self.gateway is not None:
+            await self.gateway.close()
 
     async def _open(self, opened: OpenListener, services: ConnectionServices) -> None:
         listener = services.listener
         encrypted = self._encryption[listener.name]
 
         def new_connection(broker_id: int | None = None) -> LoginConnection:
-            behind = self._gateway
+            behind = self.gateway
             connection = behind.new_connection(services, broker_id) if behind else ClientConnection(services)
             return encrypted.protocol(connection) if encrypted else connection
 
         await opened.open(new_connection)
-        self._opened.append(opened)
+        self._opened[listener.name] = opened
         if listener.broker_port_base is not None:
             self._broker_ports.append(PortListener(listener, opened, new_connection))
 
@@ -178,17 +198,22 @@ class WorkerPorts:
         return [RateGate(Rate(per_second / self._place.workers, time.monotonic))]
 
 
-def encryption(listener: Listener, recorder: Recorder | None = None) -> ListenerEncryption | None:
+def encryption(
+    listener: Listener, recorder: Recorder | None = None, counts: Counts | None = None
+) -> ListenerEncryption | None:
     """Make the encryption of a listener; None where it has none.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
-    return ListenerEncryption(listener, recorder) if listener.tls else None
+    return ListenerEncryption(listener, recorder, counts) if listener.tls else None
 
 
 def gateway(
-    settings: Settings, listeners: Sequence[Listener], held: Callable[[str], CachedToken | None]
+    settings: Settings,
+    listeners: Sequence[Listener],
+    held: Callable[[str], CachedToken | None],
+    counts: Counts | None = None,
 ) -> Gateway | None:
     """Make the gateway of a worker; None where the node is none.
 
@@ -198,7 +223,7 @@ def gateway(
         ConfigError: a setting cannot be used.
     """
     found = gateway_settings(settings, listeners)
-    return None if found is None else Gateway(found, listeners, held)
+    return None if found is None else Gateway(found, listeners, held, counts or Counts.alone())
 
 
 def _certified(listener: Listener, encrypted: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:

@@ -12,6 +12,8 @@ from typing import Self
 
 from kafka_dt.identity.credentials.shared import MEMORY_BYTES, SharedCredentials
 from kafka_dt.identity.revocation import Board, board_bytes
+from kafka_dt.metrics import MetricsMemory
+from kafka_dt.metrics.memory import METRICS_MEMORY
 from kafka_dt.processes.node_memory import NodeTurn
 from kafka_dt.server.listeners.admission import ConnectionCounts, row_bytes
 from kafka_dt.stores import WorkerPlace
@@ -30,6 +32,8 @@ class Shared:
     """Where they count connections."""
     credentials: SharedCredentials
     """Where they find credentials of tokens that another worker has derived."""
+    metrics: MetricsMemory
+    """Where they count, and publish what they measure."""
     turn: NodeTurn
     """To hold more of a request than a worker's share of the memory for requests."""
 
@@ -41,6 +45,7 @@ class Shared:
             "creations": counts_bytes(workers),
             "connections": workers * row_bytes(),
             "credentials": MEMORY_BYTES,
+            METRICS_MEMORY: MetricsMemory.size(workers),
             "turn": 0,
         }
 
@@ -58,5 +63,6 @@ class Shared:
             creations=CreationCounts.shared(memory["creations"], number, node.encode()),
             connections=ConnectionCounts.shared(memory["connections"], number, node),
             credentials=SharedCredentials.shared(memory["credentials"]),
+            metrics=MetricsMemory.shared(memory[METRICS_MEMORY], place.workers),
             turn=NodeTurn(memory["turn"]),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 
@@ -10,6 +10,7 @@ from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import SecretKeyFiles, Settings
 from kafka_dt.identity.revocation import Revocations
 from kafka_dt.idle import IdleTime
+from kafka_dt.metrics import Counts
 from kafka_dt.node.secret_keys import Membership
 from kafka_dt.node.shared import Shared
 from kafka_dt.server.audited.requests import record_keys
@@ -37,6 +38,7 @@ class WorkerTokens:
         shared: with the other workers of the node, which hear of revocations.
         idle: when to do computations that can wait.
         recorder: hears of changed keys; None where nothing is written down.
+        counts: where the store counts.
         broker_id: the id that the node shows to clients.
         end_sessions_on_expiry: whether a connection is closed when its token expires, as a gateway does.
         now_ms: the wall clock, milliseconds since 1970.
@@ -52,6 +54,7 @@ class WorkerTokens:
         *,
         idle: IdleTime,
         recorder: Recorder | None,
+        counts: Counts,
         broker_id: int,
         end_sessions_on_expiry: bool,
         now_ms: Callable[[], int],
@@ -61,8 +64,9 @@ class WorkerTokens:
         if keyring is not None and recorder is not None:
             keyring.on_change(partial(record_keys, recorder, keyring))
         limits = _limits(settings)
+        self._keyring = keyring
         self.cache = TokenCache(keyring)
-        self.stores = make_stores(StoreNeeds(keyring, self.cache, limits, executor, idle))
+        self.stores = make_stores(StoreNeeds(keyring, self.cache, limits, executor, idle, counts))
         self.membership = Membership(
             settings,
             files,
@@ -84,6 +88,11 @@ class WorkerTokens:
         self.cache.on_change(self.sessions.token_changed)
         self.revocations = Revocations(shared.board, self.manager.prove, self.cache.held, self.sessions.end_by)
         self.cache.on_change(self.revocations.token_changed)
+
+    def key_roles(self) -> Mapping[str, str]:
+        """Return the ids of the secret keys, each with `current` or `previous`."""
+        keys = self._keyring.keys if self._keyring else ()
+        return {key.id: "previous" if number else "current" for number, key in enumerate(keys)}
 
     def _token(self, token_id: str) -> Token | None:
         held = self.cache.get(token_id)

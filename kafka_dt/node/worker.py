@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Final
 
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.config import Listener, Settings, audit_settings, listeners
+from kafka_dt.config import Listener, Settings, audit_settings, listeners, metrics_settings
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
@@ -33,9 +33,11 @@ from kafka_dt.identity.credentials.scram_changes import ScramUserManager
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.idle import IdleTime
+from kafka_dt.metrics.gauges import SAMPLE_SECONDS
 from kafka_dt.node.audit_trail import AuditTrail
 from kafka_dt.node.listeners import WorkerPorts
 from kafka_dt.node.mechanisms import OpenMechanisms
+from kafka_dt.node.sampling import Sampling
 from kafka_dt.node.shared import Shared
 from kafka_dt.node.tokens import WorkerTokens
 from kafka_dt.server.audited.requests import AuditedRequests, AuditedTokens, record_removed
@@ -96,9 +98,11 @@ class Worker:
         self._spans = spans
         self._background: list[asyncio.Task[None]] = []
         self._audit = _audit(settings, place.number, now_ms)
+        self._counts = shared.metrics.counts(place.number)
         self._executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pbkdf2")
         self._idle = IdleTime(self._executor)
         self._credentials_ahead: CredentialsAhead | None = None
+        self._sampling: Sampling | None = None
         made = [_bound(listener, ports) for listener in listeners(settings, mechanisms_of(settings))]
         self._mechanisms = OpenMechanisms(settings, made, mechanisms_of(settings), now_ms)
         self._tokens = WorkerTokens(
@@ -109,12 +113,20 @@ class Worker:
             shared,
             idle=self._idle,
             recorder=self._recorder,
+            counts=self._counts,
             broker_id=self._broker_id,
             end_sessions_on_expiry=bool(settings.upstream_bootstrap_servers),
             now_ms=now_ms,
         )
         self._ports = WorkerPorts(
-            settings, made, place, shared, held=self._tokens.cache.held, recorder=self._recorder, now_ms=now_ms
+            settings,
+            made,
+            place,
+            shared,
+            held=self._tokens.cache.held,
+            recorder=self._recorder,
+            counts=self._counts,
+            now_ms=now_ms,
         )
         self._stores = self._tokens.stores
         acls = AclCache()
@@ -147,13 +159,16 @@ class Worker:
         await self._tokens.manager.start()
         if self._authorizer.enabled:
             await self._acls.start()
-        login_tokens = LoginTokens(self._tokens.manager, self._tokens.revocations, self._now_ms)
+        login_tokens = LoginTokens(self._tokens.manager, self._tokens.revocations, self._now_ms, self._counts)
         salts = Salts(salt_secret)
-        await self._mechanisms.start(self._stores.users, login_tokens, self._credentials(salts), salts)
+        credentials = self._credentials(salts)
+        await self._mechanisms.start(self._stores.users, login_tokens, credentials, salts)
         await self._ports.start_gateway()
         handler = self._handler(cluster_id) if self._spans is None else traced(self._handler(cluster_id), self._spans)
         await self._ports.open(handler, self._tokens.sessions, self._mechanisms.new_login)
         self._begin_background_work()
+        if metrics_settings(self._settings) is not None:
+            self._begin_to_measure(credentials)
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
         """Check new settings of the node, and return what takes over those that need no restart.
@@ -180,6 +195,8 @@ class Worker:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        if self._sampling is not None:
+            self._sampling.stop()
         if self._credentials_ahead is not None:
             self._credentials_ahead.close()
         await self._ports.drain()
@@ -196,7 +213,9 @@ class Worker:
     def _credentials(self, salts: Salts) -> TokenCredentials:
         """Make the credentials of tokens; from now on those of new tokens are derived ahead."""
         cache, place = self._tokens.cache, self._place
-        made = TokenCredentials(salts, self._executor, known=cache.get, shared=self._shared.credentials)
+        made = TokenCredentials(
+            salts, self._executor, known=cache.get, shared=self._shared.credentials, counts=self._counts
+        )
         self._credentials_ahead = CredentialsAhead(
             made, cache.get, self._mechanisms.scram, self._idle, number=place.number, workers=place.workers
         )
@@ -226,6 +245,22 @@ class Worker:
         if self._place.number == 0:
             self._repeat(self._remove_expired, self._settings.expiry_check_interval_ms / 1000, at_once=True)
 
+    def _begin_to_measure(self, credentials: TokenCredentials) -> None:
+        ahead = self._credentials_ahead
+        self._sampling = Sampling(
+            self._shared.metrics,
+            self._place.number,
+            self._counts,
+            tokens=self._tokens,
+            ports=self._ports,
+            audit=self._audit,
+            derivations=lambda: credentials.waiting + (ahead.waiting if ahead else 0),
+            now_ms=self._now_ms,
+        )
+        self._sampling.start()
+        self._repeat(self._sampling.sample, SAMPLE_SECONDS)
+        self._repeat(self._sampling.count_tokens, 0, at_once=True)
+
     def _repeat(self, work: Callable[[], Coroutine[Any, Any, None]], seconds: float, *, at_once: bool = False) -> None:
         self._background.append(asyncio.create_task(_repeated(work, seconds, at_once=at_once)))
 
@@ -234,6 +269,7 @@ class Worker:
             on_removed = partial(record_removed, self._recorder) if self._recorder else None
             removed = await self._tokens.manager.remove_expired(on_removed)
             if removed:
+                self._counts.tokens_removed.increase(removed)
                 _LOG.info("Removed %d expired delegation token%s", removed, "s"[: removed != 1])
 
     async def _look_at_board(self) -> None:

@@ -97,6 +97,8 @@ class ReloadingContext:
 
     current: ssl.SSLContext
     """What new connections use."""
+    certificate_end_s: float | None
+    """When the certificate that it shows ends, in seconds since 1970; None if it shows none."""
 
     def __init__(
         self, settings: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext] = server_context
@@ -106,7 +108,7 @@ class ReloadingContext:
         self._files = [Path(settings[key]) for key in _FILES if key in settings]
         # Taken before the files are read: a change in between is then seen as one.
         self._seen = self._stamps()
-        self.current = make(settings)
+        self.current, self.certificate_end_s = make(settings), _certificate_end_s(settings)
 
     def refresh(self) -> bool:
         """Read the files again if one of them has changed since the last time.
@@ -118,7 +120,7 @@ class ReloadingContext:
         if stamps == self._seen:
             return False
         self._seen = stamps
-        self.current = self._make(self._settings)
+        self.current, self.certificate_end_s = self._make(self._settings), _certificate_end_s(self._settings)
         return True
 
     def _stamps(self) -> list[Stamp]:
@@ -145,6 +147,11 @@ def _load_identity(context: ssl.SSLContext, settings: Mapping[str, str]) -> bool
         except ssl.SSLError as error:
             raise TlsError(identity.setting, f"the key and its certificate do not fit: {error.reason}") from error
     return True
+
+
+def _certificate_end_s(settings: Mapping[str, str]) -> float | None:
+    identity = read_identity(settings)
+    return None if identity is None else identity.certificates[0].not_valid_after_utc.timestamp()
 
 
 @contextmanager

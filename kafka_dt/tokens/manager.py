@@ -100,6 +100,10 @@ class TokenManager:
         """Whether there is a secret key, without which there are no tokens."""
         return self._changes is not None
 
+    def staleness_ms(self) -> int | None:
+        """Return for how long changes may have gone unnoticed, in milliseconds; None where there are no tokens."""
+        return self._source.staleness_ms() if self.enabled else None
+
     async def start(self) -> None:
         """Fill the cache. Requests may come before it is done: what they need is read, or waited for.
 

@@ -68,6 +68,7 @@ def node_stores(
         forget_proofs=lambda: tokens.forget_proofs(),  # noqa: PLW0108 - it is made later
         removes_old=place.number == 0,
         now_ms=now_ms,
+        counts=needs.counts,
         spans=spans,
     )
     purge = PurgeLimits(retention_ms=settings.change_retention_ms)

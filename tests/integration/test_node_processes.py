@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 
 from kafka_dt.client import ConnectionFailed, TokenClient
 from tests.support.brokers.broker import SECRET_KEY, USERS
-from tests.support.nodes.node import Node, node_properties, refuses_connections
+from tests.support.nodes.node import Node, found_in_memory, node_properties, refuses_connections
 from tests.support.processes.process import ProcessFailed, freeze
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import DESCRIBE
@@ -33,20 +33,6 @@ def own_node(zookeeper_connect: str, tmp_path: Path) -> Iterator[Node]:
         node.zookeeper = zookeeper_connect
         yield node
     node.check_log()
-
-
-def found_in_memory(pid: int, text: str) -> bool:
-    """Whether a text is anywhere in the memory that a process can write."""
-    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            addresses, rights, *_ = line.split()
-            if rights.startswith("rw"):
-                begin, end = (int(each, 16) for each in addresses.split("-"))
-                memory.seek(begin)
-                with contextlib.suppress(OSError):  # of a device
-                    if text.encode() in memory.read(end - begin):
-                        return True
-    return False
 
 
 def alive(pid: int) -> bool:

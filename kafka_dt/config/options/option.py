@@ -67,21 +67,6 @@ class Source(StrEnum):
     KAFKA_DT = "kafka-dt"
 
 
-class Section(StrEnum):
-    """The chapters of the manual's configuration page."""
-
-    LISTENERS = "Listeners and connections"
-    LIMITS = "Limits of connections"
-    TLS = "TLS"
-    AUTHENTICATION = "Authentication"
-    AUTHORIZATION = "Authorization"
-    TOKENS = "Delegation tokens"
-    ZOOKEEPER = "ZooKeeper"
-    GATEWAY = "Gateway"
-    AUDIT = "Audit events"
-    PROCESS = "Processes"
-
-
 @dataclass(frozen=True, slots=True)
 class Option:
     """One setting, declared once."""

@@ -6,6 +6,7 @@ Source: org.apache.kafka.network.SocketServerConfigs; KIP-612 (`max.connection.c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka_dt.config.options.option import INT_MAX, Kind, option, per_listener
 
@@ -90,6 +91,9 @@ class LimitOptions:
         unit="connections a second",
         minimum=1,
     )
+
+
+LOG_PREFIX: Final = "kafka.dt.log."
 
 
 @dataclass(frozen=True, kw_only=True)

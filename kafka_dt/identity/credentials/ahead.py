@@ -73,6 +73,11 @@ class CredentialsAhead:
         self._deriving: asyncio.Task[None] | None = None
         self._is_closed = False
 
+    @property
+    def waiting(self) -> int:
+        """How many tokens wait that belong to this worker."""
+        return len(self._own)
+
     def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
         """Note a token that is new, forget one that has ended: a listener of the cache."""
         if after is None:

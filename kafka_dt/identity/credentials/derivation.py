@@ -32,6 +32,7 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from kafka_dt.identity.credentials.newest_first import NewestFirst
 from kafka_dt.identity.credentials.shared import SharedCredentials
 from kafka_dt.idle import IdleTime
+from kafka_dt.metrics import Counts
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
 
@@ -146,6 +147,7 @@ class TokenCredentials:
         executor: threads that PBKDF2 runs on; it releases the interpreter's lock.
         known: the token with an id, None if there is none any more; only credentials of known tokens are shared.
         shared: with the other workers of the node; None = with none.
+        counts: where derivations are counted.
         max_derived: how many credentials are kept, those used longest ago go first.
         derive: PBKDF2 and what follows; an argument for tests.
     """
@@ -157,18 +159,25 @@ class TokenCredentials:
         *,
         known: Callable[[str], DelegationToken | None] = lambda _: None,
         shared: SharedCredentials | None = None,
+        counts: Counts | None = None,
         max_derived: int = MAX_DERIVED,
         derive: Callable[[ScramMechanism, str, bytes, int], ScramCredential] = derive_token_credential,
     ) -> None:
         self._salts = salts
         self._known = known
         self._shared = shared
+        self._derivations = (counts or Counts.alone()).derivations
         self._max_derived = max_derived
         self._derive = derive
         self._derived: OrderedDict[_Key, ScramCredential] = OrderedDict()
         self._queue: NewestFirst[_Key, ScramCredential] = NewestFirst(
             executor, self._take, at_once=AT_ONCE, most_waiting=MOST_WAITING
         )
+
+    @property
+    def waiting(self) -> int:
+        """How many derivations logins wait for."""
+        return len(self._queue)
 
     def find(self, mechanism: ScramMechanism, token: DelegationToken) -> ScramCredential | None:
         """Give the credential of a token if it has been derived already."""
@@ -198,6 +207,7 @@ class TokenCredentials:
         for key in ((mechanism, token.token.token_id, each) for each in token.hmacs):
             if key not in self._derived and self._find_shared(*key) is None:
                 self._share(key, await idle.run(self._derivation(*key)))
+                self._derivations.add("ahead")
 
     def forget(self, token_id: str) -> None:
         """Overwrite what the workers share of a token that has ended."""
@@ -230,6 +240,7 @@ class TokenCredentials:
 
     def _take(self, key: _Key, derived: ScramCredential) -> None:
         """Keep and share what was derived for a login."""
+        self._derivations.add("login")
         self._keep(key, derived)
         self._share(key, derived)
 

@@ -50,6 +50,9 @@ class NewestFirst(Generic[Key, Result]):
         self._waiting: OrderedDict[Key, _Work[Result]] = OrderedDict()  # the newest last
         self._under_way: dict[Key, _Work[Result]] = {}
 
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._under_way)
+
     async def run(self, key: Key, do: Callable[[], Result]) -> Result:
         """Return the result of the work for a key, which is done in its turn unless it is under way already.
 

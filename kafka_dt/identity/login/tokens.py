@@ -16,6 +16,7 @@ from enum import Enum, auto
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.identity.revocation import Revocations
+from kafka_dt.metrics import Counts
 from kafka_dt.tokens import DelegationToken, StoreUnavailable, Token, TokenManager, has_token_id_form
 
 
@@ -31,7 +32,14 @@ NO_TOKEN = NoToken.NO_TOKEN
 class LoginTokens:
     """Finds the token that a login is by."""
 
-    def __init__(self, tokens: TokenManager, revocations: Revocations, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        tokens: TokenManager,
+        revocations: Revocations,
+        now_ms: Callable[[], int],
+        counts: Counts | None = None,
+    ) -> None:
+        self._counts = counts or Counts.alone()
         self._tokens = tokens
         self._revocations = revocations
         self._now_ms = now_ms
@@ -46,7 +54,10 @@ class LoginTokens:
         except StoreUnavailable:
             return None  # it may be back, and about to tell the news
         self._note_end()
-        return None if token is None else self._alive(token)
+        if token is None:
+            return None
+        self._counts.frequent.tokens_found += 1
+        return self._alive(token)
 
     async def lookup(self, name: str) -> DelegationToken | NoToken:
         """Give the live token with that id, if `find` could not say.
@@ -54,6 +65,7 @@ class LoginTokens:
         Raises:
             StoreUnavailable: the store has to be asked and cannot be.
         """
+        self._counts.token_lookups.add("store")
         try:
             token = await self._tokens.lookup(name)
         except StoreUnavailable as error:

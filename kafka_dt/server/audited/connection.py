@@ -19,22 +19,22 @@ from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.audit.durability import Place
 from kafka_dt.audit.recorder import Facts, Origin, Recorder
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
+from kafka_dt.metrics.counts import CERTIFICATE
 from kafka_dt.server.addresses import as_ipv4
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import LoginFault, ServerConnection
 
-CERTIFICATE: Final = "SSL"
-"""The mechanism of a login with nothing but a certificate."""
 SOFTWARE_SECONDS: Final = 1.0
 """How long a login waits for the client to say what it is."""
 LONGEST_MECHANISM: Final = 40
 """How much is written down of what a client takes for a mechanism, in characters; SASL's have 20 at most."""
 
-_FAULTS: Final = {
+FAULTS: Final = {
     LoginFault.NOT_OFFERED: RefusalReason.UNSUPPORTED_MECHANISM,
     LoginFault.MECHANISM_CHANGED: RefusalReason.NOT_ALLOWED,
     LoginFault.OUT_OF_TURN: RefusalReason.BROKEN_EXCHANGE,
 }
+"""Why a login was refused that its mechanism could not end."""
 
 
 class ConnectionAudit:
@@ -111,7 +111,7 @@ class ConnectionAudit:
         """Write down a login that ends with the connection, before its mechanism could end it."""
         fault = self._machine.login_fault
         if fault is not None:
-            self._refuse(self._machine.asked_mechanism, _FAULTS[fault])
+            self._refuse(self._machine.asked_mechanism, FAULTS[fault])
 
     def origin(self, principal: Principal) -> Origin:
         """Say where a request of a principal comes from."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,9 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.audit import RefusalReason
 from kafka_dt.audit.durability import AuditUnavailable
+from kafka_dt.identity.certificates import CertificateUnusable
 from kafka_dt.identity.login.login import Identity, LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.log import of_peer
-from kafka_dt.server.audited.connection import ConnectionAudit
+from kafka_dt.metrics.counts import CERTIFICATE, OK
+from kafka_dt.server.audited.connection import FAULTS, ConnectionAudit
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol import ConnectionClosed
 from kafka_dt_protocol.sasl import Challenge
@@ -51,6 +54,7 @@ class Authenticator:
         self.audit = None
         self._connection = connection
         self._services = connection.services
+        self._counts = connection.services.counts
         self._login = self._services.new_login(self._services.listener)
         self._loop = asyncio.get_running_loop()
         self._asked = 0.0  # when the last message of a login came, by the loop's clock in seconds
@@ -84,8 +88,17 @@ class Authenticator:
         if recorder is not None:
             peer = transport.get_extra_info("peername")
             self.audit = ConnectionAudit(recorder, self._services.listener.name, machine, peer)
-        self._certified = self._services.certified(_certificate(transport))
-        if self.audit is not None and self._certified != ANONYMOUS:
+        try:
+            self._certified = self._services.certified(_certificate(transport))
+        except CertificateUnusable:
+            self._counts.logins.add(CERTIFICATE, RefusalReason.NOT_ALLOWED)
+            if self.audit is not None:
+                self.audit.certificate_refused()
+            raise
+        if self._certified == ANONYMOUS:
+            return
+        self._counts.logins.add(CERTIFICATE, OK)
+        if self.audit is not None:
             self.audit.certified(self._certified)
             if self.audit.strict:
                 self._connection.requests.start(self._serve_when_durable(self.audit))
@@ -114,10 +127,21 @@ class Authenticator:
         """Take note that the session is no longer registered, for its token has ended."""
         self._token_id = None
 
+    def closing(self) -> None:
+        """Take note of a login that ends with the connection, before its mechanism could end it."""
+        machine = self._connection.machine
+        if machine.login_fault is not None:
+            self._counts.logins.add(machine.asked_mechanism, FAULTS[machine.login_fault])
+        if self.audit is not None:
+            self.audit.closing()
+
     def lost(self) -> None:
         """Forget the login under way and the session: the connection is closed."""
+        foregone = self._login.foregone
+        if foregone is not None and self._connection.machine.login_fault is None:
+            self._counts.logins.add(foregone.mechanism, foregone.reason)
         if self.audit is not None:
-            self.audit.lost(self._login.foregone)
+            self.audit.lost(foregone)
         self._services.preparations.forget(self._login)
         self._login.abandon()
         self._leave_session()
@@ -125,16 +149,19 @@ class Authenticator:
 
     async def _await(self, outcome: Awaitable[LoginOutcome]) -> None:
         connection = self._connection
+        begun_s = time.perf_counter()
         try:
             known = await outcome
         except Exception:  # noqa: BLE001 - an unforeseen error must not take other connections along
             extra = of_peer(connection.client_host)
             _LOG.exception("A login of %s failed because of an unexpected error", connection.peer, extra=extra)
+            self._counts.logins.add(connection.machine.asked_mechanism, RefusalReason.UNAVAILABLE)
             if self.audit is not None:
                 self.audit.broken_off()
             reason = "an error of the server"
             self._break_off(reason, connection.about("login", failed=True, reason=reason))
         else:
+            self._counts.login_wait_seconds.observe(time.perf_counter() - begun_s)
             if not connection.closing:  # else the client has gone, and its session ends before it begins
                 self._conclude(known)
 
@@ -154,6 +181,7 @@ class Authenticator:
                 else:
                     self._succeed(outcome)
             case LoginRefused():
+                self._counts.logins.add(outcome.mechanism, outcome.reason)
                 who = f"{outcome.name[:LONGEST_NAME]!r} by {outcome.mechanism}: " if outcome.name else ""
                 if outcome.reason is RefusalReason.UNAVAILABLE:
                     self._break_off(f"{who}{outcome.detail}", self._about(outcome))
@@ -161,6 +189,7 @@ class Authenticator:
                     self._fail(outcome.message, f"{who}{outcome.detail}", self._about(outcome))
 
     def _succeed(self, outcome: LoggedIn) -> None:
+        self._counts.frequent.logins[outcome.identity.mechanism] += 1
         self._connection.machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
         self._services.deadlines.forget(self._connection.reauthentication_overdue)
         if _LOG.isEnabledFor(logging.DEBUG):
@@ -173,6 +202,7 @@ class Authenticator:
         if written:
             self._succeed(outcome)
         else:
+            self._counts.logins.add(outcome.identity.mechanism, RefusalReason.UNAVAILABLE)
             audit.broken_off()
             reason = str(AuditUnavailable())
             self._break_off(reason, self._connection.about("login", failed=True, reason=reason))

@@ -97,11 +97,10 @@ class ClientConnection(asyncio.Protocol):
         self.client_host = client_host(peer)
         self.last_received = self._loop.time()
         self.services.opened(self)
+        self.services.counts.frequent.connections += 1
         try:
             self.authenticator.connected(transport)
         except CertificateUnusable as error:
-            if self.authenticator.audit is not None:
-                self.authenticator.audit.certificate_refused()
             self.end(ConnectionClosed(str(error)))
 
     def data_received(self, data: bytes) -> None:
@@ -227,8 +226,7 @@ class ClientConnection(asyncio.Protocol):
             about: what the line is about; by default the closing.
         """
         self.closing = True
-        if self.authenticator.audit is not None:
-            self.authenticator.audit.closing()
+        self.authenticator.closing()
         if closed.error:
             _LOG.log(
                 level,

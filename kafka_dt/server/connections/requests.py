@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint
 from kafka_dt.log import of_peer
+from kafka_dt.metrics.counts import TOKEN_OPERATIONS
 from kafka_dt.server.addresses import as_ipv4
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import RemoteProtocolError, RequestReceived
@@ -63,17 +65,23 @@ class ConnectionRequests:
         return Endpoint(advertised.name, advertised.host or as_ipv4(host), advertised.port or port)
 
     async def _answer(self, request: RequestReceived) -> None:
-        connection = self._connection
+        connection, key = self._connection, request.header.api_key
+        begun_s = time.perf_counter()
         try:
-            connection.machine.respond(await self._services.handler(self._context(request), request.body))
+            answer = await self._services.handler(self._context(request), request.body)
+            connection.machine.respond(answer)
         except RemoteProtocolError as error:
             connection.end(connection.machine.reject(str(error)))
+            return
         except Exception:  # noqa: BLE001 - an unforeseen error must not take other requests along
-            key = request.header.api_key
             extra = of_peer(connection.client_host)
             _LOG.exception("A request of API %d of %s failed", key, connection.peer, extra=extra)
-            refusal = self._services.apis.refusal(request.header, request.body, ErrorCode.unknown_server_error)
-            connection.machine.respond(refusal)
+            answer = self._services.apis.refusal(request.header, request.body, ErrorCode.unknown_server_error)
+            connection.machine.respond(answer)
+        counts = self._services.counts
+        counts.request_seconds.observe(time.perf_counter() - begun_s, key)
+        if key in TOKEN_OPERATIONS:
+            counts.token_requests.add(key, answer.error_code)
 
     def _context(self, request: RequestReceived) -> RequestContext:
         client = self._connection.authenticator

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener
 from kafka_dt.identity.login.login import Login
+from kafka_dt.metrics import Counts
 from kafka_dt.server.connections.preparations import Preparations
 from kafka_dt.server.connections.request_memory import RequestMemory
 from kafka_dt.server.connections.sessions import Sessions
@@ -48,3 +49,5 @@ class ConnectionServices:
     """What is spoken; all but the logins among them is the handler's."""
     recorder: Recorder | None = None
     """Makes audit events; None where nothing is written down."""
+    counts: Counts = field(default_factory=Counts.alone)
+    """Where connections, logins and requests are counted."""

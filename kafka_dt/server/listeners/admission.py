@@ -88,9 +88,19 @@ class ConnectionLimits:
 
 
 class Admission:
-    """Counts the connections that come by one listener of a worker, and says which one is too many."""
+    """Counts the connections that come by one listener of a worker, and says which one is too many.
 
-    def __init__(self, limits: ConnectionLimits, counts: ConnectionCounts, listener: int) -> None:
+    `refused` is called for each of those.
+    """
+
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        counts: ConnectionCounts,
+        listener: int,
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.refused: Final = refused
         self._limits = limits
         self._counts = counts
         self._listener = listener
@@ -168,6 +178,7 @@ class AdmittedConnection(asyncio.Protocol):
         self._peer = transport.get_extra_info("peername")
         refusal = self._admission.enter(self._peer)
         if refusal is not None:
+            self._admission.refused()
             refuse(transport, refusal)
             return
         try:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from typing import Any
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
 from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules
 from kafka_dt.log import ComposedText, event
+from kafka_dt.metrics import Counts
+from kafka_dt.metrics.counts import CERTIFICATE
 from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.audited.connection import certificate_not_accepted
 from kafka_dt.server.connections.tls import TlsConnection, TlsServices
@@ -31,10 +33,12 @@ class ListenerEncryption:
         ConfigError: a setting cannot be used.
     """
 
-    def __init__(self, listener: Listener, recorder: Recorder | None = None) -> None:
+    def __init__(self, listener: Listener, recorder: Recorder | None = None, counts: Counts | None = None) -> None:
         assert listener.tls is not None  # noqa: S101 - as documented
         self._tls: ListenerTls = listener.tls
         self._name = listener.name
+        self._recorder = recorder
+        self._counts = counts or Counts.alone()
         try:
             self._context = ReloadingContext(self._tls.settings)
         except TlsError as error:
@@ -43,7 +47,7 @@ class ListenerEncryption:
         self._services = TlsServices(
             context=lambda: self._context.current,
             failed=self._log_failure,
-            not_accepted=partial(certificate_not_accepted, recorder, self._name) if recorder else None,
+            not_accepted=self._note_not_accepted,
             server_names=bool(listener.broker_host_pattern),
         )
 
@@ -59,6 +63,16 @@ class ListenerEncryption:
         except TlsError as error:
             reason = ComposedText(f"{self._tls.key(error.key)}: {error.reason}")
             _LOG.error("Listener %s keeps the certificates it has, the new ones cannot be used: %s", self._name, reason)
+
+    @property
+    def certificate_end_s(self) -> float | None:
+        """When the listener's certificate ends, in seconds since 1970."""
+        return self._context.certificate_end_s
+
+    def _note_not_accepted(self, peer: Any) -> None:
+        self._counts.logins.add(CERTIFICATE, RefusalReason.WRONG_CREDENTIALS)
+        if self._recorder is not None:
+            certificate_not_accepted(self._recorder, self._name, peer)
 
     def _log_failure(self, peer: Any, reason: str) -> None:
         _LOG.info(

@@ -96,11 +96,18 @@ class ConnectionGuard(Protocol):
 class ZooKeeperClient:
     """A connection to a ZooKeeper ensemble, for one event loop; without a guard each connection is used at once.
 
+    `answered` hears how long each request took, in seconds.
+
     Raises:
         LoginUnusable: the settings ask for something that cannot be done.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, guard: ConnectionGuard | None = None) -> None:
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        guard: ConnectionGuard | None = None,
+        answered: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self._settings = settings
         self._guard = guard
         self._admission: asyncio.Task[None] | None = None
@@ -113,7 +120,7 @@ class ZooKeeperClient:
         self._listeners: list[Callable[[ConnectionState], None]] = []
         self._sizes = RequestSizes(MAX_REQUEST_BYTES)
         self._requests = ZooKeeperRequests(
-            self._loop, self._inbox, lambda: self.connected, settings.max_in_flight, self._sizes
+            self._loop, self._inbox, lambda: self.connected, settings.max_in_flight, self._sizes, answered=answered
         )
         self._connected = asyncio.Event()
 

@@ -40,7 +40,7 @@ REFUSED_FOR_S: Final = 60.0
 class ZooKeeperRequest:
     """One request, from the call to the answer."""
 
-    __slots__ = ("arrived", "begin", "convert", "future", "size", "subject")
+    __slots__ = ("arrived", "begin", "begun_s", "convert", "future", "size", "subject")
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class ZooKeeperRequest:
         self.arrived = arrived
         self.future = future
         self.size = size
+        self.begun_s = 0.0
 
     def finish(self, answer: Answer) -> None:
         """Tell the outcome: first to `arrived`, then to the task that awaits the future."""
@@ -91,6 +92,7 @@ class ZooKeeperRequests:
             for the next connection otherwise, and no caller waits for it then.
         max_in_flight: how many may be under way; more wait for their turn.
         sizes: says which requests go alone.
+        answered: hears how long a request took, in seconds.
     """
 
     def __init__(
@@ -100,7 +102,10 @@ class ZooKeeperRequests:
         connected: Callable[[], bool],
         max_in_flight: int,
         sizes: RequestSizes,
+        *,
+        answered: Callable[[float], None] = lambda _: None,
     ) -> None:
+        self._answered = answered
         self._loop = loop
         self._connected = connected
         self._inbox = inbox
@@ -191,6 +196,7 @@ class ZooKeeperRequests:
         except Exception as refused:  # noqa: BLE001 - whatever it is, it belongs to the caller
             fail(request.future, error_of(refused, request.subject))
             return
+        request.begun_s = time.monotonic()
         self._under_way.add(request)
         if self._sizes.goes_alone(request.size):
             self._alone = request
@@ -202,6 +208,7 @@ class ZooKeeperRequests:
                 self._broke(request)
             else:
                 self._sizes.passed(request.size)
+                self._answered(time.monotonic() - request.begun_s)
             self._under_way.discard(request)
             if request is self._alone:
                 self._alone = None

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 class TracedZooKeeperClient(ZooKeeperClient):
     """The same, with spans; what a node asks outside of requests has none."""
 
-    def __init__(self, settings: ZooKeeperSettings, guard: ConnectionGuard | None, spans: Spans) -> None:
-        super().__init__(settings, guard)
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        guard: ConnectionGuard | None,
+        spans: Spans,
+        answered: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        super().__init__(settings, guard, answered)
         self._spans = spans
 
     def _send(

@@ -35,6 +35,7 @@ from kafka_dt.zookeeper.znodes.own import PARENT, SaltSecretZnode, WorkerZnode
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kafka_dt.metrics import Counts
     from kafka_dt.stores import WorkerState
     from kafka_dt.tracing import Spans
     from kafka_dt.zookeeper.connection.operations import Operation
@@ -59,6 +60,7 @@ class ZooKeeperCluster:
         forget_proofs: called when what was read on the connections until now may be of a history that went back.
         removes_old: whether this worker removes the old witnesses of others; one worker of a node does.
         now_ms: the wall clock, in milliseconds since 1970.
+        counts: where connections and the times of requests are counted.
         spans: of requests; None where they are not traced.
     """
 
@@ -71,6 +73,7 @@ class ZooKeeperCluster:
         forget_proofs: Callable[[], None],
         removes_old: bool,
         now_ms: Callable[[], int],
+        counts: Counts,
         spans: Spans | None = None,
     ) -> None:
         self.must_restart = asyncio.Event()
@@ -82,12 +85,19 @@ class ZooKeeperCluster:
             now_ms=now_ms,
             removes_old=removes_old,
         )
+        self._counts = counts
+        answered = counts.store_request_seconds.observe
         self.client: Final = (
-            ZooKeeperClient(settings, self._history)
+            ZooKeeperClient(settings, self._history, answered)
             if spans is None
-            else TracedZooKeeperClient(settings, self._history, spans)
+            else TracedZooKeeperClient(settings, self._history, spans, answered)
         )
+        self.client.add_listener(self._count_connection)
         self._registry = WorkerRegistry(self.client, secrets.token_hex(NAME_BYTES))
+
+    def _count_connection(self, state: ConnectionState) -> None:
+        if state is ConnectionState.CONNECTED:
+            self._counts.store_connections.add()
 
     async def start(self) -> None:
         """Connect."""

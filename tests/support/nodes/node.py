@@ -225,6 +225,20 @@ def process_name(pid: int) -> str:
     return ""
 
 
+def found_in_memory(pid: int, text: str) -> bool:
+    """Whether a text is anywhere in the memory that a process can write."""
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            addresses, rights, *_ = line.split()
+            if rights.startswith("rw"):
+                begin, end = (int(each, 16) for each in addresses.split("-"))
+                memory.seek(begin)
+                with contextlib.suppress(OSError):  # of a device
+                    if text.encode() in memory.read(end - begin):
+                        return True
+    return False
+
+
 def command_lines(pids: list[int]) -> bytes:
     """What everybody on the machine can see of processes."""
     return b"\0".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)

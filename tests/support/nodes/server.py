@@ -72,8 +72,8 @@ class KafkaDt:
         # Tests look for each line, and they all come from one address.
         properties = {"kafka.dt.log.lines.per.minute": 1_000_000, **properties}
         self.configuration = write_properties(directory / f"{name}.properties", properties)
-        program = program or Path(sys.executable).with_name("kafka-dt")
-        command = [str(program), "serve", "--config", str(self.configuration)]
+        self.program = program or Path(sys.executable).with_name("kafka-dt")
+        command = [str(self.program), "serve", "--config", str(self.configuration)]
         path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
         variables = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, **(environment or {})}
         self.process = ChildProcess(name, command, directory / f"{name}.log", variables)

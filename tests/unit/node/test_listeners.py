@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
+from kafka_dt.metrics import Counts
 from kafka_dt.node import Shared
 from kafka_dt.node.listeners import WorkerPorts
 from kafka_dt.processes.node_memory import node_memory
@@ -35,10 +36,13 @@ async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_la
     with node_memory(**Shared.sizes(place.workers)) as memory:
         shared = Shared.opened(memory, place)
     made = listeners(settings, MECHANISMS)
-    ports = WorkerPorts(settings, made, place, shared, held=lambda _: None, recorder=None, now_ms=lambda: 0)
+    counts = Counts.alone()
+    ports = WorkerPorts(
+        settings, made, place, shared, held=lambda _: None, recorder=None, counts=counts, now_ms=lambda: 0
+    )
     done: list[str] = []
     part = cast("Any", Recorded(done))
-    ports._gateway = part
-    ports._opened = [part]
+    ports.gateway = part
+    ports._opened = {"PLAINTEXT": part}
     await ports.drain()
     assert done == ["no more ports", "connections closed within 2.5 s", "gateway closed"]

@@ -17,6 +17,7 @@ PROGRAM = """
 import asyncio, json, os, resource, sys, time
 from pathlib import Path
 from kafka_dt.config import Endpoint
+from kafka_dt.metrics import MetricsMemory
 from kafka_dt.processes.supervisor import Supervisor
 from kafka_dt.processes.template import forked_template
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
@@ -33,6 +34,7 @@ async def serve(folder, template):
         command=[sys.executable, sys.argv[1]], brief={"folder": folder}, modules=[], shared=[], timeout_s=60,
         grace_s=20, count=2,
         endpoints=[Endpoint("PLAINTEXT", "127.0.0.1", 0)], on_ready=lambda _: ready.set(), forked=template,
+        metrics=MetricsMemory.alone(2),
     )
     serving = asyncio.create_task(supervisor.run())
     await ready.wait()

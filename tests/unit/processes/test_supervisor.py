@@ -12,16 +12,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_dt.config import ConfigError, Endpoint
+from kafka_dt.metrics import MetricsMemory, WorkerPhase
 from kafka_dt.processes import supervisor as workers
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.service_manager import ServiceManager
-from kafka_dt.processes.supervisor import Supervisor, WorkerFailed
+from kafka_dt.processes.supervisor import Companion, Supervisor, WorkerFailed
 from kafka_dt.processes.template import TEMPLATE_NAME
 from tests.support.nodes.node import children, command_lines, process_name
 from tests.support.processes.limits import files_to_spare
@@ -50,6 +52,7 @@ class Node:
             on_ready=self._on_ready,
             timeout_s=timeout_s,
             grace_s=TIMEOUT_S,
+            metrics=MetricsMemory.alone(count),
         )
 
     def pids(self, number: int | None = None) -> list[int]:
@@ -409,16 +412,122 @@ async def test_no_process_is_left_when_the_supervisor_ends(tmp_path: Path) -> No
     assert of_this_process() <= of_other_tests
 
 
+COMPANION = 9
+"""The number of the companion in the names of its files."""
+
+
+def with_companion(node: Node, endpoint: Endpoint = Endpoint("http", "127.0.0.1", 0)) -> Node:  # noqa: B008 - immutable
+    brief = {"folder": str(node.folder), "number": COMPANION}
+    node.supervisor.companion = Companion("The companion", "its.setting", endpoint, brief)
+    return node
+
+
+async def test_a_companion_is_told_its_port_and_nothing_of_the_workers_brief(tmp_path: Path) -> None:
+    node = with_companion(Node(tmp_path))
+    async with running(node):
+        (companion,) = (brief for brief in node.briefs() if brief["number"] == COMPANION)
+        assert companion["ports"] == node.ports
+        assert set(node.ports) == {"PLAINTEXT", "SASL", "http"}
+        assert "secret" not in companion
+
+
+async def test_a_companion_that_dies_is_replaced_and_the_workers_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    node = with_companion(Node(tmp_path))
+    async with running(node) as task:
+        (companion,), others = node.pids(COMPANION), (node.pids(0), node.pids(1))
+        os.kill(companion, signal.SIGKILL)
+        await until(lambda: len(node.pids(COMPANION)) == 2)
+        assert (node.pids(0), node.pids(1)) == others
+        assert not task.done()
+        assert "The companion: it ended with status -9; it is replaced" in caplog.text
+        assert not any(node.supervisor.metrics.totals()), "it is no worker"
+
+
+async def test_a_companion_ends_after_the_workers(tmp_path: Path) -> None:
+    node = with_companion(Node(tmp_path, stubborn=True))
+    node.supervisor.grace_s = 0.5
+    async with running(node) as task:
+        (companion,) = node.pids(COMPANION)
+        serving = [*node.pids(0), *node.pids(1)]
+        node.supervisor._stop_at(signal.SIGTERM)
+        while any(alive(pid) for pid in serving):
+            assert alive(companion)
+            await asyncio.sleep(0.01)
+        await task
+    assert node.drained() == {companion}
+
+
+async def test_a_companion_that_cannot_start_is_an_error_like_a_worker(tmp_path: Path) -> None:
+    node = with_companion(Node(tmp_path))
+    assert node.supervisor.companion is not None
+    brief = {**node.supervisor.companion.brief, "refuse": "there is no key store"}
+    node.supervisor.companion = replace(node.supervisor.companion, brief=brief)
+    with pytest.raises(WorkerFailed, match=r"^there is no key store$"):
+        await node.supervisor.run()
+
+
+async def test_the_port_of_a_companion_is_claimed_by_the_name_of_its_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        node = with_companion(Node(tmp_path), Endpoint("http", "127.0.0.1", taken.getsockname()[1]))
+        with pytest.raises(ConfigError, match=r"^its\.setting: http://127\.0\.0\.1:\d+ is in use"):
+            await node.supervisor.run()
+    assert node.pids() == []
+
+
+async def test_the_supervisor_writes_down_what_the_workers_are_doing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.5)
+    node = Node(tmp_path)
+    metrics = node.supervisor.metrics
+    async with running(node):
+        assert [metrics.phase(number) for number in range(2)] == [WorkerPhase.READY, WorkerPhase.READY]
+        os.kill(node.pids(0)[0], signal.SIGKILL)
+        await until(lambda: metrics.phase(0) is WorkerPhase.NONE)
+        assert metrics.phase(1) is WorkerPhase.READY
+        await until(lambda: metrics.phase(0) is WorkerPhase.READY)
+        assert sum(metrics.totals()) == 1, "one was replaced"
+    assert metrics.phase(1) is WorkerPhase.NONE
+
+
+async def test_a_node_is_not_ready_for_a_while_before_its_workers_stop(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.supervisor.drain_delay_s = 0.5
+    async with running(node) as task:
+        assert not node.supervisor.metrics.draining
+        begun_s = asyncio.get_running_loop().time()
+        node.supervisor._stop_at(signal.SIGTERM)
+        assert node.supervisor.metrics.draining
+        await task
+        assert asyncio.get_running_loop().time() - begun_s >= 0.5
+    assert node.drained() == set(node.pids())
+
+
+async def test_a_second_signal_stops_the_workers_at_once(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.supervisor.drain_delay_s = 10 * TIMEOUT_S
+    async with running(node) as task:
+        node.supervisor._stop_at(signal.SIGTERM)
+        node.supervisor._stop_at(signal.SIGTERM)
+        await task
+    assert node.drained() == set(node.pids())
+
+
 _SUPERVISOR = """
 import asyncio, sys
 from kafka_dt.config import Endpoint
+from kafka_dt.metrics import MetricsMemory
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.supervisor import Supervisor
 grace_s = float(sys.argv[3])
 brief = {"folder": sys.argv[2]}
 ready = lambda ports: print("up", flush=True)
-command = [sys.executable, sys.argv[1]]
-asyncio.run(Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], [], ready, 60, grace_s).run())
+command, memory = [sys.executable, sys.argv[1]], MetricsMemory.alone(2)
+node = Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], [], ready, 60, grace_s, memory)
+asyncio.run(node.run())
 """
 
 

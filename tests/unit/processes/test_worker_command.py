@@ -14,6 +14,7 @@ def test_a_worker_runs_nothing_of_the_directory_in_which_it_is_started(tmp_path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('not the one that is installed')")
     brief = {
+        "role": "worker",
         "properties": {"broker.id": "one"},
         "number": 0,
         "beat_seconds": 1,
