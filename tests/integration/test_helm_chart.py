@@ -42,7 +42,10 @@ MATRIX: dict[str, dict[str, Any]] = {
         "imagePullSecrets": [{"name": "registry"}],
         "service": {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "annotations": {"a/b": "c"}},
         "state": {"persistent": True, "storageClassName": "fast"},
-        "networkPolicy": {"clients": [{"namespaceSelector": {}}]},
+        "networkPolicy": {
+            "clients": [{"namespaceSelector": {}}],
+            "monitoring": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+        },
         "serviceAccount": {"name": "tokens"},
         "settings": {"kafka.dt.tokens.per.owner.max": 50, "kafka.dt.workers": 1},
         "extraVolumes": [{"name": "more", "configMap": {"name": "more"}}],
@@ -94,6 +97,20 @@ MATRIX: dict[str, dict[str, Any]] = {
         "secrets": {**TLS, **UPSTREAM},
         "gateway": {**CLUSTER, "identity": "relay"},
         "listener": {"mechanisms": ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]},
+    },
+    "without metrics": {
+        "mode": "alone",
+        "zookeeper": ZOOKEEPER,
+        "secrets": {**KEY, **TLS},
+        "metrics": {"enabled": False},
+    },
+    "monitored": {
+        "mode": "alone",
+        "zookeeper": ZOOKEEPER,
+        "secrets": {**KEY, **TLS},
+        "metrics": {
+            "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        },
     },
 }
 
@@ -150,9 +167,12 @@ def test_kubernetes_takes_every_resource(charts: Charts, resources: list[dict[st
 
 
 def test_a_resource_that_kubernetes_does_not_take_is_found(charts: Charts) -> None:
-    rendered = charts.render(MATRIX["alone"])
+    rendered = charts.render(MATRIX["monitored"])
     pod(rendered)["spec"]["containers"][0]["imagePullPolice"] = "Always"
-    assert "imagePullPolice" in "\n".join(charts.check(rendered))
+    one(rendered, "ServiceMonitor")["spec"]["endpoints"][0]["port"] = 9404
+    found = "\n".join(charts.check(rendered))
+    assert "imagePullPolice" in found
+    assert "9404 is not of type 'string'" in found
 
 
 def test_a_node_takes_the_settings_and_clients_must_log_in(resources: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -203,13 +223,18 @@ def test_ports_and_labels_lead_to_the_pods(resources: list[dict[str, Any]]) -> N
     policy = one(resources, "NetworkPolicy")["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= labels
     assert {port["port"] for rule in policy["ingress"] for port in rule["ports"]} == ports.keys()
+    for monitor in of_kind(resources, "ServiceMonitor"):
+        assert any(
+            monitor["spec"]["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items()
+            for each in services
+        )
 
 
 def test_kubernetes_waits_longer_than_a_node_needs_to_stop(resources: list[dict[str, Any]], tmp_path: Path) -> None:
     spec = pod(resources)["spec"]
-    delay_s = int(spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])
     _, settings = settings_of(resources, tmp_path)
-    assert spec["terminationGracePeriodSeconds"] >= delay_s + settings.drain_timeout_ms / 1000 + 15
+    needed_ms = settings.drain_delay_ms + settings.drain_timeout_ms + 15_000
+    assert spec["terminationGracePeriodSeconds"] >= needed_ms / 1000
 
 
 def test_a_gateway_has_a_port_or_a_name_for_each_broker(charts: Charts) -> None:

@@ -130,6 +130,7 @@ async def test_a_node_on_the_pages_settings_serves_and_tells_systemd_that_it_is_
     settings = sample_settings(tmp_path) | {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
         "zookeeper.connect": zookeeper_connect,
+        "kafka.dt.metrics.listener": "none",
         "kafka.dt.state.dir": str(tmp_path / "state"),
         "kafka.dt.audit.log.dir": str(tmp_path / "log"),
     }

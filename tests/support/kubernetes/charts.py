@@ -5,7 +5,7 @@
     charts.check(resources)
 
 helm is built of its Go module. The schemas of Kubernetes' own resources are those of the package kubernetes-validate
-(requirements-kubernetes.lock).
+(requirements-kubernetes.lock), those of Prometheus' operator are in the operator's Go module.
 """
 
 from __future__ import annotations
@@ -28,10 +28,19 @@ from tests.support.docs.documents import ROOT
 CHART: Final = ROOT / "ops" / "helm" / "kafka-dt"
 LOCK: Final = ROOT / "requirements-kubernetes.lock"
 HELM: Final = "helm.sh/helm/v3/cmd/helm@v3.18.6"
+OPERATOR: Final = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 VERSIONS: Final = ("1.27", "1.37")
 """Of Kubernetes: the oldest that the chart allows, and the newest with schemas."""
 RELEASE: Final = "tokens"
 NAMESPACE: Final = "streams"
+
+
+_VALIDATE: Final = """
+import json, jsonschema, sys, yaml
+schema, resource = json.loads(sys.argv[1]), yaml.safe_load(open(sys.argv[2]))
+for error in jsonschema.Draft202012Validator(schema).iter_errors(resource):
+    print(error.message)
+"""
 
 
 class ChartsMissing(Exception):
@@ -49,6 +58,8 @@ class Charts:
     helm: Path
     schemas: Path
     """A folder for PYTHONPATH with kubernetes-validate."""
+    operator: Path
+    """The folder with the definitions of the operator's resources."""
 
     @classmethod
     def fetched(cls) -> Self:
@@ -69,7 +80,8 @@ class Charts:
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
             _fetch([*pip, "--target", str(schemas), "--requirement", str(LOCK)])
             shutil.copy(LOCK, schemas)
-        return cls(programs / "helm", schemas)
+        module = json.loads(_fetch([go, "mod", "download", "-json", OPERATOR]))
+        return cls(programs / "helm", schemas, Path(module["Dir"]) / "example" / "prometheus-operator-crd")
 
     def render(self, values: Mapping[str, object]) -> list[dict[str, Any]]:
         """Render the chart; returns the resources.
@@ -89,16 +101,25 @@ class Charts:
 
     def check(self, resources: Sequence[Mapping[str, Any]]) -> list[str]:
         """Check resources against the schemas; returns what is wrong."""
+        ours = [each for each in resources if not each["apiVersion"].startswith("monitoring.coreos.com/")]
         wrong: list[str] = []
+        for version in VERSIONS:
+            wrong += self._run("-m", "kubernetes_validate", "--strict", "--quiet", "-k", version, resources=ours)
+        for each in (each for each in resources if each not in ours):
+            definition = self.operator / f"monitoring.coreos.com_{each['kind'].lower()}s.yaml"
+            (version,) = yaml.safe_load(definition.read_text())["spec"]["versions"]
+            schema = json.dumps(version["schema"]["openAPIV3Schema"])
+            wrong += self._run("-c", _VALIDATE, schema, resources=[each])
+        return wrong
+
+    def _run(self, *arguments: str, resources: Sequence[Mapping[str, Any]]) -> list[str]:
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             yaml.safe_dump_all(resources, file)
             file.flush()
-            for version in VERSIONS:
-                command = [sys.executable, "-m", "kubernetes_validate", "--strict", "--quiet", "-k", version, file.name]
-                variables = os.environ | {"PYTHONPATH": str(self.schemas)}
-                done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-                wrong += (done.stdout + done.stderr).splitlines()
-        return wrong
+            command = [sys.executable, *arguments, file.name]
+            variables = os.environ | {"PYTHONPATH": str(self.schemas)}
+            done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        return [line for line in (done.stdout + done.stderr).splitlines() if line]
 
 
 def _fetch(command: Sequence[str], **variables: str) -> str:
