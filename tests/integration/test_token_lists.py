@@ -66,6 +66,7 @@ async def test_a_list_is_filtered_sorted_and_without_secrets(
     node: Node, tmp_path: Path, way: Callable[[Node, Path], Ask]
 ) -> None:
     ask = way(node, tmp_path)
+    await printed(ask, "revoke", "--owner", "User:bob")  # what other tests have left
     made = await tokens_of_bob(node)
     async with node.client("carol") as carol:
         of_carol = await carol.create()

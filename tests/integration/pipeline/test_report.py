@@ -132,7 +132,7 @@ def test_a_renewal_by_who_may_not_proves_that_he_has_the_hmac(made: Made) -> Non
 
 def test_findings_come_with_the_commands_to_run_next(made: Made) -> None:
     commands = "\n".join(each.get("command", "") for each in made.finding(stories.ELSEWHERE)["responses"])
-    assert "kafka-dt token expire --command-config admin.properties" in commands
+    assert "kafka-dt token revoke --command-config admin.properties" in commands
     assert f"--table={made.table}" in commands
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, cast
 
 import pytest
@@ -164,7 +164,8 @@ async def test_a_connection_that_is_silent_or_slow_before_its_login_hears_that_i
         while not world.connections[0].done:
             writer.write(b"x")  # a byte now and then gives no more time
             await asyncio.sleep(0.005)
-        assert await reader.read() == b""
+        with suppress(ConnectionResetError):  # by a byte that came after the closing
+            assert await reader.read() == b""
         assert world.connections[0].done == ["overdue", "close"]
         writer.close()
 
