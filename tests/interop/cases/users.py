@@ -35,7 +35,7 @@ from tests.support.protocol.conversation import Case, Stage, create, unrecorded
 USERS: Final = "/config/users"
 CHANGES: Final = "/config/changes"
 GROUP: Final = ("User", "group")
-LOGINS: Final = 4
+LOGINS: Final = 12
 WITHIN_S: Final = 5.0
 PASSWORD: Final = "pencil"
 SALT: Final = b"0123456789abcdef"
