@@ -66,10 +66,10 @@ async def test_a_token_that_is_made_and_deleted_at_a_broker_comes_and_goes(
 
 
 async def test_proofs_keep_what_is_known_from_being_too_old(cluster: ScriptedCluster, cache: TokenCache) -> None:
-    async with following(cluster, cache, max_staleness_ms=300) as source:
+    async with following(cluster, cache, max_staleness_ms=1_000) as source:
         begun = time.monotonic()
-        while time.monotonic() - begun < 1:
-            assert source.staleness_ms() < 300
+        while time.monotonic() - begun < 2:
+            assert source.staleness_ms() < 1_000
             await asyncio.sleep(0.02)
 
 
