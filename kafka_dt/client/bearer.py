@@ -31,6 +31,7 @@ from kafka_dt.client.errors import ClientConfigError, TokenClientError
 from kafka_dt.client.login_module import JAAS, login_options
 from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE
 from kafka_dt.tls import TlsError, client_context
+from kafka_dt.urls import usable_scheme
 from kafka_dt_protocol.sasl import OAUTHBEARER
 
 MAX_BYTES: Final = 1024 * 1024
@@ -97,8 +98,8 @@ class BearerLogin:
             raise ClientConfigError(_HANDLER, f"{handler} cannot be loaded here; {_HANDLERS[0]} is what is built in")
         options = login_options(properties, OAUTHBEARER, OAUTHBEARER_LOGIN_MODULE)
         url = properties.get(_URL, "").strip()
-        scheme, host, path = _split(url)
-        if not (scheme in {"https", "http"} and host) and not (scheme == "file" and path):
+        scheme = usable_scheme(url)
+        if not scheme:
             raise ClientConfigError(
                 _URL, "OAUTHBEARER needs it: file:///path of a token, or the https: URL of an issuer's token endpoint"
             )
@@ -167,14 +168,6 @@ def _access_token(text: bytes) -> str | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return token if isinstance(token, str) and token else None
-
-
-def _split(url: str) -> tuple[str, str | None, str]:
-    try:
-        split = urlsplit(url)
-    except ValueError:
-        return "", None, ""
-    return split.scheme, split.hostname, split.path
 
 
 def _client_credentials(properties: Mapping[str, str], options: Mapping[str, str]) -> ClientCredentials:

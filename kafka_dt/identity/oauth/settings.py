@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from kafka_dt.config import ConfigError, MechanismKeys
+from kafka_dt.urls import SCHEMES, usable_scheme
 
 HANDLER_KEY: Final = "sasl.server.callback.handler.class"
 URL_KEY: Final = "sasl.oauthbearer.jwks.endpoint.url"
 UNSIGNED_KEY: Final = "kafka.dt.sasl.oauthbearer.allow.unsigned.tokens"
-_SCHEMES: Final = ("https", "http", "file")
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
 _SIGNED_HANDLERS: Final = (
     f"{_PACKAGE}OAuthBearerValidatorCallbackHandler",
@@ -97,14 +96,5 @@ def _check_url(listener: str, settings: OAuthBearerSettings) -> None:
     if "@" in url.partition("://")[2].partition("/")[0]:
         # Said without the URL: it holds a password, and would be in every message about the keys.
         raise ConfigError(URL_KEY, "a URL with a user's name in it is not supported")
-    scheme, host, path = _split(url)
-    if scheme not in _SCHEMES or not (path if scheme == "file" else host):
-        raise ConfigError(URL_KEY, f"{url!r} is not a URL with {', '.join(_SCHEMES[:-1])} or {_SCHEMES[-1]}")
-
-
-def _split(url: str) -> tuple[str, str | None, str]:
-    try:
-        split = urlsplit(url)
-    except ValueError:
-        return "", None, ""
-    return split.scheme, split.hostname, split.path
+    if not usable_scheme(url):
+        raise ConfigError(URL_KEY, f"{url!r} is not a URL with {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
