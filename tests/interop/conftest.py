@@ -7,6 +7,7 @@ missing they are skipped with the reason; with CI in the environment that is a f
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,8 @@ from typing import NoReturn, Protocol, TypeVar
 import pytest
 
 from benchmarks.generator import LoadGenerator, compile_load
-from tests.support.brokers.broker import Broker
+from kafka_dt.client import TokenClient
+from tests.support.brokers.broker import USERS, Broker
 from tests.support.identity.tls_listeners import TlsListeners
 from tests.support.java.jvm import Java, JavaMissing, find_java
 from tests.support.java.maven import (
@@ -31,9 +33,11 @@ from tests.support.java.maven import (
     ResolutionFailed,
     resolve,
 )
+from tests.support.java.properties import plain
 from tests.support.java.reference_client import ReferenceClient
 from tests.support.java.tools import KafkaTools
 from tests.support.nodes.server import KafkaDt, server_properties
+from tests.support.processes.waiting import eventually
 from tests.support.zookeeper.server import make_chroot, running_zookeeper
 
 BUNDLES = (KAFKA_39, KAFKA_4X, LOGGING, YARN, SPARK_KAFKA)
@@ -43,6 +47,7 @@ GUARDED = {"allow.everyone.if.no.acl.found": False, "super.users": "User:admin;U
 """User:ANONYMOUS is the broker itself, on its listener without login."""
 TIMEOUT_S = 900
 """The first test may wait for a download."""
+LOAD_TOKENS = 3
 
 
 _JavaProgram = TypeVar("_JavaProgram", bound=ReferenceClient)
@@ -192,6 +197,30 @@ def generator(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         unavailable(f"{java.executable} has no compiler")
     with LoadGenerator(java, compile_load(java), tmp_path_factory.mktemp("load")) as generator:
         yield generator
+
+
+@pytest.fixture(scope="module")
+def load_tokens(broker: Broker, server: KafkaDt) -> list[str]:
+    """Ids of tokens that the load generator logs in with; the salts that broker and kafka-dt name stay the same.
+
+    A broker salts a token of its own a second time, when ZooKeeper tells it of its own change. So kafka-dt makes them.
+    """
+
+    async def create() -> list[str]:
+        async with _alice_at(server) as client:
+            return [(await client.create()).token_id for _ in range(LOAD_TOKENS)]
+
+    async def known_to_the_broker() -> set[str]:
+        async with _alice_at(broker) as client:
+            return {token.token_id for token in await client.describe()}
+
+    ids = asyncio.run(create())
+    eventually(lambda: asyncio.run(known_to_the_broker()).issuperset(ids), within_s=10.0)
+    return ids
+
+
+def _alice_at(authority: Authority) -> TokenClient:
+    return TokenClient.from_config({"bootstrap.servers": authority.sasl, **plain("alice", USERS["alice"])})
 
 
 @pytest.fixture(scope="session")

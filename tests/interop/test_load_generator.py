@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from pathlib import Path
 from typing import Final
 
@@ -11,48 +9,29 @@ import pytest
 
 from benchmarks.credentials import write_credentials
 from benchmarks.generator import Job, LoadFailed, LoadGenerator
-from kafka_dt.client import TokenClient
 from tests.interop.conftest import Authority
-from tests.support.brokers.broker import USERS, Broker
-from tests.support.java.properties import plain
-from tests.support.processes.waiting import on_this_machine
 
 MECHANISM: Final = "SCRAM-SHA-512"
-TOKENS: Final = 3
 CONNECTIONS: Final = 120
 TLS_CONNECTIONS: Final = 4
 """A multiple of the broker's threads, which take turns: so each connection comes to the same thread again."""
 RATE: Final = 40
 SECONDS: Final = 4
 TLS_SECONDS: Final = 2
-BROKER_SETTLES_S: Final = 1.0
-"""A broker salts a token when it makes it, and once more when ZooKeeper tells it of its own change."""
-
-
-@pytest.fixture(scope="module")
-def token_ids(broker: Broker) -> list[str]:
-    async def create() -> list[str]:
-        configuration = {"bootstrap.servers": broker.sasl, **plain("alice", USERS["alice"])}
-        async with TokenClient.from_config(configuration) as client:
-            return [(await client.create()).token_id for _ in range(TOKENS)]
-
-    ids = asyncio.run(create())
-    time.sleep(on_this_machine(BROKER_SETTLES_S))
-    return ids
 
 
 def test_connections_log_in_again_and_again(
-    generator: LoadGenerator, authority: Authority, token_ids: list[str], tmp_path: Path
+    generator: LoadGenerator, authority: Authority, load_tokens: list[str], tmp_path: Path
 ) -> None:
-    job = _job(generator, authority, token_ids, tmp_path, connections=CONNECTIONS, rate=RATE)
+    job = _job(generator, authority, load_tokens, tmp_path, connections=CONNECTIONS, rate=RATE)
     result = generator.run(job)["REAUTHENTICATE"]
     assert result.count > CONNECTIONS, "some did more than once"
 
 
 def test_too_few_connections_to_log_in_again_fail_a_measurement(
-    generator: LoadGenerator, authority: Authority, token_ids: list[str], tmp_path: Path
+    generator: LoadGenerator, authority: Authority, load_tokens: list[str], tmp_path: Path
 ) -> None:
-    job = _job(generator, authority, token_ids, tmp_path, connections=5)
+    job = _job(generator, authority, load_tokens, tmp_path, connections=5)
     with pytest.raises(LoadFailed, match="too few connections: all 5 have just logged in again"):
         generator.run(job)
 
@@ -81,13 +60,13 @@ def test_a_connection_over_tls_resumes_the_session_of_the_one_before_it_only_if_
 def _job(
     generator: LoadGenerator,
     authority: Authority,
-    token_ids: list[str],
+    load_tokens: list[str],
     folder: Path,
     *,
     connections: int,
     rate: float = 0,
 ) -> Job:
-    credentials = write_credentials(folder / "credentials.tsv", generator, (authority.sasl, MECHANISM), token_ids, {})
+    credentials = write_credentials(folder / "credentials.tsv", generator, (authority.sasl, MECHANISM), load_tokens, {})
     return Job(
         address=authority.sasl,
         phases=("REAUTHENTICATE",),

@@ -7,7 +7,6 @@ they catch is a change that costs a multiple. `make bench` measures.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +18,13 @@ from benchmarks.change_znodes import remove_changes
 from benchmarks.credentials import write_credentials
 from benchmarks.generator import Job, LoadGenerator
 from benchmarks.statistics import ratios
-from kafka_dt.client import TokenClient
-from tests.support.brokers.broker import USERS, Broker
-from tests.support.java.properties import plain
+from tests.support.brokers.broker import Broker
 from tests.support.nodes.server import KafkaDt
 
 ROUNDS: Final = 1
 CONNECTIONS: Final = 16
 WARM_MS: Final = 300
 MEASURE_MS: Final = 600
-TOKENS: Final = 3
 
 
 @dataclass
@@ -91,11 +87,7 @@ def test_tokens_are_made_and_renewed_several_times_as_fast(bench: Bench) -> None
     assert found["RENEW"].ratio > 2
 
 
-async def test_logins_by_token_are_not_much_slower(bench: Bench) -> None:
-    async with TokenClient.from_config(
-        {"bootstrap.servers": bench.broker.sasl, **plain("alice", USERS["alice"])}
-    ) as client:
-        ids = [(await client.create()).token_id for _ in range(TOKENS)]
+def test_logins_by_token_are_not_much_slower(bench: Bench, load_tokens: list[str]) -> None:
     job = Job(address="", phases=("LOGIN",), connections=CONNECTIONS, mechanism="SCRAM-SHA-256")
-    found = await asyncio.to_thread(bench.compare, job, credentials=ids)
+    found = bench.compare(job, credentials=load_tokens)
     assert found["LOGIN"].ratio > 0.25
