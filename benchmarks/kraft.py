@@ -1,9 +1,10 @@
 """A Kafka 4 broker with delegation tokens, and kafka-dt as a gateway in front of it that serves these tokens.
 
-    with stage(bench) as (broker, node):
+    with stage(bench, UPSTREAM_STORE) as (broker, node):
         for round_number, way in bench.rounds("create", (broker, node)): ...
 
 The node has two workers and no ZooKeeper. It follows the tokens all the time, also while the broker itself is measured.
+`ZOOKEEPER_STORE` is the same gateway with tokens of its own in a ZooKeeper.
 """
 
 from __future__ import annotations
@@ -22,32 +23,39 @@ from benchmarks.metrics import GENERATOR, PSS, RATE, SERVER_CPU
 from benchmarks.servers import BROKER, KAFKA_DT, Subject
 from benchmarks.tokens import password_of
 from kafka_dt.config import Settings
-from tests.support.nodes.gateway import PORTS, upstream_store_properties
+from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
+from tests.support.nodes.gateway import PORTS, gateway_properties, upstream_store_properties
 from tests.support.nodes.server import KafkaDt
 from tests.support.processes.ports import free_ports
 
 UPSTREAM_STORE: Final = Subject("kafka-dt, cluster's tokens", workers=KAFKA_DT.workers)
+ZOOKEEPER_STORE: Final = Subject("kafka-dt, tokens in ZooKeeper", workers=KAFKA_DT.workers)
 
 
 @contextmanager
-def stage(bench: Bench) -> Iterator[tuple[Way, Way]]:
-    """Start both, and stop them at the end; gives the way to the broker, and that through the node."""
+def stage(bench: Bench, *gateways: Subject) -> Iterator[tuple[Way, ...]]:
+    """Start the broker and some gateways, and stop them at the end; gives the way to the broker, and those of each."""
     bench.clear_stage()
     folder = bench.folder_of("kraft")
     shutil.rmtree(folder, ignore_errors=True)
-    with ExitStack() as stack, bench.console.status("starting the broker and the node"):
+    with ExitStack() as stack, bench.console.status("starting the broker and the gateways"):
         cluster = stack.enter_context(kafka_4(bench, folder / "kraft", {}))
         (broker,) = cluster.brokers.values()
-        properties = {
-            **upstream_store_properties(cluster, free_ports(PORTS)),
-            "kafka.dt.workers": UPSTREAM_STORE.workers,
-            "kafka.dt.log.lines.per.minute": Settings.log_lines_per_minute,
-        }
-        node = stack.enter_context(KafkaDt(folder / "node", properties))
-        yield (
-            Way(BROKER, broker.sasl, broker.process),
-            Way(UPSTREAM_STORE, node.sasl, broker.process, node.process),
-        )
+        ways = [Way(BROKER, broker.sasl, broker.process)]
+        for subject in gateways:
+            ports = free_ports(PORTS)
+            if subject is ZOOKEEPER_STORE:
+                zookeeper = stack.enter_context(EmbeddedZooKeeper(folder / "zookeeper"))
+                properties = gateway_properties(zookeeper.address, cluster, ports)
+            else:
+                properties = upstream_store_properties(cluster, ports)
+            common = {
+                "kafka.dt.workers": subject.workers,
+                "kafka.dt.log.lines.per.minute": Settings.log_lines_per_minute,
+            }
+            node = stack.enter_context(KafkaDt(folder / f"node-{len(ways)}", properties | common))
+            ways.append(Way(subject, node.sasl, broker.process, node.process))
+        yield tuple(ways)
 
 
 def load(bench: Bench, way: Way, job: Job, round_number: int) -> dict[str, float]:

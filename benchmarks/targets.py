@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.gateways import KAFKA_PROXY
-from benchmarks.kraft import UPSTREAM_STORE
+from benchmarks.kraft import UPSTREAM_STORE, ZOOKEEPER_STORE
 from benchmarks.metrics import METRICS, PSS, RATE, SERVER_CPU, THROUGHPUT
 from benchmarks.results import Case, Results
 from benchmarks.scenarios import (
@@ -143,7 +143,9 @@ def _kraft_targets() -> Iterator[Target]:
         yield Target(work, "kraft-changes", case, RATE, at_least=0.8, subject=UPSTREAM_STORE.name)
     for case in kraft_logins.CASES:
         work = f"logins with {case.label}, tokens of a Kafka 4 cluster: times those with the tokens in ZooKeeper"
-        yield Target(work, "kraft-logins", case, RATE, at_least=0.95, subject=UPSTREAM_STORE.name, other=KAFKA_DT.name)
+        yield Target(
+            work, "kraft-logins", case, RATE, at_least=0.95, subject=UPSTREAM_STORE.name, other=ZOOKEEPER_STORE.name
+        )
 
 
 TARGETS: Final = _targets()

@@ -11,7 +11,7 @@ from typing import Final
 
 from benchmarks.bench import Bench
 from benchmarks.generator import Job
-from benchmarks.kraft import load, stage, write_hmacs
+from benchmarks.kraft import UPSTREAM_STORE, load, stage, write_hmacs
 from benchmarks.metrics import RATE
 from benchmarks.new_tokens import create_tokens
 from benchmarks.results import Case
@@ -28,7 +28,7 @@ CASES: Final = (CREATE, RENEW)
 
 def run(bench: Bench) -> None:
     """Measure both ways in turns."""
-    with stage(bench) as ways:
+    with stage(bench, UPSTREAM_STORE) as ways:
         hmacs = write_hmacs(bench.folder / "jobs" / "renewed", create_tokens(ways[1].address, RENEWED))
         for case, job in (
             (RENEW, Job(address="", phases=("RENEW",), connections=CONNECTIONS, renewed=hmacs)),

@@ -14,7 +14,7 @@ from typing import Final
 from benchmarks.bench import Bench
 from benchmarks.gateways import Way
 from benchmarks.generator import LoadFailed
-from benchmarks.kraft import stage
+from benchmarks.kraft import UPSTREAM_STORE, stage
 from benchmarks.metrics import PSS
 from benchmarks.new_tokens import create_tokens, revoke_token
 from benchmarks.results import Case
@@ -33,7 +33,7 @@ REVOCATIONS: Final = 10
 
 def run(bench: Bench) -> None:
     """Measure with more and more tokens."""
-    with stage(bench) as (broker, node):
+    with stage(bench, UPSTREAM_STORE) as (broker, node):
         ids: list[str] = []
         for tokens in bench.plan.followed:
             with bench.console.status(f"creating tokens, {tokens:,} in all"):

@@ -1,7 +1,7 @@
-"""Log in with tokens of a Kafka 4 cluster: at the broker, at a node that serves them, and at a node with ZooKeeper.
+"""Log in with tokens of a Kafka 4 cluster, at the broker and at a gateway; beside a gateway with tokens of its own.
 
-A hundred tokens in turn, as in the other tables of logins. All three have the tokens' credentials already, and so has
-the client. The third is the kafka-dt of the other tables, with as many tokens in its ZooKeeper.
+A hundred tokens in turn, as in the other tables of logins. All have the tokens' credentials already, and so has the
+client. Both gateways are in front of the broker; they differ in where their tokens are.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from benchmarks.bench import Bench
 from benchmarks.credentials import write_credentials
 from benchmarks.gateways import Way
 from benchmarks.generator import Job
-from benchmarks.kraft import load, stage
+from benchmarks.kraft import UPSTREAM_STORE, ZOOKEEPER_STORE, load, stage
 from benchmarks.metrics import RATE
 from benchmarks.new_tokens import create_tokens
 from benchmarks.results import Case
 from benchmarks.scenarios import logins
-from benchmarks.servers import KAFKA_DT, Server
+from benchmarks.servers import BROKER
 from kafka_dt_protocol.sasl import ScramMechanism
 
 TITLE: Final = "Logins with tokens of a Kafka 4 cluster"
@@ -29,16 +29,13 @@ CASES: Final = tuple(Case(KIND.label, connections) for connections in (16, 128))
 
 def run(bench: Bench) -> None:
     """Measure the three in turns."""
-    with stage(bench) as ways:
-        (with_zookeeper,) = bench.stage(logins.TOKENS, (KAFKA_DT,))
-        ids = create_tokens(ways[1].address, logins.TOKENS)
+    with stage(bench, UPSTREAM_STORE, ZOOKEEPER_STORE) as ways:
+        ids = {way.subject: create_tokens(way.address, logins.TOKENS) for way in ways[1:]}
+        ids[BROKER] = ids[UPSTREAM_STORE]
         for case in CASES:
-            turns: tuple[Way | Server, ...] = (*ways, with_zookeeper)
-            for round_number, turn in bench.rounds(case.label, turns):
-                if isinstance(turn, Server):
-                    logins.measure(bench, turn, round_number, case.connections, kind=KIND)
-                else:
-                    bench.record(case, turn.subject, round_number, _measure(bench, turn, round_number, case, ids))
+            for round_number, way in bench.rounds(case.label, ways):
+                values = _measure(bench, way, round_number, case, ids[way.subject])
+                bench.record(case, way.subject, round_number, values)
 
 
 def _measure(bench: Bench, way: Way, round_number: int, case: Case, ids: list[str]) -> dict[str, float]:
