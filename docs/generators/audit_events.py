@@ -14,8 +14,10 @@ from kafka_dt.audit.event import notes
 from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.recorder import CLOSE_SECONDS
 from kafka_dt.config.options.audit import DEFAULT_TOPIC
+from kafka_dt.gateway.connecting import ANSWER_S
 from kafka_dt.server.audited.requests import SHOWN
 from kafka_dt.tokens.sharing import LONG_ITEMS
+from kafka_dt_protocol import APIS, ApiKey
 
 _HEAD: Final = """\
 # Audit events
@@ -69,15 +71,18 @@ _TYPES: Final = {
     ),
     EventType.TOKENS_DESCRIBED: ("A client has asked to describe tokens.", "`count`."),
     EventType.ACL_CREATED: (
-        "A node has created an ACL; or it has refused ACLs of one request for one reason.",
+        "A node, or the cluster behind a gateway, has created an ACL; or it has refused ACLs of one request for one "
+        "reason.",
         "`acl`; for several refused ones, also `count` and `entries`.",
     ),
     EventType.ACL_DELETED: (
-        "A node has deleted an ACL; or it has refused filters of one request for one reason.",
+        "A node, or the cluster behind a gateway, has deleted an ACL; or it has refused filters of one request for one "
+        "reason.",
         "`acl`; for several refused ones, also `count` and `entries`.",
     ),
     EventType.SCRAM_USER_CHANGED: (
-        "A node has changed a user's SCRAM credentials; or it has refused users of one request for one reason.",
+        "A node, or the cluster behind a gateway, has changed a user's SCRAM credentials; or it has refused users of "
+        "one request for one reason.",
         "`user`; for several refused ones, also `count` and `entries`.",
     ),
     EventType.KEYS_CHANGED: ("A worker has read new secret keys.", "`keys`; each worker writes an event of its own."),
@@ -118,8 +123,20 @@ These are no events:
   whose `node` is the node's name with `-revoke` and the command's process id.
 - A start with another secret key than the last time. The `key_id` of the tokens that the node then makes shows the key.
 
-A [gateway](how-to/gateway.md) has the events of its logins and of the tokens that clients create at it. It forwards
-ACLs, SCRAM users and everything else; the cluster's own audit log records those.
+### At a gateway
+
+A [gateway](how-to/gateway.md) records its logins, the requests about tokens, and the changes of ACLs and SCRAM users
+that it forwards. All other forwarded requests are in the cluster's own audit log only.
+
+The events of a forwarded change tell what the cluster answered, entry by entry; the client gets the cluster's answer
+unchanged. If a client goes away, the gateway waits for the answer, up to {answer_seconds:g} seconds. If no answer
+comes, because the connection to the broker broke, the event has the reason `REQUEST_TIMED_OUT`: the change may have
+been made. The gateway then closes the connection of the client, and the client tries again.
+
+A gateway that writes audit events reads these requests, so it has limits for them that it does not have without audit
+events. It offers only the versions that it can read, and closes the connection of a client that sends another version,
+or a request of more than {entries:,} entries. The next request of a connection waits until the change has been answered
+([decision 0035](decisions/0035-audited-forwarding.md)).
 
 ### Why a login was refused
 
@@ -314,7 +331,9 @@ def page() -> str:
         (
             _HEAD.format(version=VERSION),
             types,
-            _MIDDLE.format(long_items=LONG_ITEMS),
+            _MIDDLE.format(
+                long_items=LONG_ITEMS, answer_seconds=ANSWER_S, entries=APIS[ApiKey.CREATE_ACLS].max_elements
+            ),
             reasons,
             _FIELDS.format(version=VERSION),
             "\n".join(_field_rows()),

@@ -23,7 +23,8 @@ as at a broker. ApiVersions is an exception: kafka-dt answers a version that is 
 that the client can ask again.
 
 The table lists the APIs that a node serves by itself, and what a [gateway](how-to/gateway.md) does with each of them. A
-gateway forwards every other API that the cluster behind it offers.
+gateway forwards every other API that the cluster behind it offers. "And audits" means that a gateway with audit events
+[reads these requests](audit.md#at-a-gateway), so that their limits hold there, too.
 
 """
 
@@ -117,7 +118,8 @@ def page(mechanisms: Mapping[str, Mechanism[Any]] = MECHANISMS, apis: ApiTable =
 def _row(api: Api) -> str:
     name = api.key.name.title().replace("_", "")
     versions = f"{api.min_version}-{api.max_version}"
-    cells = (api.key.value, name, versions, f"{api.max_elements:,}", _AT_GATEWAY[api.at_gateway], api.note)
+    at_gateway = _AT_GATEWAY[api.at_gateway] + (" and audits" if api.audited_at_gateway else "")
+    cells = (api.key.value, name, versions, f"{api.max_elements:,}", at_gateway, api.note)
     return f"| {' | '.join(map(str, cells))} |\n"
 
 

@@ -73,6 +73,8 @@ REMEMBERED_KEYS: Final = 4_096
 principal log in with the same password, and a broker has the same salt for it each time."""
 FLUSH_S: Final = 5.0
 """How long an upstream that is left may take for what was written to it."""
+ANSWER_S: Final = 30.0
+"""How long an upstream that is left may take for an answer that audit events are made of."""
 
 
 class Connector:
@@ -295,6 +297,8 @@ class UpstreamSide:
     """Whether it is time to log in again."""
     own_answer: asyncio.Future[bytes] | None = None
     """Takes the answer to a request of the gateway's own, once one was sent."""
+    asking: bool = False
+    """Whether an answer is due that audit events are made of: it is waited for, also when the client has gone."""
 
     def __init__(
         self,
@@ -311,6 +315,7 @@ class UpstreamSide:
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
         self._opening: asyncio.Task[Upstream] | None = None  # connects for a login that is relayed
+        self._left = False
         self.pieces: list[bytes] = []
 
     def open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
@@ -341,6 +346,28 @@ class UpstreamSide:
     def channel(self, upstream: Upstream, answers: AnswerStream) -> Channel:
         """Give what makes requests of the gateway's own on the connection, while no answer is due."""
         return upstream.channel(self._exchange(upstream, answers))
+
+    async def ask(self, request: bytes, correlation_id: int, answers: AnswerStream) -> bytes:
+        """Send a request of the client while no answer is due, and give the content of its answer.
+
+        Args:
+            request: whole, with its length.
+            correlation_id: of the request.
+            answers: what comes upstream for the client.
+
+        Raises:
+            EOFError: the connection has ended before.
+        """
+        if self.link is None:
+            raise EOFError
+        self.asking = True
+        self._frequent.to_cluster_bytes += len(request)
+        try:
+            return await self._exchange(self.link, answers, long=True)(correlation_id, request)
+        finally:
+            self.asking = False
+            if self._left:
+                self.leave()
 
     def write(self) -> None:
         """Write what was passed on: a call of the system costs more than all that is done with a short request."""
@@ -375,12 +402,18 @@ class UpstreamSide:
         self._route()
 
     def leave(self, *, at_once: bool = False) -> None:
-        """End the connection; what was written is sent first, unless it must end at once."""
+        """End the connection; what was written is sent first, unless it must end at once.
+
+        While audit events wait for an answer, the connection stays for it.
+        """
         if self.login_timer is not None:
             self.login_timer.cancel()
         for task in (self.task, self._opening):
             if task is not None:
                 task.cancel()
+        if self.asking:
+            self._stay_for_the_answer()
+            return
         self.give_up_own_answer()
         if not at_once:
             self.write()
@@ -392,6 +425,12 @@ class UpstreamSide:
         else:
             link.close()
             self._loop.call_later(FLUSH_S, link.abort)
+
+    def _stay_for_the_answer(self) -> None:
+        if not self._left:
+            self._left = True
+            self.resume_reading()
+            self._loop.call_later(ANSWER_S, self.give_up_own_answer)
 
     def give_up_own_answer(self) -> bool:
         """Let a login that waits for an answer fail, since none can come any more; say whether there is one."""
@@ -444,12 +483,12 @@ class UpstreamSide:
         await self._connector.log_in_again(client.principal, upstream, exchange, client.token_id)
         self._log_in_later(upstream)
 
-    def _exchange(self, upstream: Upstream, answers: AnswerStream) -> Exchange:
+    def _exchange(self, upstream: Upstream, answers: AnswerStream, *, long: bool = False) -> Exchange:
         async def exchange(correlation_id: int, request: bytes) -> bytes:
             if self.link is not upstream:
                 raise EOFError  # left: no answer would come
             self.own_answer = self._loop.create_future()
-            answers.expect_own(correlation_id)
+            answers.expect_own(correlation_id, long=long)
             upstream.write(request)
             return await self.own_answer
 

@@ -5,7 +5,8 @@ principal. It serves this client alone: no bytes of two principals ever meet, an
 the upstream's. Requests are told apart by their first bytes and written on as they come; the table of APIs says which
 are ours (`AtGateway`). Ours wait until everything forwarded has been answered, and nothing is forwarded while one of
 ours is under way, as a broker serves one request of a connection at a time. So both sides write to the client without a
-queue between them.
+queue between them. Where audit events are written, changes of ACLs and SCRAM users are ours as well: the handler sends
+the request upstream as it came, and reads the answer before the client gets it (`audited_changes.py`).
 
 Reading stops on either side while the other cannot be written to, while the upstream connection is being opened or
 logs in again (KIP-368), and while `MAX_OUTSTANDING` answers are due.
@@ -19,8 +20,9 @@ Source: docs/design.md#the-gateway; kafka.network.Processor; KIP-43, KIP-152, KI
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.gateway.addresses import BrokerAddresses
@@ -37,6 +39,7 @@ from kafka_dt_protocol.wire.proxy_header import Endpoint
 if TYPE_CHECKING:
     from kafka_dt.client import Address
     from kafka_dt.client.login import Channel
+    from kafka_dt.server.handlers import AskCluster
 
 MAX_OUTSTANDING: Final = 1_000
 """How many forwarded requests may wait for their answers; Java's clients send 5, librdkafka more."""
@@ -60,6 +63,8 @@ class GatewayServices:
     """The logins under way at the cluster, where it decides about them."""
     makes_its_tokens: bool = False
     """Whether new tokens are made in the cluster, which then decides who may create them."""
+    audited: frozenset[int] = frozenset()
+    """The APIs whose requests are forwarded by their handlers, which read the answers."""
 
 
 class _Side(Enum):
@@ -67,6 +72,16 @@ class _Side(Enum):
 
     HERE = auto()
     UPSTREAM = auto()
+    BOTH = auto()
+    """The gateway, with what the cluster answers to the same request."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A request that is read here before it goes to the cluster as it came."""
+
+    start: RequestStart
+    pieces: list[bytes] = field(default_factory=list, repr=False)
 
 
 class _Turn(Enum):
@@ -123,6 +138,7 @@ class Forwarding:
             connection.authenticator.relay_by(self._relay)
         self._request: RequestStart | None = None  # the one under way, or one that has to wait
         self._side: _Side | None = None  # whose the request under way is; None between two
+        self._kept: _Kept | None = None  # the request under way, if its side is BOTH, until the cluster has got it
         self._deadline: asyncio.TimerHandle | None = None
         self._eof = False
         self._routing = False
@@ -146,7 +162,8 @@ class Forwarding:
 
         A piece that waits to be forwarded is not counted: no more than a socket's buffer, and not the client's fault.
         """
-        return self._requests.buffered if self._connection.reading.wanted else 0
+        waiting = self._requests.buffered if self._connection.reading.wanted else 0
+        return waiting if self._kept is None else waiting + sum(map(len, self._kept.pieces))
 
     @property
     def frames_given(self) -> int:
@@ -157,6 +174,11 @@ class Forwarding:
     def own_upstream(self) -> Channel | None:
         """What asks the cluster about tokens as the client itself, if it has logged in there."""
         return self._relay.channel() if self._relay is not None and self._gateway.makes_its_tokens else None
+
+    @property
+    def ask_cluster(self) -> AskCluster | None:
+        """What sends the request under way to the cluster, if its answer is for audit events."""
+        return None if self._kept is None else partial(self._ask_cluster, self._kept)
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Find out which broker the client means, and offer what that broker speaks."""
@@ -183,6 +205,8 @@ class Forwarding:
 
     def served(self) -> None:
         """Go on when what was asked of us has been answered."""
+        if self._side is None:
+            self._kept = None
         if not self._untouched:
             self._route()
 
@@ -307,6 +331,7 @@ class Forwarding:
         if self._request is None:
             return _Turn.READ
         self._side = self._side_of(self._request)
+        self._kept = _Kept(self._request) if self._side is _Side.BOTH else None
         return _Turn.WAIT if self._side is None else _Turn.PASS_ON
 
     def _side_of(self, request: RequestStart) -> _Side | None:
@@ -320,6 +345,8 @@ class Forwarding:
             self._connection.end(ConnectionClosed("the session has ended"))
         elif self.upstream.link is None:
             self.upstream.open(self, self._candidates)
+        elif request.api_key in self._gateway.audited:
+            return None if self._answers.outstanding else _Side.BOTH
         elif self._answers.outstanding < MAX_OUTSTANDING:
             self._answers.expect(request)
             self._frequent.forwarded[request.api_key] += 1
@@ -332,10 +359,18 @@ class Forwarding:
         side = self._side
         if self._requests.finished:
             self._side = self._request = None
-        if side is _Side.HERE:
-            self._connection.serve(piece)
-        else:
+        if side is _Side.UPSTREAM:
             self.upstream.pieces.append(piece)
+            return
+        if self._kept is not None:
+            self._kept.pieces.append(piece)
+        self._connection.serve(piece)
+
+    async def _ask_cluster(self, kept: _Kept) -> bytes:
+        """Send the request under way as it came, and give the content of its answer; raises EOFError if none comes."""
+        self._kept = None
+        self._frequent.forwarded[kept.start.api_key] += 1
+        return await self.upstream.ask(b"".join(kept.pieces), kept.start.correlation_id, self._answers)
 
     def _finish_if_answered(self) -> None:
         """Close as `finish` has asked for: what is under way is answered, and nothing after it is taken."""
@@ -359,7 +394,7 @@ class Forwarding:
     def upstream_data(self, data: bytes) -> None:
         """Take answers."""
         connection = self._connection
-        if connection.closing:
+        if connection.closing and not self.upstream.asking:
             return
         self._frequent.to_clients_bytes += len(data)
         own_answer = self.upstream.own_answer
@@ -371,6 +406,7 @@ class Forwarding:
         try:
             self._take_answers(data, pieces)
         except RemoteProtocolError as error:
+            self.upstream.give_up_own_answer()
             connection.write(pieces)
             connection.end(ConnectionClosed(f"the upstream broker sent an invalid answer: {error}"))
         except Exception as error:  # noqa: BLE001 - as in `_route`

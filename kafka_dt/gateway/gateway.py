@@ -50,6 +50,7 @@ class Gateway:
         listeners: of the node, with the ports that they are bound to.
         held: gives a token as the worker knows it, None if it does not.
         counts: where connections upstream are counted.
+        audits: whether the worker writes audit events.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -64,7 +65,10 @@ class Gateway:
         listeners: Sequence[Listener],
         held: Callable[[str], CachedToken | None],
         counts: Counts,
+        *,
+        audits: bool = False,
     ) -> None:
+        audited = APIS.audited_at_gateway if audits else ()
         self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
         self.brokers = UpstreamBrokers(
@@ -81,9 +85,10 @@ class Gateway:
             connector=Connector(config, self._identities, own_tokens=_own_tokens(settings, held), counts=counts),
             brokers=self.brokers,
             addresses=self._addresses,
-            offered=OfferedByUpstream(APIS.served_by_gateway),
+            offered=OfferedByUpstream(APIS.served_by_gateway, audited),
             relayed=LoginsUnderWay(settings.logins_per_ip) if settings.identity is UpstreamIdentity.RELAY else None,
             makes_its_tokens=settings.makes_its_tokens,
+            audited=frozenset(int(api.key) for api in audited),
         )
 
     @property

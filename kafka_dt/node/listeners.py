@@ -75,7 +75,7 @@ class WorkerPorts:
         self._recorder = recorder
         self._now_ms = now_ms
         self._encryption = {listener.name: encryption(listener, recorder, counts) for listener in listeners}
-        self.gateway = gateway(settings, listeners, held, counts)
+        self.gateway = gateway(settings, listeners, held, counts, audits=recorder is not None)
         self._limits = ConnectionLimits.of(settings, listeners)
         self._gates: list[Gate] = [FileGate(_file_limit), *self._rate_gates(settings.max_connection_creation_rate)]
         self._failed_logins = FailedLogins(settings.connection_failed_authentication_delay_ms, time.monotonic)
@@ -214,16 +214,16 @@ def gateway(
     listeners: Sequence[Listener],
     held: Callable[[str], CachedToken | None],
     counts: Counts | None = None,
+    *,
+    audits: bool = False,
 ) -> Gateway | None:
-    """Make the gateway of a worker; None where the node is none.
-
-    `held` gives a token as the worker knows it, None if it does not.
+    """Make the gateway of a worker; None where the node is none. Arguments are those of `Gateway`.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
     found = gateway_settings(settings, listeners)
-    return None if found is None else Gateway(found, listeners, held, counts or Counts.alone())
+    return None if found is None else Gateway(found, listeners, held, counts or Counts.alone(), audits=audits)
 
 
 def _certified(listener: Listener, encrypted: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener, Settings, audit_settings, listeners, metrics_settings
+from kafka_dt.gateway import decided_by_cluster
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
@@ -228,14 +229,14 @@ class Worker:
         described = DescribedTokens(cache.get)
         cache.on_change(described.token_changed)
         audit = AuditedRequests(self._recorder, AuditedTokens(cache.get, cache.by_hmac)) if self._recorder else None
-        return dispatcher(
+        families = (
             ClusterHandlers(self._broker_id, cluster_id, self._authorizer).served(),
             TokenHandlers(self._tokens.manager, self._authorizer, described, time.monotonic).served(),
             ToolHandlers(self._authorizer).served(),
             AclHandlers(self._acls, self._authorizer).served(),
             ScramUserHandlers(ScramUserManager(self._stores.user_changes), self._authorizer).served(),
-            audit=audit,
         )
+        return dispatcher(*map(decided_by_cluster, families), audit=audit)
 
     def _begin_background_work(self) -> None:
         self._repeat(self._look_at_board, LOOK_SECONDS)

@@ -179,6 +179,12 @@ class ServerConnection:
         self._answer(self._owed(), response)
         self._settle()
 
+    def respond_encoded(self, content: bytes) -> None:
+        """Answer a `RequestReceived` with the content of a frame that another server has made for it."""
+        self._owed()
+        self._out.put(content)
+        self._settle()
+
     def reject(self, reason: str) -> ConnectionClosed:
         """Leave a `RequestReceived` without an answer, as a broker does with a body that makes no sense.
 

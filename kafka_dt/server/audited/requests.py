@@ -31,7 +31,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.audit import EventType, Outcome
 from kafka_dt.audit.durability import AuditUnavailable, Place
 from kafka_dt.audit.recorder import NOBODY, Facts, Recorder
-from kafka_dt.server.handlers import Handler, RequestContext, ServedApi
+from kafka_dt.server.handlers import ClusterAnswer, Handler, RequestContext, ServedApi
 from kafka_dt.tokens import DelegationToken, Keyring, Token
 from kafka_dt_protocol import RemoteProtocolError
 
@@ -107,8 +107,9 @@ class AuditedRequests:
             self._record(audit.kind, context, ErrorCode.unknown_server_error, {})
             raise
         token, limit = found[0] if found else None, limits[0] if limits else None
+        said = answer.entity if isinstance(answer, ClusterAnswer) else answer
         try:
-            await self._record_all(audit, AnsweredRequest(context, body, answer, token, limit))
+            await self._record_all(audit, AnsweredRequest(context, body, said, token, limit))
         except AuditUnavailable:
             return context.refusal(body, _UNAVAILABLE)
         except Exception:

@@ -25,6 +25,7 @@ from kafka_dt.server.connections.intake import Intake, ServedHere
 from kafka_dt.server.connections.reading import Reading
 from kafka_dt.server.connections.requests import ConnectionRequests
 from kafka_dt.server.connections.services import ConnectionServices
+from kafka_dt.server.handlers import AskCluster
 from kafka_dt.tokens import OwnConnection
 from kafka_dt_protocol import (
     ConnectionClosed,
@@ -382,6 +383,11 @@ class ClientConnection(asyncio.Protocol):
     def own_upstream(self) -> OwnConnection | None:
         """The client's own connection to the cluster whose tokens the node serves; None if it has none."""
         return self._intake.own_upstream
+
+    @property
+    def ask_cluster(self) -> AskCluster | None:
+        """What sends the request under way to the cluster behind the gateway; None where the node decides itself."""
+        return self._intake.ask_cluster
 
     def own_address(self) -> tuple[str, int]:
         """Give host and port that the client has connected to; none before there is a socket."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from kafka_dt.server.connections.connection import ClientConnection
+    from kafka_dt.server.handlers import AskCluster
     from kafka_dt.tokens import OwnConnection
 
 READ_AHEAD_BYTES: Final = 64 * 1024
@@ -40,6 +41,10 @@ class Intake(Protocol):
     @property
     def own_upstream(self) -> OwnConnection | None:
         """The client's own connection to the cluster whose tokens the node serves; None if it has none."""
+
+    @property
+    def ask_cluster(self) -> AskCluster | None:
+        """What sends the request under way to the cluster behind a gateway; None where the node decides itself."""
 
     def connected(self, transport: asyncio.BaseTransport) -> None:
         """Take note of the socket, before anything else happens."""
@@ -82,6 +87,7 @@ class ServedHere:
     held_bytes: int = 0
     frames_given: int = 0
     own_upstream: OwnConnection | None = None
+    ask_cluster: AskCluster | None = None
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection

@@ -19,7 +19,7 @@ from kafka_dt.config import Endpoint
 from kafka_dt.log import of_peer
 from kafka_dt.metrics.counts import TOKEN_OPERATIONS
 from kafka_dt.server.addresses import as_ipv4
-from kafka_dt.server.handlers import RequestContext
+from kafka_dt.server.handlers import ClusterAnswer, RequestContext
 from kafka_dt_protocol import RemoteProtocolError, RequestReceived
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class ConnectionRequests:
         begun_s = time.perf_counter()
         try:
             answer = await self._services.handler(self._context(request), request.body)
-            connection.machine.respond(answer)
+            self._respond(answer)
         except RemoteProtocolError as error:
             connection.end(connection.machine.reject(str(error)))
             return
@@ -83,6 +83,15 @@ class ConnectionRequests:
         if key in TOKEN_OPERATIONS:
             counts.token_requests.add(key, answer.error_code)
 
+    def _respond(self, answer: Any) -> None:
+        connection = self._connection
+        if not isinstance(answer, ClusterAnswer):
+            connection.machine.respond(answer)
+        elif answer.content is not None:
+            connection.machine.respond_encoded(answer.content)
+        elif not connection.closing:
+            connection.end(connection.machine.reject("the upstream broker gave no answer that can be read"))
+
     def _context(self, request: RequestReceived) -> RequestContext:
         client = self._connection.authenticator
         return RequestContext(
@@ -93,6 +102,7 @@ class ConnectionRequests:
             security_protocol=self._services.listener.security_protocol,
             endpoint=self.endpoint(),
             own=self._connection.own_upstream,
+            ask_cluster=self._connection.ask_cluster,
             audit=client.audit,
             end_with_client=self._end_with_client,
             apis=self._services.apis,

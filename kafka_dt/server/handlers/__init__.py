@@ -8,7 +8,7 @@ Each family gives a `ServedApi` for each of its APIs; `dispatcher` joins them. W
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
@@ -23,8 +23,22 @@ if TYPE_CHECKING:
     from kafka_dt.server.audited.requests import AuditedRequests, RequestAudit
 
 
+AskCluster = Callable[[], Awaitable[bytes]]
+"""Gives the content of the cluster's answer; raises EOFError if the connection to it ends before."""
+
+
 def _forget(_: Token | str) -> None:
     """Hear of a token or a limit where nothing is written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAnswer:
+    """What a handler gives for a request that the cluster behind a gateway has answered."""
+
+    entity: Any
+    """The answer, for audit events; without `content` an answer of the gateway's own, which the client does not get."""
+    content: bytes | None = field(default=None, repr=False)
+    """Of the answer's frame, for the client; None if no answer came that can be read, which closes the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +56,8 @@ class RequestContext:
     """Where this client reaches this node."""
     own: OwnConnection | None = None
     """The client's own connection to the cluster that keeps the tokens; None where the client has none."""
+    ask_cluster: AskCluster | None = None
+    """Sends the request as it came to the cluster behind the gateway; None where the node decides itself."""
     audit: ConnectionAudit | None = None
     """What audit events say of the connection; None where nothing is written down."""
     on_token: Callable[[Token], None] = _forget
@@ -70,6 +86,7 @@ class RequestContext:
 
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
+"""Answers a request: gives the response's entity or a `ClusterAnswer`."""
 
 
 @dataclass(frozen=True, slots=True)

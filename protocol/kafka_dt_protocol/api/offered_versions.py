@@ -2,7 +2,8 @@
 
 The gateway offers the APIs that it serves in its own versions, whatever the cluster has. Every other API keeps the
 cluster's versions, even if the gateway does not know it: its bytes go through unchanged. Of answers that carry
-addresses it offers the versions whose layout it knows. Features are the cluster's. An Envelope is neither forwarded nor
+addresses, and of requests that it reads for its audit events, it offers the versions whose layout it knows. Features
+are the cluster's. An Envelope is neither forwarded nor
 offered (`table.BETWEEN_BROKERS`).
 
 Source: KIP-35, KIP-511, KIP-584 (features), KIP-590 (Envelope); KAFKA-17492;
@@ -33,13 +34,14 @@ MOST_KNOWN: Final = 1_000
 """Brokers' answers for which the bodies are kept; a few kilobytes each."""
 
 
-def offered(api_version: int, upstream: Any, local: Iterable[Api]) -> Any:
+def offered(api_version: int, upstream: Any, local: Iterable[Api], read: Iterable[Api] = ()) -> Any:
     """Make the answer to ApiVersions.
 
     Args:
         api_version: of the answer, 0-4.
         upstream: the cluster's answer, the entity of any version; from 3 on it tells features.
         local: the APIs that are served here.
+        read: the APIs whose requests are forwarded and read.
 
     Returns:
         The response entity of that version; APIs are in the order of their keys, as a broker has them.
@@ -53,7 +55,9 @@ def offered(api_version: int, upstream: Any, local: Iterable[Api]) -> Any:
     entity_type = response_types[api_version]
     elements = _elements(entity_type)
     entry = elements["api_keys"]
-    ranges = dict(_forwarded(upstream)) | {int(api.key): (api.min_version, api.max_version) for api in local}
+    ranges = dict(_forwarded(upstream, {int(api.key): api for api in read})) | {
+        int(api.key): (api.min_version, api.max_version) for api in local
+    }
     return build(
         entity_type,
         error_code=ErrorCode.none,
@@ -67,24 +71,29 @@ def offered(api_version: int, upstream: Any, local: Iterable[Api]) -> Any:
 class OfferedVersions:
     """The bodies of ApiVersions answers, each made when it is first asked for; arguments are those of `offered`."""
 
-    def __init__(self, upstream: Any, local: Iterable[Api]) -> None:
+    def __init__(self, upstream: Any, local: Iterable[Api], read: Iterable[Api] = ()) -> None:
         self._upstream = upstream
         self._local = tuple(local)
+        self._read = tuple(read)
         self._bodies: dict[int, bytes] = {}
 
     def body(self, api_version: int) -> bytes:
         """Give the body of the answer in one of its versions; raises as `offered`."""
         body = self._bodies.get(api_version)
         if body is None:
-            body = self._bodies[api_version] = encode(offered(api_version, self._upstream, self._local))
+            body = self._bodies[api_version] = encode(offered(api_version, self._upstream, self._local, self._read))
         return body
 
 
 class OfferedByUpstream:
-    """What is offered before each of several upstream brokers; to make one answer costs as much as a login."""
+    """What is offered before each of several upstream brokers; to make one answer costs as much as a login.
 
-    def __init__(self, local: Iterable[Api]) -> None:
+    Arguments are those of `offered`.
+    """
+
+    def __init__(self, local: Iterable[Api], read: Iterable[Api] = ()) -> None:
         self._local = tuple(local)
+        self._read = tuple(read)
         self._known: dict[int, tuple[Any, OfferedVersions]] = {}
 
     def of(self, upstream: Any) -> OfferedVersions:
@@ -98,16 +107,18 @@ class OfferedByUpstream:
             if len(self._known) == MOST_KNOWN:
                 self._known.clear()
             # The answer is kept with it, so that its id is not given to another.
-            known = self._known[id(upstream)] = (upstream, OfferedVersions(upstream, self._local))
+            known = self._known[id(upstream)] = (upstream, OfferedVersions(upstream, self._local, self._read))
         return known[1]
 
 
-def _forwarded(upstream: Any) -> Iterator[tuple[int, tuple[int, int]]]:
+def _forwarded(upstream: Any, read: Mapping[int, Api]) -> Iterator[tuple[int, tuple[int, int]]]:
     for api in upstream.api_keys:
         first, last = api.min_version, api.max_version
         known = known_versions(api.api_key)
         if known is not None:
             first, last = max(first, known.start), min(last, known.stop - 1)
+        elif (ours := read.get(api.api_key)) is not None:
+            first, last = max(first, ours.min_version), min(last, ours.max_version)
         if first <= last and api.api_key not in BETWEEN_BROKERS:
             yield int(api.api_key), (first, last)
 

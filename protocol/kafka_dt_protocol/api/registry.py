@@ -112,6 +112,7 @@ APIS: Final = ApiTable(
             0,
             3,
             max_elements=5_000,
+            audited_at_gateway=True,
             load_request=load_acl_request,
             load_response=load_acl_response,
             refuse=refuse_acl_creations,
@@ -122,6 +123,7 @@ APIS: Final = ApiTable(
             0,
             3,
             max_elements=5_000,
+            audited_at_gateway=True,
             load_request=load_acl_request,
             load_response=load_acl_response,
             refuse=refuse_acl_deletions,
@@ -217,6 +219,7 @@ APIS: Final = ApiTable(
             max_elements=5_000,
             # Brokers do not check that a stolen token does not make itself a password (KIP-554).
             at_gateway=AtGateway.SERVED_BY_TOKEN,
+            audited_at_gateway=True,
             refuse=refuse_alterations,
             note="Needs ALTER on the Cluster; refused for logins by token (KIP-554).",
         ),

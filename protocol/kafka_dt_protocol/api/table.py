@@ -74,6 +74,8 @@ class Api:
     steps: Sequence[Request]
     """Which step of a login a request is, by version from `min_version` on; the last one holds for all later ones."""
     at_gateway: AtGateway
+    audited_at_gateway: bool
+    """Whether a gateway that writes audit events reads the requests that it forwards, and their answers."""
     note: str
     """What is worth knowing about it, for the manual."""
 
@@ -91,6 +93,7 @@ def declare(
     note: str,
     steps: Sequence[Request] = (Request.OTHER,),
     at_gateway: AtGateway = AtGateway.FORWARDED,
+    audited_at_gateway: bool = False,
     max_elements: int = MAX_TAGGED_FIELDS,
     first_entity: int = 0,
     load_request: Load = load_request_schema,
@@ -112,6 +115,7 @@ def declare(
         refuse=refuse,
         steps=steps,
         at_gateway=at_gateway,
+        audited_at_gateway=audited_at_gateway,
         note=note,
     )
 
@@ -133,6 +137,7 @@ class ApiTable(Mapping[int, Api]):
         )
         """What a gateway does with requests, by key; it forwards those of other APIs."""
         self.served_by_gateway: Final = tuple(api for api in self.rows.values() if api.at_gateway is AtGateway.SERVED)
+        self.audited_at_gateway: Final = tuple(api for api in self.rows.values() if api.audited_at_gateway)
         self.flexible: Final[dict[tuple[int, int], bool]] = {}
         """What `is_flexible` has found so far, by key and version."""
         self._bodies: dict[tuple[int, ErrorCode], bytes] = {}

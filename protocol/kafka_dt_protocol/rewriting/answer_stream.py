@@ -41,7 +41,7 @@ from kafka_dt_protocol.wire.frames import frame
 COLLECT_BYTES: Final = 64 * 1024
 """An answer with records is collected up to this length: then its addresses are rewritten whatever their length."""
 MAX_COLLECTED_BYTES: Final = 100 * 1024 * 1024
-"""The longest answer with addresses and without records; Metadata of a million partitions is about half of it."""
+"""The longest answer that is collected, records and logins excepted; Metadata of a million partitions is half of it."""
 MAX_OWN_BYTES: Final = 512 * 1024
 """The longest answer to a request of our own, a SASL exchange (`sasl.server.max.receive.size`)."""
 
@@ -111,9 +111,14 @@ class AnswerStream:
         if start.answered:
             self._due.append(_Due(start.correlation_id, treatment, start.api_key, start.api_version))
 
-    def expect_own(self, correlation_id: int) -> None:
-        """Note that a request of our own has been sent, whose answer is not for the client."""
-        self._due.append(_Due(correlation_id, _Treatment.OWN, -1, -1))
+    def expect_own(self, correlation_id: int, *, long: bool = False) -> None:
+        """Note that a request of our own has been sent, whose answer is not for the client.
+
+        Args:
+            correlation_id: of the request.
+            long: whether the answer may be as long as one with addresses.
+        """
+        self._due.append(_Due(correlation_id, _Treatment.OWN_LONG if long else _Treatment.OWN, -1, -1))
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the upstream; call `next` next."""
@@ -202,7 +207,7 @@ class AnswerStream:
         due = self._due.popleft()
         answer = self._chunks.take_exactly(whole)
         content = answer[_LENGTH.size :]
-        if due.treatment is _Treatment.OWN:
+        if due.treatment in (_Treatment.OWN, _Treatment.OWN_LONG):
             return OwnAnswer(content)
         if self._shapes.recognises(due.api_key, due.api_version, content):
             return Forward(answer)
@@ -222,6 +227,8 @@ class _Treatment(IntEnum):
     """If it is long."""
     OWN = auto()
     """It is not for the client."""
+    OWN_LONG = auto()
+    """Nor is this one, which may be long."""
 
 
 class _Due(NamedTuple):
@@ -235,7 +242,7 @@ class _Due(NamedTuple):
     @property
     def max_bytes(self) -> int:
         """The longest content that its treatment allows."""
-        if self.treatment is _Treatment.REWRITE:
+        if self.treatment in (_Treatment.REWRITE, _Treatment.OWN_LONG):
             return MAX_COLLECTED_BYTES
         return MAX_OWN_BYTES if self.treatment is _Treatment.OWN else _MAX_LENGTH
 

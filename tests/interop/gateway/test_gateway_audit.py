@@ -1,21 +1,35 @@
-"""Audit events of a gateway: the logins at it and the tokens it makes; what it passes on is the cluster's to tell."""
+"""Audit events of a gateway: logins, tokens that it makes, and the ACLs and SCRAM users that the cluster changes."""
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
+from typing import Final
 
 import aiokafka
 import pytest
+from kio.schema.errors import ErrorCode
 
+from kafka_dt.identity.acls.binding import AclOperation, ResourceType
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE
+from tests.interop.gateway.conftest import GatewayMaker
+from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import KraftCluster
+from tests.support.brokers.kraft_operator import Operator
+from tests.support.identity.acl_client import Acl, BareAcl, ask_to_create, create_acls, delete_acls, filter_of
+from tests.support.java.properties import plain
+from tests.support.java.tools import KafkaTools
 from tests.support.nodes.audit import AuditFolder
-from tests.support.nodes.gateway import PORTS, Gateway, gateway_properties
-from tests.support.nodes.node import secrets_of
+from tests.support.nodes.gateway import IDENTITY, PORTS, Gateway, gateway_properties
+from tests.support.nodes.node import ADMIN, secrets_of
 from tests.support.processes.ports import free_ports
-from tests.support.protocol.raw import LoginRefused
+from tests.support.protocol.raw import LoginRefused, RawConnection
 from tests.support.zookeeper.server import make_chroot
 
 COUNT = 20
+PLAIN_JAAS: Final = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+RELAYING: Final = {IDENTITY: "relay", PLAIN_JAAS: f"{PLAIN_LOGIN_MODULE} required;"}
+"""Settings of a gateway without users: PLAIN is the cluster's."""
 
 
 async def test_logins_at_a_gateway_and_tokens_made_there_are_events(
@@ -47,3 +61,69 @@ async def test_logins_at_a_gateway_and_tokens_made_there_are_events(
     text = folder.text()
     assert not any(secret in text for secret in secrets_of(token))
     gateway.check_log()
+
+
+def change_and_look(tools: KafkaTools, gateway: Gateway, folder: AuditFolder) -> None:
+    """Change ACLs and a user of the cluster with Kafka's own tools, and see that each change is an event."""
+    server, name, password = gateway.address("SASL_PLAINTEXT"), f"t-{uuid.uuid4().hex}", uuid.uuid4().hex
+    login = plain(ADMIN, USERS[ADMIN])
+    words = ("--topic", name, "--allow-principal", "User:carol", "--operation", "Read", "--operation", "Write")
+    tools.acls(server, login, "--add", *words).ok()
+    assert name in tools.acls(server, login, "--list", "--topic", name).ok().stdout
+    tools.acls(server, login, "--remove", "--force", *words).ok()
+    credential = f"SCRAM-SHA-256=[iterations=4096,password={password}]"
+    of_user = ("--entity-type", "users", "--entity-name", name)
+    tools.configs(server, login, "--alter", *of_user, "--add-config", credential).ok()
+    tools.configs(server, login, "--alter", *of_user, "--delete-config", "SCRAM-SHA-256").ok()
+    # kafka-acls.sh lists the ACLs first, which bob may not do either.
+    asked = [Acl("User:carol", each, ResourceType.TOPIC, name) for each in (AclOperation.READ, AclOperation.WRITE)]
+    with gateway.connect(user="bob") as connection:
+        assert create_acls(connection, *asked) == [ErrorCode.cluster_authorization_failed] * 2
+
+    acls = {f"ALLOW {each} of LITERAL Topic:'{name}' to User:carol from *" for each in ("Read", "Write")}
+    by_admin = {"outcome": "ok", "principal": f"User:{ADMIN}"}
+    for kind in ("acl_created", "acl_deleted"):
+        assert {event["acl"] for event in folder.wait_for(2, type=kind, **by_admin)} == acls
+    folder.wait_for(2, type="scram_user_changed", user=name, **by_admin)
+    (refused,) = folder.wait_for(1, type="acl_created", outcome="refused", principal="User:bob")
+    assert (refused["reason"], set(refused["entries"])) == ("CLUSTER_AUTHORIZATION_FAILED", acls)
+    assert password not in folder.text()
+
+
+@pytest.mark.parametrize("settings", [{}, pytest.param(RELAYING, marks=pytest.mark.soak)], ids=["owner-token", "relay"])
+def test_changes_of_acls_and_users_by_kafkas_tools_are_events(
+    other_gateway: GatewayMaker,
+    operator: Operator,
+    kafka_4x: KafkaTools,
+    tmp_path: Path,
+    settings: dict[str, object],
+) -> None:
+    operator.allow(ADMIN, ResourceType.CLUSTER, "kafka-cluster")
+    folder = AuditFolder(tmp_path / "audit")
+    with other_gateway("audited", **settings, **folder.properties(mode="strict")) as gateway:
+        change_and_look(kafka_4x, gateway, folder)
+
+
+def test_a_client_gets_the_clusters_own_answer_to_a_change_with_some_refused_entries(
+    other_gateway: GatewayMaker, operator: Operator, cluster: KraftCluster, tmp_path: Path
+) -> None:
+    operator.allow(ADMIN, ResourceType.CLUSTER, "kafka-cluster")
+    good = Acl("User:carol", AclOperation.READ, ResourceType.TOPIC, f"t-{uuid.uuid4().hex}")
+    bad = BareAcl("carol", AclOperation.READ, ResourceType.TOPIC, good.name)
+    folder = AuditFolder(tmp_path / "audit")
+
+    def told(connection: RawConnection) -> list[tuple[int, str | None]]:
+        results = ask_to_create(connection, good, bad, good).results
+        return [(each.error_code.value, each.error_message) for each in results]
+
+    with other_gateway("audited-raw", **folder.properties()) as gateway:
+        with gateway.connect(user=ADMIN) as connection:
+            through_gateway = told(connection)
+            assert delete_acls(connection, filter_of(good)) == [(0, {good})]
+        folder.wait_for(2, type="acl_created", outcome="ok")
+        (refused,) = folder.wait_for(1, type="acl_created", outcome="refused")
+        assert "count" not in refused
+    with RawConnection(cluster.brokers[1].sasl) as connection:
+        connection.login_plain(ADMIN, USERS[ADMIN])
+        assert told(connection) == through_gateway
+        delete_acls(connection, filter_of(good))

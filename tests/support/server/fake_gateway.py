@@ -173,7 +173,10 @@ class FakeAddresses:
 
 @dataclass
 class GatewayShell(Shell):
-    """One connection of a client to the gateway; logins are relayed if those under way are counted."""
+    """One connection of a client to the gateway.
+
+    Logins are relayed if those under way are counted; changes of ACLs and SCRAM users are read if there is a recorder.
+    """
 
     relayed: LoginsUnderWay | None = None
     makes_its_tokens: bool = False
@@ -203,6 +206,7 @@ class GatewayShell(Shell):
                 offered=cast("Any", None),
                 relayed=self.relayed,
                 makes_its_tokens=self.makes_its_tokens,
+                audited=frozenset(int(api.key) for api in self.apis.audited_at_gateway if self.recorder),
             ),
         )
         return self.forwarding

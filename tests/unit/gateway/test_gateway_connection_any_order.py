@@ -11,8 +11,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.gateway.upstream import Exchange
-from kafka_dt.server.handlers import RequestContext
+from kafka_dt.server.handlers import ClusterAnswer, RequestContext
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, encode_request, frame, refusal
+from tests.support.nodes.audit import RecordedEvents
 from tests.support.server.fake_gateway import JOIN_GROUP, PRODUCE, FakeUpstream, GatewayShell, answer, produce, request
 from tests.support.server.fake_transport import turns
 
@@ -27,7 +28,9 @@ class Play:
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)  # noqa: S311 - a test that can be repeated
-        self.shell = GatewayShell(self._serve, high_water=self.dice.choice([30, 200, 65536]))
+        self.shell = GatewayShell(
+            self._serve, recorder=RecordedEvents().recorder, high_water=self.dice.choice([30, 200, 65536])
+        )
         self.shell.connector.open.clear()
         self.shell.connector.relogin = self._log_in_again
         self.logins = 0
@@ -78,7 +81,7 @@ class Play:
 
     def _add_request(self, correlation_id: int) -> None:
         dice = self.dice
-        match dice.randrange(5):
+        match dice.randrange(6):
             case 0:
                 data, upstream, answered = request(ApiKey.API_VERSIONS, correlation_id, version=0), False, True
             case 1:
@@ -89,6 +92,10 @@ class Play:
                 header = RequestHeader(ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, correlation_id, "x")
                 body = build(APIS[ApiKey.DESCRIBE_DELEGATION_TOKEN].request[1], owners=None)
                 data, upstream, answered = frame(encode_request(header, body)), False, True
+            case 4:
+                header = RequestHeader(ApiKey.CREATE_ACLS, 3, correlation_id, "x" * dice.choice([1, 400]))
+                body = build(APIS[ApiKey.CREATE_ACLS].request[3], creations=())
+                data, upstream, answered = frame(encode_request(header, body)), True, True
             case _:
                 data, upstream, answered = request(JOIN_GROUP, correlation_id, bytes(dice.choice([0, 900]))), True, True
         self.to_send += data
@@ -108,6 +115,8 @@ class Play:
 
     async def _serve(self, context: RequestContext, body: Any) -> Any:
         await turns(self.dice.randrange(4))
+        if context.ask_cluster is not None:
+            return ClusterAnswer(None, await context.ask_cluster())
         return refusal(context.header, body, ErrorCode.invalid_request)
 
     def _open(self) -> None:

@@ -55,6 +55,19 @@ def test_requests_are_served_one_by_one_in_their_order() -> None:
     assert client.event() is None
 
 
+def test_an_answer_that_another_server_has_made_goes_out_as_it_is_and_in_its_turn() -> None:
+    client = Conversation()
+    client.log_in()
+    with pytest.raises(LocalProtocolError):
+        client.connection.respond_encoded(b"to no request")
+    client.ask(ApiKey.CREATE_ACLS, 3, creations=())
+    client.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=())
+    assert isinstance(client.event(), RequestReceived)
+    client.connection.respond_encoded(b"whatever it says")
+    assert client.frames() == [b"whatever it says"]
+    assert isinstance(client.event(), RequestReceived)
+
+
 def test_a_rejected_request_is_not_answered_and_closes_after_the_good_ones_were() -> None:
     client = Conversation()
     client.log_in()

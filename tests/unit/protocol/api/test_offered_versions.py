@@ -85,6 +85,13 @@ def test_versions_whose_addresses_could_not_be_rewritten_are_not_offered() -> No
     assert ranges(offered(4, answer((ApiKey.METADATA, last + 1, last + 5)), ())) == []
 
 
+def test_of_requests_that_are_read_the_versions_are_offered_that_both_sides_know() -> None:
+    read = [APIS[ApiKey.CREATE_ACLS]]
+    told = offered(4, answer((ApiKey.CREATE_ACLS, 1, 9), (ApiKey.DELETE_ACLS, 1, 9)), [], read)
+    assert ranges(told) == [(ApiKey.CREATE_ACLS, 1, 3), (ApiKey.DELETE_ACLS, 1, 9)]
+    assert ranges(offered(4, answer((ApiKey.CREATE_ACLS, 7, 9)), [], read)) == []
+
+
 def test_apis_are_in_the_order_of_their_keys() -> None:
     told = ranges(offered(4, answer((60, 0, 1), (HEARTBEAT, 0, 4)), LOCAL))
     assert told == sorted(told)

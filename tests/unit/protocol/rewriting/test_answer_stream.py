@@ -233,6 +233,17 @@ def test_what_we_have_asked_for_ourselves_is_not_for_the_client() -> None:
     assert drain(stream) == [Forward(frame(first)), OwnAnswer(own), Forward(frame(third))]
 
 
+def test_an_answer_to_ourselves_may_be_long_where_that_is_said() -> None:
+    stream = AnswerStream(advertise)
+    stream.expect_own(1, long=True)
+    stream.expect_own(2)
+    long = plain(bytes(MAX_OWN_BYTES), 1)
+    stream.receive_data(frame(long) + frame(plain(bytes(MAX_OWN_BYTES), 2)))
+    assert stream.next() == OwnAnswer(long)
+    with pytest.raises(InvalidFrameLength):
+        stream.next()
+
+
 def test_no_answer_is_waited_for_that_does_not_come() -> None:
     stream = expecting(start(PRODUCE, 9, 1, answered=False), start(HEARTBEAT, 0, 2))
     assert stream.outstanding == 1
