@@ -193,14 +193,15 @@ class Worker:
 
     async def stop(self) -> None:
         """Answer the requests under way, close every connection and leave the stores."""
+        if self._credentials_ahead is not None:
+            self._credentials_ahead.close()
+        await self._ports.drain()
+        # Until now connections were served, whose tokens may have been revoked meanwhile.
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         if self._sampling is not None:
             self._sampling.stop()
-        if self._credentials_ahead is not None:
-            self._credentials_ahead.close()
-        await self._ports.drain()
         await self._mechanisms.close()
         await self._stores.close()
         await self._tokens.membership.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kafka_dt.client import DelegationToken, TokenClient
@@ -14,10 +16,12 @@ from kafka_dt.client.errors import (
     TokenRequestNotAllowed,
 )
 from kafka_dt.config import SecurityProtocol
+from kafka_dt.server.listeners import listener
 from tests.integration.zookeeper_nodes import eventually
 from tests.support.brokers.broker import USERS
 from tests.support.nodes.memory_node import MemoryCluster, MemoryNode, node_on
 from tests.support.processes.waiting import on_this_machine
+from tests.support.protocol.raw import RawConnection
 
 
 def client(node: MemoryNode, user: str = "alice") -> TokenClient:
@@ -109,3 +113,20 @@ async def test_a_node_announces_itself_and_keeps_its_state() -> None:
         await eventually(lambda: cluster.kept > 0)
     (state,) = cluster.announced
     assert (state.worker, state.keys, state.current_key) == (0, (), None)
+
+
+async def test_a_node_that_stops_still_closes_the_connections_of_revoked_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "CLOSINGS_PER_SECOND", 0.001)  # it would take 4.7 s over this connection
+    cluster = MemoryCluster()
+    async with node_on(cluster) as stopping, node_on(cluster) as other, client(other) as alice:
+        token = await alice.create()
+        with await asyncio.to_thread(RawConnection, stopping.address) as connection:
+            login = token.token_id, token.hmac_base64, "SCRAM-SHA-256"
+            await asyncio.to_thread(connection.login_scram, *login, token=True)
+            stopped = asyncio.create_task(stopping.worker.stop())
+            await alice.expire(token.hmac)
+            assert await asyncio.to_thread(connection.closed, on_this_machine(1.0))
+            assert stopping.has_session_of(token.token_id) is False
+        await stopped

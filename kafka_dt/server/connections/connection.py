@@ -175,6 +175,11 @@ class ClientConnection(asyncio.Protocol):
         self.machine.session.cut(when_ms)
 
     @property
+    def client_name(self) -> str:
+        """What all connections of a client have in common, as far as can be told: its address and its client id."""
+        return f"{self.client_host} {self.machine.client_id}"
+
+    @property
     def busy(self) -> bool:
         """Whether a request is being served here, so that a client that is silent is not idle."""
         return self.machine.awaits_answer

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 import socket
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ MAX_SWEEP_SECONDS: Final = 30.0
 """Idle connections are looked for at least this often."""
 LOGIN_SWEEP_SECONDS: Final = 1.0
 """Overdue logins are looked for at least this often."""
+CLOSINGS_PER_SECOND: Final = 200
+"""How many connections of clients at work a worker closes in a second when it stops, since they log in elsewhere."""
+SILENT_SECONDS: Final = 5.0
+"""How long nothing has come on a connection that a worker which stops closes at once."""
 AGE_JITTER: Final = 0.1
 """By which part of it `kafka.dt.connections.max.age.ms` is longer or shorter for a connection."""
 LEAST_BACKLOG: Final = 1024
@@ -163,20 +168,40 @@ class OpenListener:
             opened.close()
 
     async def drain(self, grace_seconds: float) -> None:
-        """Accept no more, let what is under way be answered for some seconds, then close every connection."""
+        """Accept no more, and close every connection when what is under way there has been answered.
+
+        Idle connections come first. The others follow in the first half of the time, so that not all clients log in
+        elsewhere at the same moment. All connections of a client close together, on all workers: it looks for another
+        node only when it has none left at this one.
+
+        Args:
+            grace_seconds: after which connections that are still there are cut off.
+        """
         self._draining = True
         for port in tuple(self._ports):
             self.close_port(port)
         for sweep in self._sweeps:
             sweep.stop()
         self._all_closed.clear()
+        loop = asyncio.get_running_loop()
+        at_work = []
         for connection in tuple(self._connections):
-            connection.finish()
+            if loop.time() - connection.last_received > SILENT_SECONDS:
+                connection.finish()
+            else:
+                at_work.append(connection)
+        seconds = min(len(at_work) / CLOSINGS_PER_SECOND, grace_seconds / 2)
+        for connection in at_work:
+            loop.call_later(seconds * _place(connection.client_name), self._finish, connection)
         if self._connections:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), grace_seconds)
         for connection in tuple(self._connections):
             connection.abort()
+
+    def _finish(self, connection: ClientConnection) -> None:
+        if connection in self._connections:
+            connection.finish()
 
     def _listen(
         self, sock: socket.socket, new_connection: Callable[[], LoginConnection], held: socket.socket | None = None
@@ -202,6 +227,11 @@ class OpenListener:
         for connection in tuple(self._connections):
             if connection.last_received < oldest and not connection.busy:
                 _close_idle(connection)
+
+
+def _place(name: str) -> float:
+    """Give the place of a client among all, from 0 up to 1, the same on every worker."""
+    return zlib.crc32(name.encode()) / 2**32
 
 
 def _seconds(ms: int) -> float | None:

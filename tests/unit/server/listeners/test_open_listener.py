@@ -13,6 +13,7 @@ import uvloop
 
 from kafka_dt.config import Endpoint, Settings
 from kafka_dt.server.connections.connection import ClientConnection
+from kafka_dt.server.listeners import listener
 from kafka_dt.server.listeners.gates import Gate
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
@@ -27,6 +28,7 @@ class RecordedConnection(asyncio.Protocol):
     """What a listener asks of a connection, and what it did to it."""
 
     last_received = 0.0
+    client_name = "127.0.0.1 None"
     busy = False
     closing = False
 
@@ -302,6 +304,52 @@ async def test_draining_closes_the_port_and_the_idle_and_waits_for_the_busy() ->
         world.connections[1].close()
         await draining
         await ended(busy)
+
+
+class Dated(RecordedConnection):
+    """Says when it was told to finish."""
+
+    finished_s = 0.0
+
+    def finish(self) -> None:
+        self.finished_s = asyncio.get_running_loop().time()
+        super().finish()
+
+
+async def test_draining_closes_the_silent_first_and_the_connections_of_a_client_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "CLOSINGS_PER_SECOND", 20)
+    async with opened(kind=Dated) as world:
+        clients = [await world.client() for _ in range(11)]
+        connections = cast("list[Dated]", world.connections)
+        for number, connection in enumerate(connections):
+            connection.client_name = f"10.0.0.7 client-{number // 2}"
+        silent = connections.pop()
+        silent.last_received -= 3600
+        begun_s = asyncio.get_running_loop().time()
+        await world.listener.drain(TIMEOUT_S)
+        after = [connection.finished_s - begun_s for connection in connections]
+        assert 0 <= silent.finished_s - begun_s < min(after)
+        assert max(after) < len(connections) / 20 + 0.1
+        together = [abs(first - second) < 0.02 for first, second in zip(after[::2], after[1::2], strict=True)]
+        assert all(together)
+        assert max(after) - min(after) > 0.1, "the clients come one after the other"
+        for client in clients:
+            await ended(client)
+
+
+async def test_draining_closes_all_connections_in_half_of_its_time_however_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "CLOSINGS_PER_SECOND", 0.001)
+    async with opened() as world:
+        client = await world.client()
+        begun_s = asyncio.get_running_loop().time()
+        await world.listener.drain(0.4)
+        await ended(client)
+        assert world.connections[0].done == ["finish", "close"]
+        assert asyncio.get_running_loop().time() - begun_s < 0.4
 
 
 async def test_draining_cuts_off_what_takes_longer_than_its_grace() -> None:
