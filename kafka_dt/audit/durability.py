@@ -29,12 +29,16 @@ class AuditUnavailable(Exception):
         super().__init__("audit events cannot be written, and kafka.dt.audit.mode=strict allows nothing without them")
 
 
+Settled = Callable[[AuditUnavailable | None], None]
+"""Gets None when an event is durable, and the error if no sink can write it now."""
+
+
 class Durability:
     """Tells when events are durable. All but the sinks' news is for one event loop."""
 
     def __init__(self, deliveries: Sequence[Delivery]) -> None:
         self._deliveries = deliveries
-        self._waiting: list[tuple[Place, Callable[[bool], None]]] = []
+        self._waiting: list[tuple[Place, Settled]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         for delivery in deliveries:
             delivery.on_progress = self._notify
@@ -48,15 +52,10 @@ class Durability:
         """Whether a sink works."""
         return not all(delivery.failing for delivery in self._deliveries)
 
-    def then(self, place: Place, settled: Callable[[bool], None]) -> None:
-        """Call `settled` from the loop when it is known whether an event is durable.
-
-        Args:
-            place: of the event.
-            settled: gets whether it is; False if no sink can write it now.
-        """
+    def then(self, place: Place, settled: Settled) -> None:
+        """Call `settled` from the loop when it is known whether an event is durable."""
         self._waiting.append((place, settled))
-        if self._is_known(place):
+        if self._is_durable(place) is not None:
             asyncio.get_running_loop().call_soon(self._settle)
 
     async def of(self, place: Place) -> None:
@@ -65,10 +64,10 @@ class Durability:
         Raises:
             AuditUnavailable: no sink can write it now.
         """
-        known = asyncio.get_running_loop().create_future()
-        self.then(place, lambda written: None if known.done() else known.set_result(written))
-        if not await known:
-            raise AuditUnavailable
+        known: asyncio.Future[AuditUnavailable | None] = asyncio.get_running_loop().create_future()
+        self.then(place, lambda error: None if known.done() else known.set_result(error))
+        if error := await known:
+            raise error
 
     def _notify(self) -> None:
         """Hear in a sink's thread that it has written lines, or fails."""
@@ -78,19 +77,21 @@ class Durability:
     def _settle(self) -> None:
         waiting, self._waiting = self._waiting, []
         for place, settled in waiting:
-            if self._is_known(place):
-                settled(self._is_written(place))
-            else:
-                self._waiting.append((place, settled))
+            match self._is_durable(place):
+                case True:
+                    settled(None)
+                case False:
+                    settled(AuditUnavailable())
+                case None:
+                    self._waiting.append((place, settled))
 
-    def _is_known(self, place: Place) -> bool:
-        return self._is_written(place) or not self._can_be_written(place)
-
-    def _is_written(self, place: Place) -> bool:
-        pairs = zip(place, self._deliveries, strict=True)
-        return any(number != LOST and number <= delivery.written for number, delivery in pairs)
-
-    def _can_be_written(self, place: Place) -> bool:
-        return any(
-            number != LOST and not delivery.failing for number, delivery in zip(place, self._deliveries, strict=True)
-        )
+    def _is_durable(self, place: Place) -> bool | None:
+        """Say whether a sink has written an event; None while a sink that works still may."""
+        may_be = False
+        for number, delivery in zip(place, self._deliveries, strict=True):
+            if number == LOST:
+                continue
+            if number <= delivery.written:
+                return True
+            may_be = may_be or not delivery.failing
+        return None if may_be else False

@@ -21,7 +21,7 @@ from itertools import count
 from typing import Final, Protocol, TypedDict, Unpack
 
 from kafka_dt.audit.delivery import LINGER_SECONDS, Delivery, EventKind, Sink
-from kafka_dt.audit.durability import AuditUnavailable, Durability, Place
+from kafka_dt.audit.durability import AuditUnavailable, Durability, Place, Settled
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent, EventType, Outcome
 
@@ -128,12 +128,16 @@ class Recorder:
         if self._durability is not None and not self._durability.possible:
             raise AuditUnavailable
 
-    def when_durable(self, place: Place, settled: Callable[[bool], None]) -> None:
-        """Call `settled` when it is known whether an event is durable; in buffered mode it need not be."""
+    def when_durable(self, place: Place, settled: Settled) -> bool:
+        """Call `settled` later, when it is known whether an event is durable.
+
+        Returns:
+            Whether `settled` will be called: False in buffered mode, in which no client waits for an event.
+        """
         if self._durability is None:
-            settled(True)
-        else:
-            self._durability.then(place, settled)
+            return False
+        self._durability.then(place, settled)
+        return True
 
     async def durable(self, place: Place) -> None:
         """Wait until an event is durable; in buffered mode it need not be.

@@ -12,11 +12,10 @@ Source: docs/audit.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
-from kafka_dt.audit.durability import Place
+from kafka_dt.audit.durability import Place, Settled
 from kafka_dt.audit.recorder import Facts, Origin, Recorder
 from kafka_dt.identity.login.login import LoggedIn, LoginOutcome, LoginRefused
 from kafka_dt.metrics.counts import CERTIFICATE
@@ -62,9 +61,13 @@ class ConnectionAudit:
         """Whether the client may hear of its login only when `durable` has returned."""
         return self._recorder.strict
 
-    def when_durable(self, settled: Callable[[bool], None]) -> None:
-        """Call `settled` when it is known whether the event of the last login is durable, with whether it is."""
-        self._recorder.when_durable(self._place, settled)
+    def when_durable(self, settled: Settled) -> bool:
+        """Call `settled` later, when it is known whether the event of the last login is durable.
+
+        Returns:
+            Whether `settled` will be called: False if the client need not wait.
+        """
+        return self._recorder.when_durable(self._place, settled)
 
     async def durable(self) -> None:
         """Wait until the event of the last login is durable.

@@ -176,9 +176,7 @@ class Authenticator:
             case LoggedIn():
                 # First, so that a revocation finds the session, also while the login waits for its event.
                 self._join_session(outcome.identity.token_id)
-                if self.audit is not None and self.audit.strict:
-                    self.audit.when_durable(partial(self._settle, outcome, self.audit))
-                else:
+                if self.audit is None or not self.audit.when_durable(partial(self._settle, outcome, self.audit)):
                     self._succeed(outcome)
             case LoginRefused():
                 self._counts.logins.add(outcome.mechanism, outcome.reason)
@@ -195,16 +193,16 @@ class Authenticator:
         if _LOG.isEnabledFor(logging.DEBUG):
             self._tell(outcome.identity)
 
-    def _settle(self, outcome: LoggedIn, audit: ConnectionAudit, written: bool) -> None:
+    def _settle(self, outcome: LoggedIn, audit: ConnectionAudit, error: AuditUnavailable | None) -> None:
         """Let a login succeed whose event is durable, and the connection go on."""
         if self._connection.closing:
             return
-        if written:
+        if error is None:
             self._succeed(outcome)
         else:
             self._counts.logins.add(outcome.identity.mechanism, RefusalReason.UNAVAILABLE)
             audit.broken_off()
-            reason = str(AuditUnavailable())
+            reason = str(error)
             self._break_off(reason, self._connection.about("login", failed=True, reason=reason))
         self._connection.serve()
 
