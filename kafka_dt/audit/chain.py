@@ -25,7 +25,6 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
@@ -33,8 +32,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 START: Final = "0" * 64
 """The link of the first batch of a chain."""
-DIGEST: Final = ".digest"
-"""What the name of a digest has behind the name of its file."""
 _LINK: Final = re.compile(rb',"chain":"([0-9a-f]{64})"}\n')
 """The end of a line with a link. No text of a client can look like it: JSON escapes its quotation marks."""
 _LINK_BYTES: Final = len(b',"chain":"') + len(START) + len(b'"}\n')
@@ -170,8 +167,3 @@ class Chain:
 def key_id(key: Ed25519PublicKey) -> str:
     """Name a key: the first 16 hex digits of the SHA-256 of its 32 bytes."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
-
-
-def digest_path(path: Path) -> Path:
-    """Say where the digest of a complete file is."""
-    return path.with_name(path.name + DIGEST)

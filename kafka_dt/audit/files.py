@@ -16,24 +16,22 @@ Source: Kafka's log segments (`log.segment.bytes`, `log.roll.ms`, `log.retention
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Final
 
-from kafka_dt.audit.chain import START, Chain, digest_path, last_link
+from kafka_dt.audit.chain import START, Chain, last_link
 from kafka_dt.audit.delivery import SinkFailed
-from kafka_dt.audit.line_file import OPEN, LineFile, finish
+from kafka_dt.audit.file_names import FileName, digest_path, files_in, second
+from kafka_dt.audit.line_file import LineFile, finish
 
 SYNC_SECONDS: Final = 1.0
 """How long a line may stay in the system's memory alone."""
 PATIENCE_SECONDS: Final = 2.0
 """How long a chain waits until another worker has finished the file that it continues."""
-_SUFFIX: Final = ".jsonl"
-_STARTED: Final = "%Y%m%dT%H%M%SZ"
 
 
 class EventFiles:
@@ -150,10 +148,10 @@ class EventFiles:
         if chain.link is not None:
             return
         self._finish_left()
-        if any(self._series(OPEN)) and not self._out_of_patience():
+        if self._series(complete=False) and not self._out_of_patience():
             raise SinkFailed("another worker finishes the last file")
         earlier = self._series()
-        chain.link = last_link(earlier[-1].read_bytes()) if earlier else START
+        chain.link = last_link(self._path(earlier[-1]).read_bytes()) if earlier else START
 
     def _out_of_patience(self) -> bool:
         """Whether the last file has been written for so long that another node of our name must do it."""
@@ -186,44 +184,38 @@ class EventFiles:
     def _finish_left(self) -> None:
         """Finish the files that a crash of this node, or a failure, has left open."""
         if self._left_open:
-            for path in self._own(OPEN):
-                finish(path, self._seal)
+            for name in self._own(complete=False):
+                finish(self._path(name), self._seal)
             self._left_open = False
 
     def _paths(self) -> Iterator[Path]:
         """Name files in the order in which they are written, whatever the clock does."""
-        started = f"{datetime.fromtimestamp(self._now_ms() / 1000, UTC):{_STARTED}}"
+        started = second(self._now_ms())
         if earlier := self._series():
-            started = max(started, _order(earlier[-1])[0])
-        number = 0
-        while True:
-            yield self._directory / f"audit-{self._node}-{self._worker}-{started}-{number}{_SUFFIX}"
-            number += 1
+            started = max(started, earlier[-1].started)
+        for number in count():
+            yield self._path(FileName(self._node, self._worker, started, number))
 
-    def _series(self, ending: str = "") -> list[Path]:
+    def _series(self, *, complete: bool = True) -> list[FileName]:
         """Return the files of this worker and its predecessors, in the order in which they were written."""
-        return sorted(self._own(ending, str(self._worker)), key=_order)
+        return [name for name in self._own(complete=complete) if name.worker == self._worker]
 
-    def _own(self, ending: str = "", worker: str = r"\d+") -> list[Path]:
+    def _own(self, *, complete: bool = True) -> list[FileName]:
         """Return the files of all workers of this node, also of workers that it does not have any more."""
-        names = re.compile(rf"audit-{re.escape(self._node)}-{worker}-\d{{8}}T\d{{6}}Z-\d+{re.escape(_SUFFIX + ending)}")
-        return sorted(path for path in self._directory.iterdir() if names.fullmatch(path.name))
+        return [name for name in files_in(self._directory) if name.node == self._node and name.complete is complete]
+
+    def _path(self, name: FileName) -> Path:
+        return self._directory / str(name)
 
     def _remove_old(self) -> None:
         if self._retention_ms < 0:
             return
         oldest_s = (self._now_ms() - self._retention_ms) / 1000
-        for path in self._own():
+        for path in map(self._path, self._own()):
             with suppress(FileNotFoundError):  # another worker looks after them, too
                 if path.stat().st_mtime < oldest_s:
                     path.unlink()
                     digest_path(path).unlink(missing_ok=True)
-
-
-def _order(path: Path) -> tuple[str, int]:
-    """Say where a file stands in the series of its worker: when it was begun, and its number."""
-    *_, started, number = path.name.partition(_SUFFIX)[0].split("-")
-    return started, int(number)
 
 
 @contextmanager

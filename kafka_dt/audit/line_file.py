@@ -20,11 +20,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kafka_dt.audit.chain import FileDigest, digest_path
+from kafka_dt.audit.chain import FileDigest
+from kafka_dt.audit.file_names import OPEN, digest_path
 from kafka_dt.files import sync_directory
 
-OPEN: Final = ".open"
-"""The end of the name of a file that is being written."""
 _MODE: Final = 0o640
 _CHUNK_BYTES: Final = 64 * 1024
 

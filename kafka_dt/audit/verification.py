@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +34,11 @@ from kafka_dt.audit.chain import (
     FileDigest,
     ReadDigest,
     batches,
-    digest_path,
     link_after,
     link_in,
 )
-from kafka_dt.audit.line_file import OPEN
+from kafka_dt.audit.file_names import FileName, digest_path, files_in
 
-_FILE: Final = re.compile(r"(?P<worker>audit-.+-\d+)-(?P<started>\d{8}T\d{6}Z)-(?P<number>\d+)\.jsonl(?P<open>\.open)?")
 _EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d+)")
 
 
@@ -110,27 +109,25 @@ def verified(directory: Path, key: Ed25519PublicKey | None = None) -> Iterator[S
     Raises:
         OSError: a file cannot be read.
     """
-    named = ((path, match) for path in directory.iterdir() if (match := _FILE.fullmatch(path.name)))
-    by_worker: dict[str, list[tuple[str, int, Path]]] = {}
-    for path, match in named:
-        by_worker.setdefault(match["worker"], []).append((match["started"], int(match["number"]), path))
-    for worker, found in sorted(by_worker.items()):
-        yield _SeriesLook(worker, key).look([path for *_, path in sorted(found)])
+    for worker, names in groupby(files_in(directory), key=attrgetter("series")):
+        yield _SeriesLook(directory, worker, key).look(names)
 
 
 class _SeriesLook:
     """The look at one series."""
 
-    def __init__(self, worker: str, key: Ed25519PublicKey | None) -> None:
+    def __init__(self, directory: Path, worker: str, key: Ed25519PublicKey | None) -> None:
+        self._directory = directory
         self._series = Series(worker)
         self._key = key
         self._before = _Before()
 
-    def look(self, paths: Sequence[Path]) -> Series:
+    def look(self, names: Iterable[FileName]) -> Series:
         """Look at the files, which are in the order in which they were written."""
-        for path in paths:
+        for name in names:
+            path = self._directory / str(name)
             content = path.read_bytes()
-            if path.name.endswith(OPEN):
+            if not name.complete:
                 content = content[: content.rfind(b"\n") + 1]  # the node is writing the rest
             parts = list(batches(content))
             self._series.files += 1
@@ -138,7 +135,7 @@ class _SeriesLook:
             if parts:
                 self._look_at_links(path.name, parts)
             last = link_after(parts[-1]) if parts else START
-            self._before.intact = path.name.endswith(OPEN) or self._look_at_digest(path, content, last, parts)
+            self._before.intact = not name.complete or self._look_at_digest(path, content, last, parts)
             self._look_at_events(path.name, content)
             self._before.link = last
         return self._series

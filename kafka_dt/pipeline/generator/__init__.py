@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -38,13 +38,13 @@ from typing import IO, TYPE_CHECKING, Final
 
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
-from kafka_dt.audit.line_file import OPEN
+from kafka_dt.audit.file_names import FileName, second
 from kafka_dt.pipeline.errors import PipelineError
 from kafka_dt.pipeline.generator.drafts import Desk, Draft
 from kafka_dt.pipeline.generator.incidents import plant
 from kafka_dt.pipeline.generator.noise import administration, keys_changed, mishaps
 from kafka_dt.pipeline.generator.recording import Day, record
-from kafka_dt.pipeline.generator.scenario import DAY_MS, SECOND_MS, Scenario, ScenarioError, utc
+from kafka_dt.pipeline.generator.scenario import DAY_MS, SECOND_MS, Scenario, ScenarioError
 from kafka_dt.pipeline.generator.truth import TRUTH_FILE, Incident, IncidentKind, Strength, Truth, TruthError
 from kafka_dt.pipeline.generator.workloads import Workloads
 
@@ -238,11 +238,11 @@ def write_part(part: Part, folder: Path, file_bytes: int = _FILE_BYTES) -> Writt
     """Write the events of a part; written again, its files take the place of the older ones."""
     written = Written()
     for node, events in part.events():
-        names = count()
+        numbers = count()
         first = next(events, None)
         while first is not None:
-            path = folder / f"audit-{node}-{part.worker}-{utc(first.time):%Y%m%dT%H%M%SZ}-{next(names)}.jsonl"
-            partial = path.with_name(path.name + OPEN)
+            name = FileName(node, part.worker, second(first.time), next(numbers))
+            path, partial = folder / str(name), folder / str(replace(name, complete=False))
             with partial.open("wb") as file:
                 number, last_ms, following = _fill(file, first, events, file_bytes)
             os.utime(partial, (last_ms / SECOND_MS, last_ms / SECOND_MS))

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.file_names import OPEN
 from kafka_dt.audit.files import SYNC_SECONDS, EventFiles
-from kafka_dt.audit.line_file import OPEN, finish
+from kafka_dt.audit.line_file import finish
 
 NOW = 1_795_283_056_000  # 2026-11-21T17:44:16Z
 DAY_MS = 86_400_000

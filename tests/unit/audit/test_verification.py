@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_dt.audit.chain import START, Chain, digest_path, link_in
+from kafka_dt.audit.chain import START, Chain, link_in
 from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.file_names import OPEN, digest_path
 from kafka_dt.audit.files import PATIENCE_SECONDS, EventFiles
-from kafka_dt.audit.line_file import OPEN
 from kafka_dt.audit.verification import FaultKind, Series, verified
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
