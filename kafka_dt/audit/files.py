@@ -136,11 +136,10 @@ class EventFiles:
     def _append(self, data: bytes) -> None:
         if self._file is None:
             self._file = LineFile.create(self._paths(), self._monotonic(), durable=self._chain is not None)
-        size, lines = self._file.size, self._file.lines
         try:
             self._file.append(data, self._monotonic())
         except OSError:
-            self._take_back(self._file, size, lines)
+            self._take_back(self._file)
             raise
 
     def _continue(self, chain: Chain) -> None:
@@ -170,10 +169,10 @@ class EventFiles:
                 raise
             self._remove_old()
 
-    def _take_back(self, file: LineFile, size: int, lines: int) -> None:
+    def _take_back(self, file: LineFile) -> None:
         """Cut off an incomplete batch; if that fails too, `finish` does it later."""
         try:
-            file.cut(size, lines)
+            file.cut()
         except OSError:
             self._file = None
             self._left_open = True

@@ -112,10 +112,9 @@ class LineFile:
         if self.unsynced_since is None and not self._durable:
             self.unsynced_since = now
 
-    def cut(self, size: int, lines: int) -> None:
-        """Remove what was written after the file had that many bytes and lines."""
-        os.ftruncate(self._descriptor, size)
-        self.size, self.lines = size, lines
+    def cut(self) -> None:
+        """Remove what was written of a batch that could not be written whole."""
+        os.ftruncate(self._descriptor, self.size)
 
     def sync(self) -> None:
         """Sync the file, so that its lines survive a crash of the machine."""
