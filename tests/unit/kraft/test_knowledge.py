@@ -147,43 +147,51 @@ async def test_a_change_during_an_answer_hides_its_token_from_the_rest_of_it() -
     assert not knowledge.unproved
 
 
+class Deletion:
+    """What a worker knows after it has deleted a token that the cluster had; every look at its clock is a second."""
+
+    def __init__(self) -> None:
+        self.cache = TokenCache(None)
+        self.seconds = count()
+        self.knowledge = Knowledge(self.cache, lambda: next(self.seconds))
+        self.returned: list[StoredToken] = []
+        self.knowledge.on_change(self.cache.apply)
+        self.knowledge.on_return(self.returned.append)
+        self.tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
+
+    @classmethod
+    async def made(cls) -> Deletion:
+        self = cls()
+        await self.prove(self.tokens)
+        self.knowledge.changed(TOKEN.token_id, None)
+        return self
+
+    async def prove(self, tokens: Tokens) -> None:
+        """Let a broker describe tokens that was asked now."""
+        await self.knowledge.take(tokens, tokens, asked_s=next(self.seconds))
+
+
 async def test_a_token_that_was_deleted_here_stays_hidden_until_a_proof_shows_that_it_has_gone() -> None:
-    cache = TokenCache(None)
-    seconds = count()
-    knowledge = Knowledge(cache, lambda: next(seconds))
-    returned: list[StoredToken] = []
-    knowledge.on_change(cache.apply)
-    knowledge.on_return(returned.append)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
-    await knowledge.take(tokens, tokens, asked_s=next(seconds))
-    knowledge.changed(TOKEN.token_id, None)
-    await knowledge.take(tokens, ())
-    assert returned == [], "the broker may not have heard of the deletion"
+    deletion = await Deletion.made()
+    await deletion.knowledge.take(deletion.tokens, ())
+    assert deletion.returned == [], "the broker may not have heard of the deletion"
     for times in (1, 2):
-        await knowledge.take(tokens, (), asked_s=next(seconds))
-        assert returned == list(tokens.values()) * times
-        assert cache.get(TOKEN.token_id) is None
-    await knowledge.take({}, (), asked_s=next(seconds))
-    assert not knowledge.unproved
+        await deletion.prove(deletion.tokens)
+        assert deletion.returned == list(deletion.tokens.values()) * times
+        assert deletion.cache.get(TOKEN.token_id) is None
+    await deletion.prove({})
+    assert not deletion.knowledge.unproved
 
 
 async def test_a_token_that_was_deleted_here_does_not_return_after_it_had_gone() -> None:
     """A controller may be behind its brokers, and decide on a renewal when a proof has shown the deletion already."""
-    cache = TokenCache(None)
-    seconds = count()
-    knowledge = Knowledge(cache, lambda: next(seconds))
-    returned: list[StoredToken] = []
-    knowledge.on_change(cache.apply)
-    knowledge.on_return(returned.append)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=b"hmac")}
-    await knowledge.take(tokens, tokens, asked_s=next(seconds))
-    knowledge.changed(TOKEN.token_id, None)
-    await knowledge.take({}, (), asked_s=next(seconds))
-    assert not knowledge.unproved
-    await knowledge.take(tokens, tokens)
-    assert cache.get(TOKEN.token_id) is None
-    assert returned == list(tokens.values())
-    assert knowledge.unproved, "a proof tells whether it has gone again"
+    deletion = await Deletion.made()
+    await deletion.prove({})
+    assert not deletion.knowledge.unproved
+    await deletion.knowledge.take(deletion.tokens, deletion.tokens)
+    assert deletion.cache.get(TOKEN.token_id) is None
+    assert deletion.returned == list(deletion.tokens.values())
+    assert deletion.knowledge.unproved, "a proof tells whether it has gone again"
 
 
 async def test_only_so_many_deletions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
