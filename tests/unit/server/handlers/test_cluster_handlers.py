@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
-from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.cluster import ClusterHandlers
-from kafka_dt.tokens import Principal
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
+from kafka_dt_protocol import APIS, ApiKey, build, element_type
 from tests.support.identity.authorization import acl, authorizer
+from tests.support.server.asked import asked
 
 NOTHING_MORE = dict.fromkeys(
     (
@@ -34,19 +32,9 @@ NOT_TOLD = -(2**31)
 
 
 async def ask(api: ApiKey, version: int, authorizer: Authorizer = EVERYBODY_MAY, **values: Any) -> Any:
-    """Ask, and see that the answer can be written."""
-    context = RequestContext(
-        header=RequestHeader(api, version, 1, None),
-        principal=Principal.user("alice"),
-        client_host="127.0.0.1",
-        token_login=False,
-        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
-        endpoint=Endpoint("SASL_PLAINTEXT", "tokens.example", 9094),
+    return await asked(
+        ClusterHandlers(7, "cluster-id", authorizer).served(), api, version, **{**NOTHING_MORE, **values}
     )
-    handler = dispatcher(ClusterHandlers(7, "cluster-id", authorizer).served())
-    answer = await handler(context, build(APIS[api].request[version], **{**NOTHING_MORE, **values}))
-    assert encode_response(api, version, 1, answer)
-    return answer
 
 
 def versions(api: ApiKey) -> range:

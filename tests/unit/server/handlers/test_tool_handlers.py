@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
-from kafka_dt.server.handlers import RequestContext, dispatcher
 from kafka_dt.server.handlers.tools import BROKER, BROKER_LOGGER, TOPIC, ToolHandlers
-from kafka_dt.tokens import Principal
-from kafka_dt_protocol import APIS, ApiKey, RequestHeader, build, element_type, encode_response
+from kafka_dt_protocol import APIS, ApiKey, element_type
 from tests.support.identity.authorization import acl, authorizer
+from tests.support.server.asked import asked
 
 EVERYBODY_MAY = authorizer(enabled=False)
 NOBODY_MAY = authorizer()
@@ -23,19 +21,7 @@ NONE, CLUSTER_REFUSED = ErrorCode.none, ErrorCode.cluster_authorization_failed
 
 
 async def ask(api: ApiKey, version: int, authorizer: Authorizer = EVERYBODY_MAY, **values: Any) -> Any:
-    """Ask, and see that the answer can be written."""
-    context = RequestContext(
-        header=RequestHeader(api, version, 1, None),
-        principal=Principal.user("alice"),
-        client_host="127.0.0.1",
-        token_login=False,
-        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
-        endpoint=Endpoint("SASL_PLAINTEXT", "tokens.example", 9094),
-    )
-    handler = dispatcher(ToolHandlers(authorizer).served())
-    answer = await handler(context, build(APIS[api].request[version], **values))
-    assert encode_response(api, version, 1, answer)
-    return answer
+    return await asked(ToolHandlers(authorizer).served(), api, version, **values)
 
 
 async def configs(version: int, authorizer: Authorizer, *resources: tuple[int, str]) -> list[tuple[str, ErrorCode]]:
