@@ -5,13 +5,14 @@ User:alice and User:bob may use topics that begin with their names; `TOPIC` of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
-from kafka_dt.client import ClientConfig, Credentials, SecurityProtocol, TokenClient, parse_addresses
+from kafka_dt.client import ClientConfig, Credentials, DelegationToken, SecurityProtocol, TokenClient, parse_addresses
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
 from tests.interop.gateway.conftest import RELEASE
 from tests.support.brokers.broker import USERS
@@ -21,6 +22,7 @@ from tests.support.java.jvm import Java
 from tests.support.java.maven import Bundle, Classpath
 from tests.support.nodes.gateway import IDENTITY, PORTS, Gateway, upstream_store_properties
 from tests.support.processes.ports import free_ports
+from tests.support.protocol.raw import METADATA, RawConnection
 
 TOPIC: Final = "alice-records"
 
@@ -80,3 +82,17 @@ def at_brokers(cluster: KraftCluster, user: str, **settings: Any) -> TokenClient
             **settings,
         )
     )
+
+
+@contextmanager
+def forwarding_everywhere(nodes: Iterable[Gateway], made: DelegationToken) -> Iterator[list[RawConnection]]:
+    """Have a connection by a token on every worker of some nodes, each with one of its own to the cluster."""
+
+    def connect(to: Gateway) -> RawConnection:
+        connection = to.connect_by_token(made)
+        connection.ask(METADATA, 1, topics=())
+        return connection
+
+    with ExitStack() as stack:
+        by_worker = [stack.enter_context(each.on_every_worker(partial(connect, each))) for each in nodes]
+        yield [connection for connections in by_worker for connection in connections.values()]

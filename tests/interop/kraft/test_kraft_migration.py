@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -18,13 +18,13 @@ from click.testing import CliRunner
 from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, RequestRefused, TokenAuthorizationFailed, TokenClientError
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
-from tests.interop.kraft.conftest import at_brokers, started
+from tests.interop.kraft.conftest import at_brokers, forwarding_everywhere, started
 from tests.interop.kraft.test_kraft_nodes import KNOWN_WITHIN_S, WITHIN_S, Nodes, expire, produce, takes
 from tests.support.brokers.kraft import GATEWAY, KraftCluster
 from tests.support.nodes.gateway import IDENTITY, Gateway, gateway_properties, upstream_store_properties
 from tests.support.processes.process import hanging
 from tests.support.processes.waiting import eventually, on_this_machine
-from tests.support.protocol.raw import METADATA, ConnectionClosed, LoginRefused, RawConnection
+from tests.support.protocol.raw import ConnectionClosed, LoginRefused
 from tests.support.zookeeper.server import child_zookeeper
 
 STALENESS_MS: Final = 4_000
@@ -156,21 +156,7 @@ def test_a_revocation_closes_connections_on_all_workers_of_both_nodes_within_a_s
     moving: Nodes, old_tokens: list[DelegationToken], kind: str
 ) -> None:
     made = old_tokens[2] if kind == "old" else moving[0].make_token("alice")
-
-    def forwarding(to: Gateway) -> Callable[[], RawConnection]:
-        def connect() -> RawConnection:
-            connection = to.connect_by_token(made)
-            connection.ask(METADATA, 1, topics=())
-            return connection
-
-        return connect
-
-    with ExitStack() as stack:
-        open_ones = [
-            connection
-            for each in moving
-            for connection in stack.enter_context(each.on_every_worker(forwarding(each))).values()
-        ]
+    with forwarding_everywhere(moving, made) as open_ones:
         begun = asyncio.run(expire(moving[0].client("alice"), made))
         assert all(connection.closed() for connection in open_ones)
         assert time.monotonic() - begun < on_this_machine(WITHIN_S)

@@ -22,7 +22,7 @@ from kafka_dt.client import (
     TokenOwnerMismatch,
 )
 from kafka_dt.identity.acls.binding import CLUSTER_NAME, AclOperation, ResourceType
-from tests.interop.kraft.conftest import TOPIC, at_brokers, started
+from tests.interop.kraft.conftest import TOPIC, at_brokers, forwarding_everywhere, started
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import GATEWAY, KraftCluster
 from tests.support.identity.acl_client import Acl, create_acls
@@ -150,21 +150,7 @@ def test_a_revocation_closes_connections_on_all_workers_of_all_nodes_within_a_se
 ) -> None:
     node, other = nodes
     made = node.make_token("alice")
-
-    def forwarding(to: Gateway) -> Callable[[], RawConnection]:
-        def connect() -> RawConnection:
-            connection = to.connect_by_token(made)
-            connection.ask(METADATA, 1, topics=())
-            return connection
-
-        return connect
-
-    with ExitStack() as stack:
-        open_ones = [
-            connection
-            for each in nodes
-            for connection in stack.enter_context(each.on_every_worker(forwarding(each))).values()
-        ]
+    with forwarding_everywhere(nodes, made) as open_ones:
         clients: dict[str, Callable[[str], TokenClient]] = {
             "node": node.client,
             "relaying node": other.client,
