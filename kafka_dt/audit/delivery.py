@@ -35,7 +35,7 @@ from kafka_dt.audit.event import AuditEvent, EventType, Outcome
 _LOG = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
-"""How long lines are gathered before they are written together, unless they fill much of the queue."""
+"""How often lines are written, at most, unless they fill much of the queue: those that come meanwhile are gathered."""
 HURRY_SHARE: Final = 0.125
 """How much of the queue that is: half of what the events with the smallest share may fill."""
 RETRY_SECONDS: Final = 1.0
@@ -143,7 +143,7 @@ class Delivery:
         sink: the sink.
         buffer_bytes: how much may wait for it.
         monotonic: a clock in seconds.
-        linger_seconds: how long lines are gathered before they are written together.
+        linger_seconds: how long after it has begun to write the thread gathers lines before it writes again.
         retry_seconds: how long a sink that fails is left alone.
     """
 
@@ -238,9 +238,11 @@ class Delivery:
     def _run(self) -> None:
         self._do(self._sink.open)
         due: float | None = 0.0
+        begun = -math.inf
         while not self._closing.is_set():
             if self._wake.wait(due):
-                self._hurry.wait(self._linger_seconds)
+                self._gather(begun + self._linger_seconds)
+                begun = self._monotonic()
                 self._wake.clear()
                 self._hurry.clear()
                 self._deliver(len(self._lines))
@@ -248,6 +250,12 @@ class Delivery:
         self._deliver(len(self._lines))
         self._do(self._sink.close)
         self._report(now=True)
+
+    def _gather(self, until: float) -> None:
+        """Let further lines come until a moment, or until they fill much of the queue."""
+        left = until - self._monotonic()
+        if left > 0:
+            self._hurry.wait(left)
 
     def _deliver(self, count: int) -> None:
         """Deliver the queued lines, however long it takes; give up only when closing."""
@@ -352,17 +360,19 @@ class _Room:
         limit_bytes: how much may wait in all.
     """
 
-    __slots__ = ("_entered", "_left", "_limit_bytes")
+    __slots__ = ("_entered", "_entered_bytes", "_left", "_left_bytes", "_limit_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._entered = dict.fromkeys(Budget, 0)
         self._left = dict.fromkeys(Budget, 0)
+        self._entered_bytes = 0
+        self._left_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """How much waits."""
-        return sum(self._entered.values()) - sum(self._left.values())
+        return self._entered_bytes - self._left_bytes
 
     def enter(self, budget: Budget, size: int) -> bool:
         """Take bytes in; False if there is no room for them. A budget of which nothing waits has room for one line."""
@@ -370,8 +380,10 @@ class _Room:
         if self.waiting_bytes + size > self._limit_bytes or (own and own + size > budget.value * self._limit_bytes):
             return False
         self._entered[budget] += size
+        self._entered_bytes += size
         return True
 
     def leave(self, budget: Budget, size: int) -> None:
         """Let bytes out."""
         self._left[budget] += size
+        self._left_bytes += size

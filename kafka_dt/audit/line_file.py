@@ -7,6 +7,10 @@ r"""A file of whole lines: written by one process, which locks it, and renamed w
 
 A batch is written whole or not at all: the part of it that a full disk let through is removed (`cut`).
 
+A durable file has zeros behind its lines until it is complete. A batch is then written over them: the file keeps its
+length and its blocks, so that a sync need not write them down as well (docs/decisions/0033-strict-audit.md). A line has
+no zeros, so the lines end at the first one.
+
 Limit: over NFS the lock is only as good as its server's.
 
 Source: rename(2), flock(2), fdatasync(2).
@@ -24,8 +28,9 @@ from kafka_dt.audit.chain import FileDigest
 from kafka_dt.audit.file_names import OPEN, digest_path
 from kafka_dt.files import sync_directory
 
+ZEROS: Final = bytes(1024 * 1024)
+"""What a durable file is extended with."""
 _MODE: Final = 0o640
-_CHUNK_BYTES: Final = 64 * 1024
 
 Seal = Callable[[FileDigest], bytes]
 """Writes a digest, and signs it if there is a key."""
@@ -45,19 +50,25 @@ def finish(path: Path, seal: Seal | None = None) -> None:
     try:
         if not _lock(descriptor, path):
             return
-        size = _whole_lines_bytes(descriptor)
-        if size == 0:
+        lines = whole_lines(path.read_bytes())
+        if not lines:
             path.unlink()
             return
-        os.ftruncate(descriptor, size)
+        os.ftruncate(descriptor, len(lines))
         os.fsync(descriptor)
         complete = path.with_name(path.name.removesuffix(OPEN))
         if seal is not None:
-            _write_digest(complete, seal(FileDigest.of(complete.name, path.read_bytes())))
+            _write_digest(complete, seal(FileDigest.of(complete.name, lines)))
         path.rename(complete)
         sync_directory(path.parent)
     finally:
         os.close(descriptor)
+
+
+def whole_lines(content: bytes) -> bytes:
+    """Return the lines of a file that is not complete, without what may follow them: a piece of a line, and zeros."""
+    written, *_ = content.partition(b"\0")
+    return written[: written.rfind(b"\n") + 1]
 
 
 class LineFile:
@@ -81,12 +92,13 @@ class LineFile:
         self._descriptor = descriptor
         self._durable = durable
         self._path = path
+        self._room = 0  # bytes of the file, with its zeros
         self.begun = begun
 
     @classmethod
     def create(cls, paths: Iterator[Path], begun: float, *, durable: bool = False) -> LineFile:
         """Create the first of some files that is not there yet; `paths` are those of complete files."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | (os.O_DSYNC if durable else 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | (os.O_DSYNC if durable else 0)
         for path in paths:
             if path.exists():
                 continue
@@ -104,17 +116,21 @@ class LineFile:
 
     def append(self, data: bytes, now: float) -> None:
         """Write a batch; should that fail, a part of it may be there until `cut`."""
+        end = self.size + len(data)
+        while self._durable and self._room < end:
+            self._room += os.pwrite(self._descriptor, ZEROS, self._room)
         left = memoryview(data)
         while left:
-            left = left[os.write(self._descriptor, left) :]
-        self.size += len(data)
+            left = left[os.pwrite(self._descriptor, left, end - len(left)) :]
+        self.size = end
         self.lines += data.count(b"\n")
         if self.unsynced_since is None and not self._durable:
             self.unsynced_since = now
 
     def cut(self) -> None:
-        """Remove what was written of a batch that could not be written whole."""
+        """Remove what was written of a batch that could not be written whole, and zeros."""
         os.ftruncate(self._descriptor, self.size)
+        self._room = self.size
 
     def sync(self) -> None:
         """Sync the file, so that its lines survive a crash of the machine."""
@@ -129,6 +145,7 @@ class LineFile:
             seal: makes the digest; None for a file without one.
         """
         try:
+            self.cut()
             os.fsync(self._descriptor)
             if seal is not None:
                 _write_digest(self._path, seal(FileDigest(self._path.name, self.lines, self.size, link)))
@@ -159,15 +176,3 @@ def _lock(descriptor: int, path: Path) -> bool:
         return path.stat().st_ino == os.fstat(descriptor).st_ino
     except (BlockingIOError, FileNotFoundError):
         return False
-
-
-def _whole_lines_bytes(descriptor: int) -> int:
-    """Return where the last whole line of a file ends."""
-    end = os.fstat(descriptor).st_size
-    while end > 0:
-        begin = max(0, end - _CHUNK_BYTES)
-        feed = os.pread(descriptor, end - begin, begin).rfind(b"\n")
-        if feed >= 0:
-            return begin + feed + 1
-        end = begin
-    return 0

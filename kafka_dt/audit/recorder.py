@@ -26,7 +26,7 @@ from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent, EventType, Outcome
 
 STRICT_LINGER_SECONDS: Final = 0.003
-"""How long events are gathered for one sync in strict mode, while clients wait."""
+"""How often events are synced in strict mode, at most, while clients wait."""
 CLOSE_SECONDS: Final = 5.0
 """How long the end waits for sinks to take what is queued."""
 

@@ -38,6 +38,7 @@ from kafka_dt.audit.chain import (
     link_in,
 )
 from kafka_dt.audit.file_names import FileName, digest_path, files_in
+from kafka_dt.audit.line_file import whole_lines
 
 _EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d+)")
 
@@ -128,7 +129,7 @@ class _SeriesLook:
             path = self._directory / str(name)
             content = path.read_bytes()
             if not name.complete:
-                content = content[: content.rfind(b"\n") + 1]  # the node is writing the rest
+                content = whole_lines(content)  # the node is writing the rest
             parts = list(batches(content))
             self._series.files += 1
             self._series.lines += content.count(b"\n")

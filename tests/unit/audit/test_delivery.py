@@ -89,6 +89,18 @@ def test_lines_that_are_put_before_the_start_are_delivered() -> None:
     assert sink.lines == [b"early\n"]
 
 
+def test_the_first_line_after_a_pause_is_written_at_once_and_the_lines_after_it_are_gathered() -> None:
+    sink = Held()
+    delivery = Delivery(sink, buffer_bytes=PLENTY, linger_seconds=3_600)
+    delivery.start()
+    delivery.put(b"first\n", CHANGE)
+    eventually(lambda: sink.batches == [[b"first\n"]], WITHIN_S)
+    for line in numbered(100):
+        delivery.put(line, CHANGE)
+    delivery.close(WITHIN_S)
+    assert sink.batches == [[b"first\n"], numbered(100)]
+
+
 def test_a_batch_has_a_bound() -> None:
     sink = Held()
     delivery = started(sink)

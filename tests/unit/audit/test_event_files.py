@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import resource
 import stat
 from collections.abc import Iterator
@@ -16,10 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_dt.audit.chain import Chain
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.file_names import OPEN
 from kafka_dt.audit.files import SYNC_SECONDS, EventFiles
-from kafka_dt.audit.line_file import finish
+from kafka_dt.audit.line_file import ZEROS, finish
+from kafka_dt.audit.verification import verified
 
 NOW = 1_795_283_056_000  # 2026-11-21T17:44:16Z
 DAY_MS = 86_400_000
@@ -42,8 +45,8 @@ def clock() -> Clock:
     return Clock()
 
 
-def files(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **limits: int) -> EventFiles:
-    given: dict[str, Any] = {"file_bytes": 64 * 1024 * 1024, "roll_ms": 300_000, "retention_ms": -1} | limits
+def files(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **settings: Any) -> EventFiles:
+    given: dict[str, Any] = {"file_bytes": 64 * 1024 * 1024, "roll_ms": 300_000, "retention_ms": -1} | settings
     return EventFiles(directory, node, worker, now_ms=clock.now_ms, monotonic=clock.monotonic, **given)
 
 
@@ -127,6 +130,43 @@ def test_what_a_full_disk_cuts_off_is_taken_back_and_written_again(tmp_path: Pat
     sink.close()
     (path,) = tmp_path.iterdir()
     assert path.read_bytes() == b"0123\n4567\n89\n"
+
+
+def unchained(content: bytes) -> bytes:
+    """The lines of a file as they were before they were chained."""
+    return re.sub(rb',"chain":"[0-9a-f]{64}"', b"", content)
+
+
+def test_a_durable_file_has_zeros_behind_its_lines_until_it_is_complete(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock, chain=Chain())
+    sink.write([b'{"a":1}\n'])
+    (path,) = tmp_path.iterdir()
+    begun = path.read_bytes()
+    assert len(begun) == len(ZEROS)
+    assert unchained(begun.rstrip(b"\0")) == b'{"a":1}\n'
+    sink.write([b'{"b":2}\n'])
+    assert len(path.read_bytes()) == len(ZEROS), "it has not become longer"
+    sink.write([b'{"c":"%s"}\n' % (b"x" * len(ZEROS))])
+    sink.close()
+    complete = path.with_name(path.name.removesuffix(OPEN))
+    assert unchained(complete.read_bytes()) == b'{"a":1}\n{"b":2}\n{"c":"%s"}\n' % (b"x" * len(ZEROS))
+
+
+def test_what_a_full_disk_cuts_off_a_durable_file_is_taken_back_and_written_again(tmp_path: Path, clock: Clock) -> None:
+    sink = files(tmp_path, clock, chain=Chain())
+    sink.write([b'{"id":"x-1"}\n'])
+    (path,) = tmp_path.iterdir()
+    before = path.read_bytes().rstrip(b"\0")
+    for limit in (len(before) + 8, len(before)):
+        with files_of_at_most(limit), pytest.raises(SinkFailed, match="File too large"):
+            sink.write([b'{"id":"x-2"}\n'])
+        assert path.read_bytes() == before
+    sink.write([b'{"id":"x-2"}\n'])
+    sink.close()
+    complete = path.with_name(path.name.removesuffix(OPEN))
+    assert unchained(complete.read_bytes()) == b'{"id":"x-1"}\n{"id":"x-2"}\n'
+    (series,) = verified(tmp_path)
+    assert series.faults == []
 
 
 def test_a_folder_that_is_gone_is_told_and_used_when_it_is_back(tmp_path: Path, clock: Clock) -> None:
@@ -219,7 +259,7 @@ def test_a_file_without_a_whole_line_goes(tmp_path: Path, clock: Clock, content:
 def test_wherever_a_crash_comes_the_whole_lines_stay(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], rest: bytes
 ) -> None:
-    whole = b"".join(line.replace(b"\n", b"") + b"\n" for line in lines)
+    whole = b"".join(line.translate(None, b"\0\n") + b"\n" for line in lines)
     path = left_open(tmp_path_factory.mktemp("crash"), whole + rest.replace(b"\n", b""))
     finish(path)
     complete = path.with_name(path.name.removesuffix(OPEN))
