@@ -115,6 +115,9 @@ class NodeStores:
     prepare: Callable[[Settings], Callable[[], None]] = lambda _: _nothing
     """Checks new settings of the node, and returns what takes over those of the stores that need no restart; raises
     ConfigError."""
+    news_silence_s: Callable[[], float] | None = None
+    """Returns the time since this worker could hear other nodes last, in seconds; None where nodes tell each other
+    nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ A controller finds a new token when its own image has it, some tenths of a secon
 believed only when a proof says so, too; otherwise the node asks again. For the same reason a renewal that follows a
 deletion at once may bring the token back: then the worker that has deleted it deletes it again.
 
+A change that ends a token sooner is told to the other nodes, over whichever connection it was made.
+
 Source: org.apache.kafka.controller.DelegationTokenControlManager; docs/decisions/0025-the-clusters-own-tokens.md.
 """
 
@@ -106,6 +108,8 @@ class ClusterChanges:
         knowledge: is told the outcome of each change.
         cache: what the node knows of the tokens.
         now_ms: the clock, in milliseconds since 1970.
+        tell: is called with the id and the HMAC of a token that was ended, and when it ends now (None: it was
+            deleted), for the other nodes.
     """
 
     hmac_sizes: Final = (64,)
@@ -122,6 +126,7 @@ class ClusterChanges:
         cache: KnownTokens,
         *,
         now_ms: Callable[[], int],
+        tell: Callable[[str, bytes, int | None], None] = lambda *_: None,
     ) -> None:
         self._connections = connections
         self._gateway = gateway
@@ -129,6 +134,7 @@ class ClusterChanges:
         self._knowledge = knowledge
         self._cache = cache
         self._now_ms = now_ms
+        self._tell = tell
         self._locks = KeyedLocks()
         self._deleting: set[asyncio.Task[None]] = set()
         knowledge.on_return(self._returned)
@@ -184,6 +190,7 @@ class ClusterChanges:
             try:
                 async with self._connections.one() as connection:
                     await requests.change(connection, stored.hmac, Expiry(self._gateway, period_ms=-1))
+                self._tell(stored.token.token_id, stored.hmac, None)
             except client.TokenOwnerMismatch:
                 # It was deleted on the connection of its owner, who alone can do so again.
                 _LOG.error("The gateway is no renewer of delegation token %s: expire it again", stored.token.token_id)
@@ -210,7 +217,10 @@ class ClusterChanges:
             raise TokenOwnerMismatch(self._gateway) from refusal
         except client.RequestRefused as refusal:
             raise _in_the_domain(refusal) from refusal
-        if not isinstance(change, Renewal) and change.period_ms < 0:
+        deleted = not isinstance(change, Renewal) and change.period_ms < 0
+        if deleted or expiry_timestamp_ms < held.token.end_timestamp_ms:
+            self._tell(token_id, held.hmac, None if deleted else expiry_timestamp_ms)
+        if deleted:
             self._knowledge.changed(token_id, None)
         elif self._cache.get(token_id) is held:
             token = replace(held.token, expiry_timestamp_ms=expiry_timestamp_ms)

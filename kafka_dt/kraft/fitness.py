@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -26,6 +25,7 @@ from kafka_dt.client.connection import Connection
 from kafka_dt.clock import now_ms
 from kafka_dt.config.gateway import IDENTITY_MECHANISM
 from kafka_dt.kraft import requests
+from kafka_dt.kraft.finding import Finding, allow
 from kafka_dt.tokens import NewToken, Principal
 from kafka_dt_protocol import ApiKey
 
@@ -48,28 +48,6 @@ _NO_USER: Final = Principal("NoUser", "kafka-dt-upstream-check")
 _NO_LOG: Final = "use kafka.dt.token.store=zookeeper"
 _ANY: Final = 1
 """The number of "any" in the filters of ACLs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One point about a cluster."""
-
-    point: str
-    """What was looked at."""
-    problem: str = ""
-    """What is wrong; empty if it is as it should be."""
-    remedy: str = ""
-    """How to put it right."""
-    needed: bool = True
-    """Whether a node cannot serve the cluster's tokens with this problem."""
-
-    @property
-    def fit(self) -> bool:
-        """Whether it is as it should be."""
-        return not self.problem
-
-    def __str__(self) -> str:
-        return f"{self.problem}: {self.remedy}"
 
 
 async def examine(
@@ -211,7 +189,7 @@ async def _create_tokens(connection: Connection, gateway: Principal) -> Finding:
         await requests.create(connection, NewToken(_PROBE, gateway, (_NO_USER,), max_lifetime_ms=1), gateway)
     except RequestRefused as refusal:
         if refusal.code is ErrorCode.delegation_token_authorization_failed:
-            remedy = _allow(gateway, "--operation CreateTokens --operation DescribeTokens --user-principal '*'")
+            remedy = allow(gateway, "--operation CreateTokens --operation DescribeTokens --user-principal '*'")
             return Finding(point, f"{gateway} may not create tokens for every user", remedy, needed=False)
     return Finding(point)
 
@@ -235,10 +213,6 @@ def _of(point: str, code: ErrorCode, gateway: Principal | None = None) -> Findin
     if code is ErrorCode.none:
         return Finding(point)
     if code is ErrorCode.cluster_authorization_failed and gateway is not None:
-        remedy = _allow(gateway, "--operation Describe --cluster")
+        remedy = allow(gateway, "--operation Describe --cluster")
         return Finding(point, f"{gateway} may not describe the cluster", remedy)
     return Finding(point, f"the cluster answered with error {code.value} ({code.name})", "see the log of the broker")
-
-
-def _allow(gateway: Principal, what: str) -> str:
-    return f"kafka-acls.sh --bootstrap-server ... --add --allow-principal {gateway} {what}"

@@ -9,7 +9,10 @@ A controller decides on its own image, which is behind for some tenths of a seco
 renewal that it gets then may bring a deleted token back. A token that this worker has deleted stays hidden, whenever it
 comes back, and the listener of `on_return` deletes it again. Other workers know it as long as the cluster has it.
 
-Limit: a worker remembers its last `REMEMBERED_DELETIONS`.
+Another node tells that it has ended a token (`heard`), which no answer may have yet. If the message proves that its
+writer knows the token, it is believed until an answer is proved to be newer than the message. It can only end a token.
+
+Limit: a worker remembers its last `REMEMBERED_DELETIONS`, and as many messages about tokens that it does not know.
 
 What is known is in the node's cache, which hears of nothing but this.
 
@@ -21,15 +24,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.tokens import StoredToken
 from kafka_dt.tokens.sharing import in_turns
 
 if TYPE_CHECKING:
-    from kafka_dt.tokens import ChangeListener, KnownTokens, StoredToken
+    from kafka_dt.kraft.news.message import Revocation
+    from kafka_dt.tokens import ChangeListener, KnownTokens
 
 REMEMBERED_DELETIONS: Final = 10_000
 """Some minutes of as many as a cluster makes."""
 
-ReturnListener = Callable[["StoredToken"], None]
+ReturnListener = Callable[[StoredToken], None]
 """Called with a token that is there, though this worker has deleted it."""
 
 
@@ -47,14 +52,16 @@ class Knowledge:
         self._listener: ChangeListener = lambda *_: None
         self._return_listener: ReturnListener = lambda *_: None
         self._changed: dict[str, float] = {}
-        """The ids of the tokens that this worker has changed, each with the moment."""
+        """The ids of the tokens that this worker has changed or heard of, each with the moment."""
         self._deleted: dict[str, None] = {}
         """The ids of the tokens that it has deleted, the last one last."""
+        self._missed_s: float | None = None
+        """The moment before which messages may have been missed."""
 
     @property
     def unproved(self) -> bool:
-        """Whether there is a change of this worker that no answer has been proved to be newer than."""
-        return bool(self._changed)
+        """Whether there is a change, or a message, that no answer has been proved to be newer than."""
+        return bool(self._changed) or self._missed_s is not None
 
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener: the cache's."""
@@ -72,6 +79,29 @@ class Knowledge:
             if len(self._deleted) > REMEMBERED_DELETIONS:
                 del self._deleted[next(iter(self._deleted))]
         self._listener(token_id, stored)
+
+    def heard(self, message: Revocation) -> None:
+        """Take a message of a node that has ended a token; any writer of the topic may have made it up."""
+        token_id = message.token_id
+        if token_id in self._deleted:
+            return
+        held = self._cache.get(token_id)
+        if held is None:
+            # An answer that is on its way may be the first one with the token.
+            if len(self._changed) < REMEMBERED_DELETIONS:
+                self._changed[token_id] = self._monotonic()
+        elif message.is_proved_by(held.hmac):
+            end_ms = message.end_timestamp_ms
+            if end_ms is None:
+                self._changed[token_id] = self._monotonic()
+                self._listener(token_id, None)
+            elif end_ms < held.token.end_timestamp_ms:
+                self._changed[token_id] = self._monotonic()
+                self._listener(token_id, StoredToken(held.token.expiring_at(end_ms), hmac=held.hmac))
+
+    def missed(self) -> None:
+        """Take note that messages may have been missed that were written before this call."""
+        self._missed_s = self._monotonic()
 
     def give_up(self, token_id: str) -> None:
         """Take a token as the cluster has it, though this worker has deleted it."""
@@ -105,6 +135,8 @@ class Knowledge:
 
     def _settle(self, asked_s: float) -> Sequence[str]:
         """Forget the changes that an answer is newer than; returns the ids of their tokens."""
+        if self._missed_s is not None and self._missed_s < asked_s:
+            self._missed_s = None
         older = [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]
         for token_id in older:
             del self._changed[token_id]

@@ -4,8 +4,8 @@
 
 `kafka_dt.app` calls it; nothing else of a node knows how such a cluster keeps tokens.
 
-The nodes share no state of their own. The salts of SCRAM are those of one node: no user is kept with a salt that all
-nodes would have to show.
+The nodes tell each other of revocations by a topic of the cluster (`news/`), and share no other state. The salts of
+SCRAM are those of one node: no user is kept with a salt that all nodes would have to show.
 
 Source: docs/decisions/0025-the-clusters-own-tokens.md.
 """
@@ -19,15 +19,18 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.client import ConnectionFailed, TokenClientError
+from kafka_dt.client import ConnectionFailed, RequestRefused, TokenClientError
 from kafka_dt.client.session import ClientSession
 from kafka_dt.config import identity_mechanism, upstream_client_properties
 from kafka_dt.kraft.changes import ClusterChanges, Connections
 from kafka_dt.kraft.fitness import cluster_id, examine
 from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.news.exchange import NewsExchange
+from kafka_dt.kraft.news.settings import ensure, examine_topic
 from kafka_dt.kraft.nothing import NoAcls, NoScramUsers
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
@@ -38,13 +41,18 @@ from kafka_dt_protocol.sasl import ScramMechanism
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig
+    from kafka_dt.client.connection import Connection
     from kafka_dt.config import Settings
+    from kafka_dt.kraft.finding import Finding
+    from kafka_dt.metrics import Counts
     from kafka_dt.upstream import UpstreamClient
 
 _LOG = logging.getLogger(__name__)
 
 PATIENCE_MS: Final = 5_000
 """How long a broker may take to answer a request for reading."""
+NEWS_PATIENCE_MS: Final = 3_000
+"""How long a broker may take to answer a request about the topic of news, which may wait for a second by itself."""
 RETRY_S: Final = 3.0
 
 
@@ -68,6 +76,7 @@ def node_stores(
     ASKED.load_entities()
     gateway = gateway_principal(upstream.config)
     knowledge = Knowledge(needs.cache, time.monotonic)
+    news = _news(settings, upstream, knowledge, needs.counts, now_ms)
     reader = ClusterReader(
         session(_impatient(upstream.config), upstream.servers),
         knowledge,
@@ -84,9 +93,9 @@ def node_stores(
         refresh_s=settings.upstream_token_refresh_ms / 1000,
         max_staleness_ms=settings.upstream_max_staleness_ms,
         monotonic=time.monotonic,
+        news=news,
     )
     users = NoScramUsers()
-
     changes = ClusterChanges(
         Connections(lambda: session(upstream.config, upstream.servers)),
         gateway,
@@ -94,6 +103,7 @@ def node_stores(
         knowledge,
         needs.cache,
         now_ms=now_ms,
+        tell=news.tell if news is not None else lambda *_: None,
     )
 
     async def close() -> None:
@@ -101,7 +111,13 @@ def node_stores(
         await changes.close()
 
     return NodeStores(
-        cluster=KafkaCluster(upstream, gateway, ScramMechanism(identity_mechanism(settings)), place.node),
+        cluster=KafkaCluster(
+            upstream,
+            gateway,
+            ScramMechanism(identity_mechanism(settings)),
+            place.node,
+            news_topic=settings.upstream_news_topic,
+        ),
         tokens=tokens,
         token_changes=changes,
         keyed_tokens=None,
@@ -110,6 +126,29 @@ def node_stores(
         acls=NoAcls(),
         close=close,
         prepare=lambda changed: upstream.prepare(upstream_client_properties(changed)),
+        news_silence_s=None if news is None else news.silence_s,
+    )
+
+
+def _news(
+    settings: Settings,
+    upstream: UpstreamClient,
+    knowledge: Knowledge,
+    counts: Counts,
+    now_ms: Callable[[], int],
+) -> NewsExchange | None:
+    """Make what tells other nodes of revocations; None without a topic."""
+    if not settings.upstream_news_topic:
+        return None
+    config = _impatient(upstream.config, NEWS_PATIENCE_MS)
+    return NewsExchange(
+        settings.upstream_news_topic,
+        lambda broker: session(config, upstream.servers if broker is None else lambda: (broker,)),
+        knowledge,
+        counts=counts,
+        keep_s=settings.upstream_max_staleness_ms / 1000,
+        now_ms=now_ms,
+        monotonic=time.monotonic,
     )
 
 
@@ -139,12 +178,12 @@ def session(config: ClientConfig, servers: Callable[[], Sequence[Address]] | Non
     )
 
 
-def _impatient(config: ClientConfig) -> ClientConfig:
+def _impatient(config: ClientConfig, patience_ms: int = PATIENCE_MS) -> ClientConfig:
     """Return a configuration for reading: a broker that does not answer is left, for another may."""
     return replace(
         config,
-        request_timeout_ms=min(config.request_timeout_ms, PATIENCE_MS),
-        setup_timeout_ms=min(config.setup_timeout_ms, PATIENCE_MS),
+        request_timeout_ms=min(config.request_timeout_ms, patience_ms),
+        setup_timeout_ms=min(config.setup_timeout_ms, patience_ms),
     )
 
 
@@ -156,6 +195,7 @@ class KafkaCluster:
         gateway: the gateway's own principal there.
         mechanism: how tokens log in there.
         secret: a text that the workers of this node have in common, and no other process knows.
+        news_topic: the topic by which nodes tell each other of revocations; empty without one.
         retry_s: how often a node that starts asks for a cluster that is not there yet, in seconds.
     """
 
@@ -166,6 +206,7 @@ class KafkaCluster:
         mechanism: ScramMechanism,
         secret: str,
         *,
+        news_topic: str = "",
         retry_s: float = RETRY_S,
     ) -> None:
         self.must_restart: Final = asyncio.Event()
@@ -174,6 +215,7 @@ class KafkaCluster:
         self._gateway = gateway
         self._mechanism = mechanism
         self._secret = secret
+        self._news_topic = news_topic
         self._retry_s = retry_s
         self._id = ""
 
@@ -224,9 +266,19 @@ class KafkaCluster:
     async def _examine(self, asking: ClientSession) -> None:
         connection = await asking.ready()
         findings = await examine(connection, self._upstream.config, self._gateway, self._mechanism)
-        unfit = [each for each in findings if not each.fit]
-        if needed := [str(each) for each in unfit if each.needed]:
+        if needed := [str(each) for each in findings if each.needed and not each.fit]:
             raise ClusterUnavailable(f"the upstream cluster cannot be the store of tokens: {'; '.join(needed)}")
-        for finding in unfit:
-            _LOG.warning("The upstream cluster as the store of tokens: %s", finding)
+        for finding in (*findings, *await self._topic(connection)):
+            if not finding.fit:
+                _LOG.warning("The upstream cluster as the store of tokens: %s", finding)
         self._id = await cluster_id(connection)
+
+    async def _topic(self, connection: Connection) -> Sequence[Finding]:
+        """Make the topic of revocations if it is not there, and look at it."""
+        if not self._news_topic:
+            return ()
+        # What is refused is found below, with its remedy.
+        with suppress(RequestRefused):
+            if await ensure(connection, self._news_topic):
+                _LOG.info("The node has created topic %s in the upstream cluster", self._news_topic)
+        return (await examine_topic(connection, self._news_topic, self._gateway),)

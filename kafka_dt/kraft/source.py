@@ -5,6 +5,8 @@ The cluster tells of no change and finds no token by its id. So a worker looks a
 for a proof, which all that wait share: a token that is not known, a describe of a client, a revocation that another
 worker has seen. A change of this worker is followed by a proof, too, since until then its token is hidden from looks.
 
+A revocation that passes through another node is known sooner, by the news that nodes tell each other (`news/`).
+
 The staleness counts from the last proof. Without a reason for one, a worker makes `PROOFS` in the time after which it
 would refuse logins by token.
 
@@ -25,6 +27,7 @@ from kafka_dt.tokens.store import NEVER_MS
 
 if TYPE_CHECKING:
     from kafka_dt.kraft.knowledge import Knowledge
+    from kafka_dt.kraft.news.exchange import NewsExchange
     from kafka_dt.kraft.reader import ClusterReader
     from kafka_dt.tokens import ChangeListener, KnownTokens
 
@@ -49,6 +52,7 @@ class ClusterTokens:
         refresh_s: how often to look, in seconds.
         max_staleness_ms: how old what is known may be, in milliseconds.
         monotonic: seconds of a clock that never goes back.
+        news: what nodes tell each other; None if they do not.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class ClusterTokens:
         refresh_s: float,
         max_staleness_ms: int,
         monotonic: Callable[[], float],
+        news: NewsExchange | None = None,
     ) -> None:
         self._reader = reader
         self._knowledge = knowledge
@@ -68,6 +73,7 @@ class ClusterTokens:
         self.max_staleness_ms: Final = max_staleness_ms
         self._proof_due_s = max_staleness_ms / 1000 / PROOFS
         self._monotonic = monotonic
+        self._news = news
         self._proofs = SharedRun(self._prove)
         self._proved_s: float | None = None
         self._following: asyncio.Task[None] | None = None
@@ -99,6 +105,8 @@ class ClusterTokens:
         await self._proofs.join()
         if self._following is None:
             self._following = asyncio.create_task(self._follow())
+        if self._news is not None:
+            self._news.start()
 
     async def read(self, token_id: str) -> StoredToken | None:
         """Return a token with everything that was acknowledged before this call."""
@@ -130,6 +138,8 @@ class ClusterTokens:
 
     async def close(self) -> None:
         """Follow no more."""
+        if self._news is not None:
+            await self._news.close()
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)

@@ -107,6 +107,13 @@ class Counts:
     store_connections: Counter = counter(
         "store_connections", "Connections to the store of tokens that came to be, of all workers."
     )
+    revocation_news: Counter = counter(
+        "revocation_news",
+        "Messages between nodes about revocations of the upstream cluster's tokens: written (`told`), read, those of "
+        "this node included (`heard`), given up because the topic could not be written to (`dropped`), or no messages "
+        "of a node (`unreadable`).",
+        event=("told", "heard", "dropped", "unreadable"),
+    )
     audit_events: Counter = counter(
         "audit_events",
         "Audit events that were written.",

@@ -51,6 +51,13 @@ class Gauges:
         "Whether a worker is connected to the store of tokens: ZooKeeper, or the upstream cluster.",
         Across.EACH,
     )
+    news_silence_s: float | None = gauge(
+        "revocation_news_silence_seconds",
+        "How long ago a worker last heard from the topic by which nodes tell each other of revocations "
+        "(`kafka.dt.upstream.news.topic`), infinite if never. About a second at most while all is well. No series "
+        "without such a topic.",
+        Across.EACH,
+    )
     loop_lag_s: float = gauge(
         "event_loop_lag_seconds",
         "The longest time in the last second for which a worker's event loop served no client.",

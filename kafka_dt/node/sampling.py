@@ -145,6 +145,7 @@ class Sampling:
             staleness_s=None if staleness_ms is None else math.inf if staleness_ms >= NEVER_MS else staleness_ms / 1000,
             staleness_limit_s=tokens.stores.tokens.max_staleness_ms / 1000 if has_tokens else None,
             store_connected=tokens.stores.tokens.connected,
+            news_silence_s=None if tokens.stores.news_silence_s is None else tokens.stores.news_silence_s(),
             loop_lag_s=self._lag.take(),
             connections=ports.connections(),
             derivations_waiting=self._derivations(),

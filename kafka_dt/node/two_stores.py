@@ -51,7 +51,15 @@ def joined(in_zookeeper: MakeStores, upstream: MakeStores, needs: StoreNeeds, *,
         return take_over
 
     cluster = TwoClusters(ours.cluster, clusters.cluster)
-    return replace(ours, cluster=cluster, tokens=tokens, token_changes=tokens, close=close, prepare=prepare)
+    return replace(
+        ours,
+        cluster=cluster,
+        tokens=tokens,
+        token_changes=tokens,
+        close=close,
+        prepare=prepare,
+        news_silence_s=clusters.news_silence_s,
+    )
 
 
 def _made(make: MakeStores, needs: StoreNeeds) -> tuple[NodeStores, Store]:

@@ -9,11 +9,12 @@ from kafka_dt.cli import LazyGroup
 
 @click.group(
     cls=LazyGroup,
-    short_help="Look at the cluster behind a gateway.",
+    short_help="Prepare and check the cluster behind a gateway.",
     lazy_commands={
         "check": "kafka_dt.cli.upstream.check:check",
+        "init": "kafka_dt.cli.upstream.init:init",
         "remaining": "kafka_dt.cli.upstream.remaining:remaining",
     },
 )
 def upstream() -> None:
-    """Look at the cluster behind a gateway, and at what has not moved to it yet."""
+    """Prepare and check the cluster behind a gateway, and look at what has not moved to it yet."""

@@ -20,24 +20,22 @@ import click
 
 from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.cli.output import Output, output_option, write_json
-from kafka_dt.config import ConfigError, identity_mechanism, load, names_clients, upstream_client_properties
-from kafka_dt.config.gateway import BOOTSTRAP
+from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of
+from kafka_dt.config import identity_mechanism
 from kafka_dt.kraft.fitness import examine
+from kafka_dt.kraft.news.settings import examine_topic
 from kafka_dt.kraft.node import gateway_principal, session
 from kafka_dt.log import set_up_logging
-from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol.sasl import ScramMechanism
 
 if TYPE_CHECKING:
     from kafka_dt.client import ClientConfig
-    from kafka_dt.kraft.fitness import Finding
+    from kafka_dt.kraft.finding import Finding
 
 
 @example("kafka-dt upstream check --config gateway.properties")
 @click.command()
-@settings_file_option(
-    "The server.properties of a gateway, with the address of the cluster and the gateway's login there."
-)
+@settings_file_option(GATEWAY_FILE)
 @output_option()
 def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
     """Tell whether the cluster can be the store of the gateway's tokens.
@@ -46,13 +44,8 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
     kafka.dt.token.store=upstream could not start.
     """
     set_up_logging("upstream", level="ERROR")
-    settings = load(config, overrides).settings
-    if not settings.upstream_bootstrap_servers:
-        raise ConfigError(
-            BOOTSTRAP, "is needed: the brokers of the cluster; name the settings of a gateway by --config"
-        )
-    client = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings)).config
-    findings = asyncio.run(_examine(client, ScramMechanism(identity_mechanism(settings))))
+    settings, client = gateway_of(config, overrides)
+    findings = asyncio.run(_examine(client, ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic))
     fit = all(each.fit or not each.needed for each in findings)
     if output is Output.JSON:
         write_json({"fit": fit, "points": [_fields(each) for each in findings]}, indent=2)
@@ -63,10 +56,14 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
         raise click.ClickException("a node cannot serve the tokens of this cluster")
 
 
-async def _examine(client: ClientConfig, mechanism: ScramMechanism) -> Sequence[Finding]:
+async def _examine(client: ClientConfig, mechanism: ScramMechanism, news_topic: str) -> Sequence[Finding]:
     asking = session(client)
     try:
-        return await examine(await asking.ready(), client, gateway_principal(client), mechanism)
+        connection, gateway = await asking.ready(), gateway_principal(client)
+        findings = [*await examine(connection, client, gateway, mechanism)]
+        if news_topic:
+            findings.append(await examine_topic(connection, news_topic, gateway))
+        return findings
     finally:
         await asking.close()
 

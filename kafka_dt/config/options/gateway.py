@@ -20,6 +20,7 @@ GATEWAY_PREFIX: Final = "kafka.dt.gateway."
 UPSTREAM_PREFIX: Final = "kafka.dt.gateway.upstream."
 STORE_PREFIX: Final = "kafka.dt.upstream."
 """Of the settings of the cluster as the store of tokens."""
+NEWS_TOPIC: Final = "kafka.dt.upstream.news.topic"
 NO_PORT_BASE: Final = -1
 
 
@@ -98,9 +99,16 @@ class GatewayOptions:
         "kafka.dt.upstream.token.refresh.ms",
         500,
         "How often a worker reads the tokens of the cluster, if `kafka.dt.token.store` has `upstream`: how long it "
-        "takes until a node obeys a revocation that was made at a broker or at another node. A worker spends at most a "
-        "fifth of its time on it.",
+        "takes until a node obeys a revocation that was made at a broker. A worker spends at most a fifth of its time "
+        "on it.",
         minimum=100,
+    )
+    upstream_news_topic: str = option(
+        NEWS_TOPIC,
+        "__kafka_dt_revocations",
+        "The topic of the cluster by which nodes tell each other of revocations, if `kafka.dt.token.store` has "
+        "`upstream`; the same for all nodes of the cluster. The first node creates it if it may, or "
+        "`kafka-dt upstream init` does. Empty: nodes hear of each other's revocations when their brokers do.",
     )
     upstream_max_staleness_ms: int = option(
         "kafka.dt.upstream.max.staleness.ms",

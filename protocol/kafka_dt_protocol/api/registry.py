@@ -238,10 +238,43 @@ APIS: Final = ApiTable(
 class AskedApi(IntEnum):
     """The APIs that are asked of a cluster and served by none of our nodes."""
 
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    CREATE_TOPICS = 19
     DESCRIBE_QUORUM = 55
 
 
 ASKED: Final = APIS.having(
+    # Later versions name topics by their ids; every cluster without ZooKeeper has these.
+    declare(
+        AskedApi.PRODUCE,
+        9,
+        9,
+        refuse=refusing_with(responses=()),
+        note="Writes records (KIP-98).",
+    ),
+    declare(
+        AskedApi.FETCH,
+        12,
+        12,
+        refuse=refusing_with(responses=()),
+        note="Reads records, and waits for new ones.",
+    ),
+    declare(
+        AskedApi.LIST_OFFSETS,
+        6,
+        7,
+        refuse=refusing_with(topics=()),
+        note="Tells where a partition ends.",
+    ),
+    declare(
+        AskedApi.CREATE_TOPICS,
+        5,
+        7,
+        refuse=refusing_with(topics=()),
+        note="Creates topics (KIP-4).",
+    ),
     declare(
         AskedApi.DESCRIBE_QUORUM,
         0,

@@ -71,12 +71,12 @@ def started(
     return node
 
 
-def at_brokers(cluster: KraftCluster, user: str, **settings: Any) -> TokenClient:
-    """A client of the brokers themselves, by PLAIN; further settings are those of ClientConfig."""
+def at_brokers(cluster: KraftCluster, user: str, broker: int | None = None, **settings: Any) -> TokenClient:
+    """A client of the brokers themselves, or of one, by PLAIN; further settings are those of ClientConfig."""
     password = GATEWAY_PASSWORD if user == GATEWAY else USERS[user]
     return TokenClient(
         ClientConfig(
-            bootstrap_servers=parse_addresses(cluster.sasl),
+            bootstrap_servers=parse_addresses(cluster.sasl if broker is None else cluster.brokers[broker].sasl),
             security_protocol=SecurityProtocol.SASL_PLAINTEXT,
             credentials=Credentials("PLAIN", user, password),
             **settings,

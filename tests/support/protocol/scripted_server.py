@@ -7,6 +7,7 @@ talk to; this one says what those would say only rarely, and breaks where they w
 from __future__ import annotations
 
 import asyncio
+import inspect
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -38,7 +39,7 @@ CLOSE = None
 """An answer: none, the connection is closed."""
 
 Answer = Any
-"""A mapping of the response's fields, raw bytes in place of a whole frame, or CLOSE."""
+"""A mapping of the response's fields, raw bytes in place of a whole frame, or CLOSE; or what is awaited for one."""
 Script = Callable[[RequestHeader, Any], Answer]
 
 
@@ -125,12 +126,12 @@ class _Conversation:
         while data := await reader.read(65536):
             splitter.receive_data(data)
             while (content := splitter.next_frame()) is not None:
-                answer = self._answer(content)
+                answer = await self._answer(content)
                 if answer is CLOSE:
                     return
                 self._writer.write(answer)
 
-    def _answer(self, content: bytes) -> bytes | None:
+    async def _answer(self, content: bytes) -> bytes | None:
         header, offset = parse_request_header(content, ASKED)
         api = ASKED[header.api_key].key
         self._server.requests.append((api, header.api_version))
@@ -143,6 +144,8 @@ class _Conversation:
         request, _ = decode(ASKED[api].request[header.api_version], content, offset)
         script = self._server.scripts.get(api) or self._built_in(api)
         answer = script(header, request)
+        if inspect.isawaitable(answer):
+            answer = await answer
         if answer is CLOSE or isinstance(answer, bytes):
             return answer
         entity = build(ASKED[api].response[header.api_version], **answer) if isinstance(answer, dict) else answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -57,6 +57,8 @@ class Worker:
     cache: TokenCache
     source: ClusterTokens
     changes: ClusterChanges
+    told: list[tuple[str, bytes, int | None]] = field(default_factory=list)
+    """What it has told other nodes."""
     now_ms: int = START
 
     def answers(self, api: ApiKey, *answers: ErrorCode | Callable[[], ErrorCode]) -> list[Any]:
@@ -88,7 +90,13 @@ async def worker(cluster: ScriptedCluster, cache: TokenCache, knowledge: Knowled
     reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
     source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_ms=600_000, monotonic=time.monotonic)
     changes = ClusterChanges(
-        Connections(cluster.session), GATEWAY, source, knowledge, cache, now_ms=lambda: made.now_ms
+        Connections(cluster.session),
+        GATEWAY,
+        source,
+        knowledge,
+        cache,
+        now_ms=lambda: made.now_ms,
+        tell=lambda *message: made.told.append(message),
     )
     made = Worker(cluster, cache, source, changes)
     await source.load()
@@ -142,6 +150,31 @@ async def test_a_renewal_and_an_expiry_are_known_when_they_return(worker: Worker
     assert worker.cache.get(held.token.token_id) is None, "the broker has not heard of the deletion"
 
 
+async def test_other_nodes_are_told_of_what_ends_a_token_sooner_and_of_nothing_else(worker: Worker) -> None:
+    held = await worker.holds(expiry_timestamp_ms=START + HOUR)
+    worker.cluster.server.scripts[CREATE] = created
+    await worker.changes.create(NewToken(ALICE, ALICE, (), -1))
+    worker.answers(RENEW, ErrorCode.none)
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Renewal(BOB, HOUR, DAY))
+    assert worker.told == []
+    later = await worker.holds()
+    await worker.change(later, Renewal(BOB, HOUR, DAY))
+    await worker.change(await worker.holds(), Expiry(ALICE, HOUR))
+    assert worker.told[0] == (later.token.token_id, HMAC, START + HOUR)
+    assert [end_ms for *_, end_ms in worker.told] == [START + HOUR] * 2
+    await worker.change(later, Expiry(ALICE, -1))
+    assert worker.told[2:] == [(later.token.token_id, HMAC, None)]
+
+
+async def test_other_nodes_are_told_of_a_change_on_a_clients_own_connection(worker: Worker, own: OwnLogin) -> None:
+    held = await worker.holds()
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(ALICE, -1, own=own))
+    assert own.asked == [EXPIRE]
+    assert worker.told == [(held.token.token_id, HMAC, None)]
+
+
 async def test_not_found_is_not_believed_while_the_brokers_have_the_token(worker: Worker) -> None:
     held = await worker.holds()
     requests = worker.answers(RENEW, ErrorCode.delegation_token_not_found, ErrorCode.none)
@@ -172,6 +205,7 @@ async def test_a_deleted_token_that_a_renewal_has_brought_back_is_deleted_again_
         assert worker.cache.get(token_id) is None
     await worker.source.prove()
     assert [each.hmac for each in deletions] == [HMAC, HMAC]
+    assert worker.told == [(token_id, HMAC, None)] * 2
     assert f"{token_id} has come back" in caplog.text
     assert not worker.source._knowledge.unproved
 

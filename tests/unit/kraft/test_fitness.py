@@ -11,7 +11,8 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import ClientConfig
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.kraft import fitness
-from kafka_dt.kraft.fitness import METADATA_VERSION, Finding, examine
+from kafka_dt.kraft.finding import Finding
+from kafka_dt.kraft.fitness import METADATA_VERSION, examine
 from kafka_dt.kraft.node import KafkaCluster, session
 from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.upstream import UpstreamClient

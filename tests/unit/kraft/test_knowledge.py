@@ -11,7 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
+from kafka_dt.kraft import knowledge as knowledge_module
 from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.news.message import Revocation
 from kafka_dt.tokens import StoredToken, Token, TokenCache
 from tests.support.tokens.store_contract import new_token
 
@@ -101,6 +103,25 @@ class Cluster(RuleBasedStateMachine):
     @rule(token_id=changes)
     def another_node_deletes(self, token_id: str) -> None:
         self.change(token_id, None)
+
+    @rule(token_id=changes)
+    def another_node_deletes_and_tells(self, token_id: str) -> None:
+        self.clock += 1
+        self.change(token_id, None)
+        self.knowledge.heard(Revocation.of(token_id, token_id.encode(), None))
+        assert self.cache.get(token_id) is None
+
+    @rule(token_id=changes, end_ms=st.none() | st.integers(1, 9))
+    def a_stranger_makes_up_a_message(self, token_id: str, end_ms: int | None) -> None:
+        self.clock += 1
+        before = self.cache.get(token_id)
+        self.knowledge.heard(Revocation.of(token_id, b"a guess", end_ms))
+        assert self.cache.get(token_id) == before
+
+    @rule()
+    def messages_are_missed(self) -> None:
+        self.knowledge.missed()
+        assert self.knowledge.unproved
 
     @rule(token_id=changes)
     def this_worker_deletes(self, token_id: str) -> None:
@@ -212,3 +233,90 @@ async def test_only_so_many_deletions_are_remembered(monkeypatch: pytest.MonkeyP
 def known(cache: TokenCache, token_id: str) -> Token | None:
     held = cache.get(token_id)
     return None if held is None else held.token
+
+
+HMAC = bytes(64)
+
+
+@pytest.fixture
+def seconds() -> count[int]:
+    return count()
+
+
+@pytest.fixture
+async def known_token(cache: TokenCache, seconds: count[int]) -> Knowledge:
+    """A worker that has heard of TOKEN, by a proof."""
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    knowledge.on_change(cache.apply)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+    await knowledge.take(tokens, tokens, asked_s=next(seconds))
+    return knowledge
+
+
+async def test_a_message_shortens_a_token_until_an_answer_is_newer(
+    known_token: Knowledge, cache: TokenCache, seconds: count[int]
+) -> None:
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+    known_token.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - 5))
+    shortened = TOKEN.expiring_at(TOKEN.end_timestamp_ms - 5)
+    assert known(cache, TOKEN.token_id) == shortened
+    await known_token.take(tokens, tokens)
+    assert known(cache, TOKEN.token_id) == shortened, "the broker may not have heard of it"
+    await known_token.take(tokens, (), asked_s=next(seconds))
+    assert known(cache, TOKEN.token_id) == TOKEN, "it was renewed since"
+
+
+async def test_a_message_never_prolongs_a_token(known_token: Knowledge, cache: TokenCache) -> None:
+    known_token.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms + 5))
+    assert known(cache, TOKEN.token_id) == TOKEN
+    assert not known_token.unproved
+
+
+async def test_a_message_without_the_proof_of_the_token_changes_nothing(
+    known_token: Knowledge, cache: TokenCache
+) -> None:
+    known_token.heard(Revocation.of(TOKEN.token_id, b"a guess", None))
+    assert known(cache, TOKEN.token_id) == TOKEN
+    assert not known_token.unproved
+
+
+async def test_a_token_that_is_not_known_yet_is_hidden_until_an_answer_is_newer_than_the_message(
+    cache: TokenCache, seconds: count[int]
+) -> None:
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    knowledge.on_change(cache.apply)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+    asked_s = next(seconds)
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
+    await knowledge.take(tokens, tokens, asked_s)
+    assert cache.get(TOKEN.token_id) is None
+    await knowledge.take(tokens, (), asked_s=next(seconds))
+    assert known(cache, TOKEN.token_id) == TOKEN, "the message was made up"
+
+
+async def test_what_this_worker_has_told_itself_is_no_news(known_token: Knowledge, seconds: count[int]) -> None:
+    known_token.changed(TOKEN.token_id, None)
+    await known_token.take({}, (), asked_s=next(seconds))
+    known_token.heard(Revocation.of(TOKEN.token_id, HMAC, None))
+    assert not known_token.unproved
+
+
+async def test_messages_about_unknown_tokens_take_no_more_than_some_memory(
+    cache: TokenCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knowledge_module, "REMEMBERED_DELETIONS", 3)
+    knowledge = Knowledge(cache, lambda: 1.0)
+    for _ in range(5):
+        knowledge.heard(Revocation.of(new_token().token_id, HMAC, None))
+    assert len(knowledge._changed) == 3
+
+
+async def test_missed_messages_are_made_good_by_a_proof_that_began_later(
+    known_token: Knowledge, seconds: count[int]
+) -> None:
+    asked_s = next(seconds)
+    known_token.missed()
+    await known_token.take({}, (), asked_s)
+    assert known_token.unproved
+    await known_token.take({}, (), asked_s=next(seconds))
+    assert not known_token.unproved

@@ -20,6 +20,7 @@ GAUGES = Gauges(
     staleness_s=float("inf"),
     staleness_limit_s=30.0,
     store_connected=True,
+    news_silence_s=None,
     loop_lag_s=0.01,
     connections={"SASL": 2},
     derivations_waiting=0,

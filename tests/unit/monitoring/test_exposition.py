@@ -107,7 +107,12 @@ def test_a_node_tells_its_state_and_its_facts(memory: MetricsMemory) -> None:
 
 def test_every_declared_metric_is_shown_with_its_words(memory: MetricsMemory) -> None:
     everything = replace(
-        GAUGES, upstream_connections=1, upstream_brokers={"yes": 1}, certificates={"TLS": 1.0}, store_connected=False
+        GAUGES,
+        upstream_connections=1,
+        upstream_brokers={"yes": 1},
+        certificates={"TLS": 1.0},
+        store_connected=False,
+        news_silence_s=1.0,
     )
     serve(memory, 0, everything)
     shown = text(memory)

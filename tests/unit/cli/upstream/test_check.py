@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.cli import main
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from tests.support.tokens.scripted_cluster import ScriptedCluster
+from tests.support.tokens.scripted_topic import ScriptedTopic
 
 UPSTREAM = "kafka.dt.gateway.upstream."
 
@@ -20,6 +21,7 @@ UPSTREAM = "kafka.dt.gateway.upstream."
 @pytest.fixture
 async def cluster() -> AsyncIterator[ScriptedCluster]:
     async with ScriptedCluster.fit("gateway", "secret").running() as running:
+        ScriptedTopic(running.server, "__kafka_dt_revocations")
         yield running
 
 

@@ -1,0 +1,36 @@
+"""One point about a cluster, as `kafka-dt upstream check` shows it, and the commands that its remedies are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_dt.tokens import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One point about a cluster."""
+
+    point: str
+    """What was looked at."""
+    problem: str = ""
+    """What is wrong; empty if it is as it should be."""
+    remedy: str = ""
+    """How to put it right."""
+    needed: bool = True
+    """Whether a node cannot serve the cluster's tokens with this problem."""
+
+    @property
+    def fit(self) -> bool:
+        """Whether it is as it should be."""
+        return not self.problem
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.remedy}"
+
+
+def allow(gateway: Principal, what: str) -> str:
+    """Return the command that gives a right to the gateway."""
+    return f"kafka-acls.sh --bootstrap-server ... --add --allow-principal {gateway} {what}"
