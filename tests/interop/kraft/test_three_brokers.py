@@ -17,28 +17,18 @@ from typing import Final
 
 import pytest
 
-from kafka_dt.client import (
-    ClientConfig,
-    Credentials,
-    DelegationToken,
-    LoginFailed,
-    SecurityProtocol,
-    StorageNotReached,
-    TokenClient,
-    TokenClientError,
-    parse_addresses,
-)
+from kafka_dt.client import DelegationToken, LoginFailed, StorageNotReached, TokenClient
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
 from tests.chaos.recorded_clients import running
 from tests.interop.kraft.conftest import TOPIC, at_brokers, started
 from tests.interop.kraft.fault_load import Nodes, run_with_faults
+from tests.interop.kraft.logins import Logins, logs_in
 from tests.support.brokers.controller_links import ControllerLinks
 from tests.support.brokers.kraft import KraftCluster, Node
 from tests.support.brokers.kraft_operator import Operator
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
 from tests.support.nodes.gateway import Gateway
-from tests.support.nodes.node import SHA_256, SHA_512
 from tests.support.processes.ports import free_ports
 
 SECONDS: Final = float(os.environ.get("KAFKA_DT_TEST_SECONDS", "600"))
@@ -101,48 +91,6 @@ async def test_no_answer_contradicts_another_while_three_brokers_their_controlle
     )
 
 
-class Logins:
-    """Logins that must all succeed, by clients that know both nodes.
-
-    Args:
-        nodes: where they log in.
-    """
-
-    def __init__(self, nodes: Nodes) -> None:
-        self.count = 0
-        self.failures: list[str] = []
-        self.tokens: list[DelegationToken] = []
-        self._nodes = nodes
-
-    async def create(self) -> None:
-        """Create tokens, each of which logs in at once, for ever; a create that is refused is tried again."""
-        while True:
-            try:
-                async with self._nodes[len(self.tokens) % 2].client("alice") as client:
-                    token = await client.create()
-            except TokenClientError:
-                await asyncio.sleep(0.1)
-                continue
-            self.tokens.append(token)
-            await self._log_in(token)
-            await asyncio.sleep(0.2)
-
-    async def log_in(self) -> None:
-        """Log in by one of the tokens after the other, for ever."""
-        while True:
-            await asyncio.sleep(0.02)
-            if self.tokens:
-                await self._log_in(random.choice(self.tokens))  # noqa: S311
-
-    async def _log_in(self, token: DelegationToken) -> None:
-        addresses = random.sample([node.sasl for node in self._nodes], 2)
-        try:
-            async with by_token(",".join(addresses), token):
-                self.count += 1
-        except TokenClientError as error:
-            self.failures.append(str(error))
-
-
 async def test_a_rolling_restart_of_brokers_and_of_nodes_fails_no_login(
     three_brokers: KraftCluster, two_nodes: Nodes
 ) -> None:
@@ -200,20 +148,3 @@ async def known_and_logs_in(address: str, token: DelegationToken) -> None:
                 return await logs_in(address, token)
             except LoginFailed:
                 await asyncio.sleep(0.5)
-
-
-async def logs_in(address: str, token: DelegationToken) -> None:
-    async with by_token(address, token):
-        pass
-
-
-def by_token(addresses: str, token: DelegationToken) -> TokenClient:
-    """A client that logs in with a token and `tokenauth=true`."""
-    mechanism = random.choice((SHA_256, SHA_512))  # noqa: S311
-    return TokenClient(
-        ClientConfig(
-            bootstrap_servers=parse_addresses(addresses),
-            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
-            credentials=Credentials(mechanism, token.token_id, token.hmac_base64, token_auth=True),
-        )
-    )
