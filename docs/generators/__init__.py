@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from docs.generators import (
     audit_events,
     commands,
+    errors,
     folders,
     login_picture,
     login_states,
@@ -33,6 +34,7 @@ _PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "audit.md": audit_events.page,
     "command-line.md": commands.page,
     "configuration.md": configuration.page,
+    "errors.md": errors.page,
     "folders.svg": folders.page,
     "login-states.md": login_states.page,
     "login-states.svg": login_picture.page,

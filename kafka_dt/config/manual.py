@@ -43,7 +43,7 @@ def page() -> str:
 
 def _entry(declared: Option) -> str:
     facts = "; ".join(_facts(declared))
-    return f"`{declared.key}`\n: {declared.doc}\n\n  {facts}.\n"
+    return f"(option-{declared.key})=\n\n`{declared.key}`\n: {declared.doc}\n\n  {facts}.\n"
 
 
 def _facts(declared: Option) -> Iterator[str]:
