@@ -29,8 +29,8 @@ $(READY): requirements.lock pyproject.toml protocol/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable protocol --editable .
 	@touch $@
 
-run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, show how to use it
-	@$(BIN)/kafka-dt run
+run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, show how to use it (PORT=number, 0 is any)
+	@$(BIN)/kafka-dt run $(if $(PORT),--port $(PORT))
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	@rm -f build/test-*.log

@@ -237,9 +237,14 @@ kafka.dt.audit.log.signing.key=file:/etc/kafka-dt/audit.key
 
 Make the key, and give the public one to those who verify:
 
+<!-- not run: the node of the examples has its key already -->
 ```sh
-openssl genpkey -algorithm ed25519 -out audit.key
-openssl pkey -in audit.key -pubout -out audit.pub
+openssl genpkey -algorithm ed25519 -out /etc/kafka-dt/audit.key
+```
+
+<!-- needs: openssl -->
+```sh
+openssl pkey -in /etc/kafka-dt/audit.key -pubout -out audit.pub
 ```
 
 **No success without its event.** The node tells a client of a login, a change or a description of tokens only when the
@@ -260,6 +265,15 @@ batch, and a line with the signature of the first (Ed25519, base64).
 kafka-dt audit verify /var/log/kafka-dt/audit --public-key audit.pub
 ```
 
+```text
+WORKER        FILES   LINES  FAULTS  OLDEST FILE
+audit-kdt1-0     41  96,112       0  begins the chain
+...
+```
+
+If a line was altered, the command names the file and the lines:
+
+<!-- not printed: nothing was altered here; tests/integration/test_strict_audit.py alters lines -->
 ```text
 WORKER        FILES   LINES  FAULTS  OLDEST FILE
 audit-kdt1-0     41  96,112       1  begins the chain

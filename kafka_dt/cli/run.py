@@ -54,6 +54,9 @@ _PASTE: Final = (
     ("aiokafka (keyword arguments)", ClientKind.AIOKAFKA, "{key}={value!r},"),
 )
 """What to paste where: a title, whose settings, and how a setting is written there."""
+_AUDIT_ROLL_MS: Final = 10_000
+"""`kafka.dt.audit.log.roll.ms`: a person who wants to read the events waits for a file to be complete."""
+_AUDIT_RETENTION_MS: Final = 7 * 24 * 3_600_000
 
 
 @example("kafka-dt run", "kafka-dt run --port 0 --data-dir /tmp/kafka-dt")
@@ -168,6 +171,7 @@ def _show(
         "Its settings": str(node.client_properties),
         "Metrics": f"{read_properties(node.configuration)[METRICS_LISTENER]}/metrics (kafka-dt health)",
         "Node settings": f"{node.configuration} (kafka-dt keys list --config ...)",
+        "Audit events": str(node.audit_dir),
         "Token": f"{token.token_id}, owner {token.owner}: created and logged in with",
     }
     console.rule("[bold]kafka-dt is ready[/bold]")
@@ -216,6 +220,11 @@ class EmbeddedNode:
         return ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, ZOOKEEPER_USER, self.zookeeper_password)
 
     @property
+    def audit_dir(self) -> Path:
+        """Where the node records its audit events."""
+        return self.data_dir / "audit"
+
+    @property
     def configuration(self) -> Path:
         """The settings of the node as it runs, for `kafka-dt keys --config` and the like."""
         return self.data_dir / "server.properties"
@@ -236,6 +245,9 @@ class EmbeddedNode:
             "delegation.token.secret.key": self.secret_key,
             "kafka.dt.sealing.ahead": str(SEALING_AHEAD),
             "kafka.dt.log.level": LOG_LEVEL,
+            "kafka.dt.audit.log.dir": str(self.audit_dir),
+            "kafka.dt.audit.log.roll.ms": str(_AUDIT_ROLL_MS),
+            "kafka.dt.audit.log.retention.ms": str(_AUDIT_RETENTION_MS),
             "zookeeper.connect": zookeeper,
             "zookeeper.set.acl": "true",
             "kafka.dt.zookeeper.sasl.jaas.config": LoginModule(

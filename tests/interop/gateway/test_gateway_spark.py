@@ -1,9 +1,11 @@
-"""Spark 4.0 reads and writes through the gateway with tokens: the programs and commands of docs/spark.md."""
+"""Spark 4.0 reads and writes through the gateway with tokens: the programs and commands of docs/spark.md, and of
+docs/how-to/jobs-of-users.md."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +29,7 @@ from tests.support.spark.submit import CLUSTER, SparkSubmit, Submitted, document
 
 pytestmark = pytest.mark.spark
 PAGE: Final = "docs/spark.md"
+SCHEDULER_PAGE: Final = "docs/how-to/jobs-of-users.md"
 COUNT: Final = 200
 SESSION_MS: Final = 6_000
 """How long a token lives, and so a session with it, unless it is renewed."""
@@ -142,3 +145,20 @@ def test_a_batch_has_its_token_in_the_options_and_spark_shows_it_nowhere(
     spark.run(program, [str(config), topics.source, topics.sink])
     topics.check()
     check_secrets(spark)
+
+
+@pytest.mark.soak
+def test_a_job_reads_and_writes_as_the_user_for_whom_a_scheduler_has_started_it(
+    gateway: Gateway, topics: Topics, spark: SparkSubmit, tmp_path: Path
+) -> None:
+    """bob, the scheduler, may use no topic of alice's, and has no token left when the job has ended."""
+    topics.send()
+    bob = {**plain("bob", USERS["bob"]), "bootstrap.servers": gateway.sasl}
+    config = write_properties(tmp_path / "scheduler.properties", bob)
+    scheduler = spark.write(program_of(SCHEDULER_PAGE, "run_as.py"), "run_as.py")
+    job = spark.write(program_of(SCHEDULER_PAGE, "copy_as_user.py"), "copy_as_user.py")
+    before = [sys.executable, str(scheduler), str(config), "bob", "alice"]
+    spark.run(job, [topics.source, topics.sink], before=before)
+    topics.check()
+    check_secrets(spark)
+    assert not [token for token in gateway.tokens("bob") if token.requester == "User:bob"]

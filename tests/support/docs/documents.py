@@ -1,16 +1,22 @@
-"""The code in the project's Markdown: fenced blocks, by language.
+"""The code in the project's Markdown: fenced blocks, by language, each with the comments above it.
 
 for block in blocks("README.md", "python"): ...
+
+Pages are read by markdown-it-py, as MyST reads them for the manual: a block in a list is a block, too.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from markdown_it import MarkdownIt
+
 ROOT = Path(__file__).parents[3]
-_FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"<!-- (?P<key>[\w -]+?)(?:: (?P<value>.*?))? -->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,9 @@ class Block:
     line: int
     """Of its first line of code."""
     text: str
+    language: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """The comments right above it: `<!-- key: value -->`."""
 
     def __str__(self) -> str:
         """Name it for people."""
@@ -38,18 +47,32 @@ def read(document: str) -> str:
     return (ROOT / document).read_text(encoding="utf-8")
 
 
+@cache
+def all_blocks(document: str) -> tuple[Block, ...]:
+    """The blocks of a page in their order."""
+    return tuple(_blocks(document))
+
+
 def blocks(document: str, language: str) -> list[Block]:
     """The blocks of a language in a page."""
-    text = read(document)
-    return [
-        Block(document, text.count("\n", 0, match.start("text")) + 1, match["text"])
-        for match in _FENCE.finditer(text)
-        if match["language"] == language
-    ]
+    return [block for block in all_blocks(document) if block.language == language]
 
 
 def marked(document: str, mark: str) -> list[str]:
     """The blocks of a page that stand right below `<!-- mark -->`, one at least."""
-    found = re.findall(rf"^<!-- {mark} -->\n```\w+\n(.*?)^```$", read(document), re.MULTILINE | re.DOTALL)
+    found = [block.text for block in all_blocks(document) if mark in block.notes]
     assert found, f"{document} has no block below <!-- {mark} -->"
     return found
+
+
+def _blocks(document: str) -> Iterator[Block]:
+    notes: dict[str, str] = {}
+    for token in MarkdownIt().parse(read(document)):
+        if token.type == "html_block":
+            found = _COMMENT.finditer(token.content)
+            notes |= {match["key"]: " ".join((match["value"] or "").split()) for match in found}
+            continue
+        if token.type == "fence" and token.map is not None:
+            language = token.info.partition(" ")[0]
+            yield Block(document, token.map[0] + 2, token.content, language, notes)
+        notes = {}

@@ -129,6 +129,10 @@ class KafkaTools:
         self._properties = {"log4j.configuration": logging.as_uri()}
         self._runner: JavaProgram | None = None
 
+    def command(self, main: str, arguments: Sequence[str] = ()) -> list[str]:
+        """The command line of a tool in a JVM of its own."""
+        return self.java.command(main, arguments, classpath=self.classpath, properties=self._properties)
+
     def close(self) -> None:
         """End the JVM of the tools."""
         if self._runner is not None:
@@ -212,7 +216,7 @@ class KafkaTools:
             given = ["--bootstrap-server", server, option, str(settings), *arguments]
             if self.java.has_compiler and not counts:
                 return self._run_in_runner(main, given, text)
-            command = self.java.command(main, given, classpath=self.classpath, properties=self._properties)
+            command = self.command(main, given)
             done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         return ToolResult(done.returncode, done.stdout, done.stderr)
 

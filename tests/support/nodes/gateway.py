@@ -153,6 +153,15 @@ class Gateway(Node):
 
         return asyncio.run(create())
 
+    def tokens(self, user: str) -> list[DelegationToken]:
+        """The tokens that a user may see; not for use while an event loop runs."""
+
+        async def describe() -> list[DelegationToken]:
+            async with self.client(user) as client:
+                return await client.describe()
+
+        return asyncio.run(describe())
+
     def settings(
         self, token: DelegationToken, kind: str, mechanism: str = "SCRAM-SHA-256", listener: str = "SASL_PLAINTEXT"
     ) -> dict[str, str]:

@@ -119,9 +119,10 @@ class SparkSubmit:
         configuration: Mapping[str, str] | None = None,
         *,
         master: str = LOCAL,
+        before: Sequence[str] = (),
     ) -> str:
         """Run a program to its end; gives what it wrote, raises JobFailed."""
-        with self.running(program, arguments, configuration, master=master) as job:
+        with self.running(program, arguments, configuration, master=master, before=before) as job:
             try:
                 status = job.wait(RUN_TIMEOUT_S)
             except subprocess.TimeoutExpired:
@@ -138,12 +139,16 @@ class SparkSubmit:
         configuration: Mapping[str, str] | None = None,
         *,
         master: str = LOCAL,
+        before: Sequence[str] = (),
     ) -> Iterator[ChildProcess]:
-        """Start a program; it is stopped at the end of the block."""
+        """Start a program; it is stopped at the end of the block.
+
+        `before`: the words of a command that is given the command of `spark-submit`, and runs it.
+        """
         conf = {**self._configuration, **(configuration or {})}
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         submit = str(Path(sys.executable).with_name("spark-submit"))
-        command = [submit, "--master", master, *options, str(program), *arguments]
+        command = [*before, submit, "--master", master, *options, str(program), *arguments]
         log = self.folder / "spark.log"
         with ChildProcess("spark-submit", command, log, self._environment, self.folder) as job:
             yield job

@@ -1,0 +1,46 @@
+"""Each page of the README and the manual is followed word for word, and prints what it shows.
+
+Most pages need a node and nothing else. A page that uses Kafka's own scripts needs Java.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.conftest import unavailable
+from tests.support.docs.documents import all_blocks, documents
+from tests.support.docs.terminal import NOT_FOLLOWED, TOOLS, TYPED, Terminal, World
+from tests.support.zookeeper.server import make_chroot, running_zookeeper
+
+SOAK = bool(os.environ.get("KAFKA_DT_TEST_SOAK"))
+PAGES = [
+    page
+    for page in documents()
+    if page not in NOT_FOLLOWED and any(each.language in TYPED for each in all_blocks(page))
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """What all pages share."""
+    with (
+        running_zookeeper(tmp_path_factory.mktemp("manual-zookeeper")) as address,
+        World(tmp_path_factory.mktemp("manual"), make_chroot(address, "manual")) as world,
+    ):
+        yield world
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_does_what_it_says(page: str, world: World, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    typed = [block for block in all_blocks(page) if "not run" not in block.notes]
+    for program in {block.notes["needs"] for block in typed if "needs" in block.notes}:
+        if shutil.which(program) is None:
+            unavailable(f"{program} is missing")
+    if any(tool in block.text for tool in TOOLS for block in typed if block.language == "sh"):
+        world.install(request.getfixturevalue("kafka_4x"))
+    Terminal(world, tmp_path / "page", patient=SOAK).follow(page)
