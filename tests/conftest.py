@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from kafka_dt_protocol import connection
 from tests.support.nodes.server import AS_INSTALLED
+from tests.support.processes.forked import forking
 
 SOAK = bool(os.environ.get("KAFKA_DT_TEST_SOAK"))
 EXAMPLES = 500 if SOAK else 40
@@ -74,4 +75,11 @@ def programs_keep_their_bytecode() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_are_forked() -> Iterator[None]:
+    """Let nodes and commands be forked from one process that has imported kafka-dt, unless a test says otherwise."""
+    with forking():
         yield

@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 
 from kafka_dt_protocol.sasl import ScramClient, ScramMechanism
 from tests.support.nodes.node import SHA_256, Node, connected_ports, local_port, node_properties
+from tests.support.nodes.server import PROGRAM
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import (
     API_VERSIONS,
@@ -300,9 +301,9 @@ def test_connections_that_come_and_go_leave_nothing(node: Node) -> None:
 
 def test_a_node_that_runs_out_of_files_serves_its_clients_and_lets_others_wait(node: Node, tmp_path: Path) -> None:
     """Accepted clients are served, also for the first time of an API; the others are when files are free again."""
-    scarce = Node(tmp_path, node_properties(node.zookeeper, kafka_dt_workers=1))
-    shell = f'ulimit -n {FEW_FILES}; exec "$0" "$@"'
-    scarce.process._command = ["bash", "-c", shell, *scarce.process._command]
+    (program := tmp_path / PROGRAM.name).write_text(f'#!/bin/sh\nulimit -n {FEW_FILES}; exec {PROGRAM} "$@"\n')
+    program.chmod(0o755)
+    scarce = Node(tmp_path, node_properties(node.zookeeper, kafka_dt_workers=1), program=program)
     with scarce, contextlib.ExitStack() as stack:
         (worker,) = scarce.workers()
         connections = [stack.enter_context(scarce.connect()) for _ in range(2 * FEW_FILES)]

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,11 +15,11 @@ import pytest
 from tests.support.brokers.broker import USERS
 from tests.support.java.properties import write_properties
 from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.commands import called
 from tests.support.nodes.node import WORKERS, Node, node_properties
 from tests.support.processes.process import freeze
 from tests.support.processes.waiting import eventually, on_this_machine
 
-PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 LOGINS = 60
 SECONDS_MS = 10_000
 """A request that may take longer than this is still waited for when the node is to end."""
@@ -125,9 +123,7 @@ def test_a_setting_that_cannot_be_used_ends_the_start_before_a_port_opens(
     places = {"file": str(file), "folder": str(tmp_path)}
     properties = {f"kafka.dt.audit.{key}": value.format(**places) for key, value in setting.items()}
     config = write_properties(tmp_path / "server.properties", node_properties(NOBODY) | properties)
-    done = subprocess.run(
-        [PROGRAM, "serve", "--config", str(config)], capture_output=True, text=True, timeout=30, check=False
-    )
+    done = called("serve", "--config", config)
     assert done.returncode == 1
     assert message.format(**places) in done.stderr
     assert "Traceback" not in done.stderr

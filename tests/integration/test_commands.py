@@ -6,8 +6,6 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,20 +15,17 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionClosedRequireSaslError
 
+from tests.support.nodes.commands import called
+from tests.support.nodes.server import PROGRAM
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
 
-PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 NOT_ZOOKEEPER = "127.0.0.1:1"
-
-
-def called(*arguments: str, timeout_s: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
 @contextmanager
 def running(directory: Path, *arguments: str) -> Iterator[ChildProcess]:
-    process = ChildProcess("kafka-dt", [PROGRAM, *arguments], directory / "kafka-dt.log", {})
+    process = ChildProcess("kafka-dt", [str(PROGRAM), *arguments], directory / "kafka-dt.log", {})
     try:
         process.start()
         yield process

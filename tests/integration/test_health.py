@@ -8,8 +8,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +15,13 @@ from threading import Thread
 
 import pytest
 
+from tests.support.nodes.commands import called
 from tests.support.nodes.metrics import MetricsEndpoint, metrics_properties
 from tests.support.nodes.node import Node, node_properties
 from tests.support.processes.ports import free_ports
 from tests.support.processes.tcp_gate import TcpGate
 from tests.support.processes.waiting import eventually
 
-PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 WITHIN_S = 30.0
 MAX_STALENESS_MS = 3_000
 DRAIN_DELAY_MS = 600_000
@@ -31,7 +29,7 @@ STALE = re.compile(r"worker [01]: changes of tokens have not been heard of for \
 
 
 def health(*arguments: object) -> tuple[int, str, str]:
-    done = subprocess.run([PROGRAM, "health", *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = called("health", *arguments)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -12,10 +12,10 @@ import pytest
 from kafka_dt.client import LoginFailed, LoginMissing, TokenClient
 from tests.support.docs.documents import ROOT
 from tests.support.nodes import image_secrets
-from tests.support.nodes.server import READY
+from tests.support.nodes.commands import called
+from tests.support.nodes.server import PROGRAM, READY
 from tests.support.processes.process import ChildProcess
 
-PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 IN_THE_IMAGE = "/etc/kafka-dt/secrets"
 
 
@@ -46,7 +46,7 @@ def test_without_a_key_or_users_the_image_ends_and_names_what_is_missing(
     image_secrets.main(tmp_path / "secrets")
     (tmp_path / "secrets" / missing).unlink()
     config = settings(tmp_path, tmp_path / "secrets")
-    done = subprocess.run([PROGRAM, "serve", "--config", config], capture_output=True, text=True, check=False)
+    done = called("serve", "--config", config)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
         f"Error: {named}: the secret's file {tmp_path / 'secrets' / missing}"
@@ -59,7 +59,7 @@ async def test_with_the_secrets_of_compose_only_their_users_get_in(zookeeper_con
     config = settings(tmp_path, secrets)
     overrides = ["listeners=SASL_PLAINTEXT://127.0.0.1:0,HOST://127.0.0.1:0", f"zookeeper.connect={zookeeper_connect}"]
     command = [
-        PROGRAM,
+        str(PROGRAM),
         "serve",
         "--config",
         str(config),

@@ -11,7 +11,6 @@ import json
 import logging
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,7 +24,9 @@ from kazoo.client import KazooClient
 
 from kafka_dt.client import DelegationToken, LoginFailed
 from kafka_dt.tokens import SecretKey
+from tests.support.nodes.commands import called
 from tests.support.nodes.node import SHA_256, SHA_512, Node, node_properties
+from tests.support.nodes.server import PROGRAM
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
 from tests.support.zookeeper.server import make_chroot
@@ -33,11 +34,10 @@ from tests.support.zookeeper.server import make_chroot
 _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""
 
-PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 COMMAND_S = 60
 SESSION_MS = 4_000
 ENOUGH = 20
-"""Logins on each node while a test runs; it is about 18 a second."""
+"""Logins on each node while a test runs, and until it ends."""
 PAUSE_S = 0.04
 """Between two logins on a node, so that the commands have a share of the machine."""
 KEPT = 20
@@ -75,12 +75,11 @@ class Cluster:
         directory = keys or self.directory
         settings = self.properties(directory)
         overrides = [f"--override={name}={settings[name]}" for name in settings if "key" in name or "zookeeper" in name]
-        return [PROGRAM, "keys", *arguments, *overrides]
+        return ["keys", *arguments, *overrides]
 
     def call(self, *arguments: str, keys: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run `kafka-dt keys ...` to its end."""
-        command = self.command(*arguments, keys=keys)
-        result = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S, check=False)
+        result = called(*self.command(*arguments, keys=keys))
         for text in (result.stdout, result.stderr):
             assert not any(key in text for key in self.secrets()), "a command shows a key"
             assert "Traceback" not in text, text
@@ -155,10 +154,14 @@ class Logins:
                     self.refused.append(f"{node.process.name}: {error}")
                 await asyncio.sleep(PAUSE_S)
 
+    def enough(self) -> bool:
+        """Whether there were enough logins on each node."""
+        return all(self.counts[node.process.name] >= ENOUGH for node in self.nodes)
+
 
 @asynccontextmanager
 async def logging_in(nodes: list[Node]) -> AsyncIterator[Logins]:
-    """Have clients at work during the block; at its end see that there were enough, and that none was refused."""
+    """Have clients at work during the block, until they have logged in often enough; see that none was refused."""
     logins = Logins(nodes)
     await logins.start()
     begun = time.monotonic()
@@ -166,23 +169,22 @@ async def logging_in(nodes: list[Node]) -> AsyncIterator[Logins]:
         tasks = [group.create_task(work(node)) for node in nodes for work in (logins.create, logins.log_in)]
         try:
             yield logins
+            await asyncio.to_thread(eventually, logins.enough, COMMAND_S)
         finally:
             for task in tasks:
                 task.cancel()
     seconds = time.monotonic() - begun
     _LOG.info("%s logins in %.1f s", dict(logins.counts), seconds)
     assert logins.refused == []
-    for node in nodes:
-        assert logins.counts[node.process.name] >= ENOUGH
 
 
-async def called(cluster: Cluster, *arguments: str, keys: Path | None = None) -> subprocess.CompletedProcess[str]:
+async def asked(cluster: Cluster, *arguments: str, keys: Path | None = None) -> subprocess.CompletedProcess[str]:
     return await asyncio.to_thread(lambda: cluster.call(*arguments, keys=keys))
 
 
 async def rotated(cluster: Cluster) -> None:
     before = cluster.current_id
-    result = await called(cluster, "rotate", "--output", "json")
+    result = await asked(cluster, "rotate", "--output", "json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {"keyId": cluster.current_id, "stage": "done", "workers": 4, "lagging": []}
     assert cluster.current_id != before
@@ -213,13 +215,13 @@ async def test_two_rotations_refuse_nobody_and_a_retired_keys_tokens_end_everywh
     assert [node["lags"] for node in listed["nodes"]] == [False] * 4
     assert cluster.current.stat().st_mode & 0o777 == 0o640
 
-    refusal = await called(cluster, "retire", oldest)
+    refusal = await asked(cluster, "retire", oldest)
     assert refusal.returncode == 1
     assert refusal.stderr.startswith(f"Error: the key {oldest} still has ")
     assert "--expire-tokens" in refusal.stderr
     assert not any([await refused(node, token) for node in cluster.nodes for token in logins.first])
 
-    result = await called(cluster, "retire", oldest, "--expire-tokens", "--output", "json")
+    result = await asked(cluster, "retire", oldest, "--expire-tokens", "--output", "json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["endedTokens"] >= len(logins.first)
     # The command has waited until no node has the key, so this is so at once; how long a refusal takes is not measured.
@@ -231,7 +233,7 @@ async def test_two_rotations_refuse_nobody_and_a_retired_keys_tokens_end_everywh
 
 
 async def test_the_current_key_is_not_retired(cluster: Cluster) -> None:
-    result = await called(cluster, "retire", cluster.current_id, "--expire-tokens")
+    result = await asked(cluster, "retire", cluster.current_id, "--expire-tokens")
     assert result.returncode == 1
     assert "is the current one" in result.stderr
 
@@ -258,7 +260,7 @@ async def node_with_own_files(cluster: Cluster, directory: Path) -> AsyncIterato
 
 def killed_when(cluster: Cluster, directory: Path, seen: Callable[[], bool]) -> None:
     """Begin a rotation and kill it when something is seen."""
-    process = ChildProcess("rotate", cluster.command("rotate"), directory / "rotate.log")
+    process = ChildProcess("rotate", [str(PROGRAM), *cluster.command("rotate")], directory / "rotate.log")
     process.start()
     try:
         eventually(seen, COMMAND_S)
@@ -275,7 +277,7 @@ async def test_a_rotation_that_was_killed_is_finished_by_the_next_one(
         before, previous = cluster.current_id, cluster.previous_ids
         async with node_with_own_files(cluster, tmp_path) as (_, distribute):
             if activated:
-                prepared = await called(cluster, "rotate", "--prepare")
+                prepared = await asked(cluster, "rotate", "--prepare")
                 assert prepared.returncode == 0, prepared.stderr
                 distribute(cluster.previous)
                 await asyncio.to_thread(killed_when, cluster, tmp_path, lambda: cluster.current_id != before)
@@ -284,7 +286,7 @@ async def test_a_rotation_that_was_killed_is_finished_by_the_next_one(
         new = cluster.previous_ids[0]
         assert before in cluster.previous_ids
         assert cluster.current_id == (new if activated else before)
-        result = await called(cluster, "rotate", "--output", "json")
+        result = await asked(cluster, "rotate", "--output", "json")
         assert result.returncode == 0, result.stderr
         assert (cluster.current_id, cluster.previous_ids[0]) == (new, before)
         assert new not in cluster.previous_ids
@@ -306,7 +308,7 @@ def registered_broker(connect: str, broker_id: str) -> Iterator[None]:
 async def test_a_node_that_starts_in_the_middle_of_a_rotation_takes_part_in_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    prepared = await called(cluster, "rotate", "--prepare")
+    prepared = await asked(cluster, "rotate", "--prepare")
     assert prepared.returncode == 0, prepared.stderr
     with (
         registered_broker(cluster.zookeeper, "7"),
@@ -314,7 +316,7 @@ async def test_a_node_that_starts_in_the_middle_of_a_rotation_takes_part_in_it(
     ):
         assert late.log().count("Brokers are live in the same ZooKeeper (ids 7)") == 1
         async with logging_in([*cluster.nodes, late]):
-            result = await called(cluster, "rotate", "--output", "json")
+            result = await asked(cluster, "rotate", "--output", "json")
             assert "Brokers are live (ids 7): new tokens do not log in there" in result.stderr
             assert result.returncode == 0, result.stderr
             assert json.loads(result.stdout) == {
@@ -327,22 +329,22 @@ async def test_a_node_that_starts_in_the_middle_of_a_rotation_takes_part_in_it(
 
 async def test_nodes_with_files_of_their_own_are_waited_for_and_named(cluster: Cluster, tmp_path: Path) -> None:
     async with node_with_own_files(cluster, tmp_path) as (far, distribute), logging_in([*cluster.nodes, far]):
-        prepared = await called(cluster, "rotate", "--prepare")
+        prepared = await asked(cluster, "rotate", "--prepare")
         assert prepared.returncode == 0, prepared.stderr
         new = cluster.previous_ids[0]
-        stopped = await called(cluster, "rotate", "--timeout", "1.5")
+        stopped = await asked(cluster, "rotate", "--timeout", "1.5")
         assert stopped.returncode == 1
         assert f"the key {new} is not accepted by " in stopped.stderr
         assert f"(worker 0, pid {far.workers()[0]}): see that its machine has what is in" in stopped.stderr
         distribute(cluster.previous)
-        activated = await called(cluster, "rotate", "--activate", "--output", "json")
+        activated = await asked(cluster, "rotate", "--activate", "--output", "json")
         assert activated.returncode == 0, activated.stderr
         assert cluster.current_id == new
-        stopped = await called(cluster, "rotate", "--timeout", "1.5")
+        stopped = await asked(cluster, "rotate", "--timeout", "1.5")
         assert stopped.returncode == 1
         assert f"tokens are not made with the key {new} by " in stopped.stderr
         distribute(cluster.current)
-        finished = await called(cluster, "rotate")
+        finished = await asked(cluster, "rotate")
         assert finished.returncode == 0, finished.stderr
         assert new not in cluster.previous_ids
 

@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 from kafka_dt.client import TokenOwnerMismatch
 from tests.support.brokers.broker import SECRET_KEY, USERS
 from tests.support.nodes.node import ADMIN, SHA_256, SHA_512, Node, command_lines, node_properties, secrets_of
+from tests.support.nodes.server import PROGRAM
 from tests.support.protocol.raw import LoginRefused
 
 MISTYPED = "a password that was mistyped"
@@ -19,7 +20,7 @@ MISTYPED = "a password that was mistyped"
 
 async def test_no_secret_key_no_password_and_no_hmac_is_left_anywhere(zookeeper_connect: str, tmp_path: Path) -> None:
     secrets = {SECRET_KEY, *USERS.values(), MISTYPED}
-    with Node(tmp_path, node_properties(zookeeper_connect)) as node:
+    with Node(tmp_path, node_properties(zookeeper_connect), program=PROGRAM) as node:
         seen = command_lines([_pid(node), *node.workers()])
         assert {_core_file_limit(pid) for pid in (_pid(node), *node.workers())} <= {"0", "1"}
         async with (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.support.brokers.broker import USERS, sasl_properties
 from tests.support.java.properties import plain, write_properties
+from tests.support.nodes.commands import called
 from tests.support.nodes.gateway import IDENTITY, PORT_BASE, UPSTREAM
 from tests.support.nodes.node import WORKERS, Node, node_properties, refuses_connections
 from tests.support.nodes.server import server_properties
@@ -43,10 +42,7 @@ class Changing(Node):
 
 def reload(configuration: Path) -> tuple[int, str]:
     """Run the command on a file."""
-    program = Path(sys.executable).with_name("kafka-dt")
-    run = subprocess.run(
-        [program, "reload", "--config", str(configuration)], capture_output=True, text=True, timeout=120, check=False
-    )
+    run = called("reload", "--config", configuration)
     return run.returncode, (run.stdout + run.stderr).strip()
 
 

@@ -8,8 +8,6 @@ import os
 import random
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from kafka_dt.client import DelegationToken, TokenClient, TokenClientError
 from tests.support.nodes.audit import AuditFolder
+from tests.support.nodes.commands import called
 from tests.support.nodes.node import WORKERS, Node, node_properties
 from tests.support.processes.waiting import eventually
 
-PROGRAM = str(Path(sys.executable).with_name("kafka-dt"))
 KILLS = 6
 SOAK_KILLS = 1_000
 CLIENTS = 4
@@ -48,8 +46,7 @@ class StrictFolder(AuditFolder):
 
     def verify(self) -> tuple[int, list[dict[str, object]], str]:
         """Run `kafka-dt audit verify`; returns its exit status, all faults and stderr."""
-        command = [PROGRAM, "audit", "verify", str(self.path), "--public-key", str(self.public), "--output", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = called("audit", "verify", self.path, "--public-key", self.public, "--output", "json")
         found = json.loads(done.stdout) if done.stdout else []
         return done.returncode, [fault for series in found for fault in series["faults"]], done.stderr
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from kazoo.client import KazooClient
 from kafka_dt.client import DelegationToken
 from tests.support.brokers.broker import SECRET_KEY
 from tests.support.java.properties import write_properties
+from tests.support.nodes.commands import called
 from tests.support.nodes.node import Node, node_properties
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import ConnectionClosed, LoginRefused
@@ -115,14 +114,7 @@ class Cluster:
 
     def keys(self, command: str) -> str:
         """Run a command of `kafka-dt keys`; what it prints."""
-        program = str(Path(sys.executable).with_name("kafka-dt"))
-        done = subprocess.run(
-            [program, "keys", command, "--config", str(self.nodes[0].configuration)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = called("keys", command, "--config", self.nodes[0].configuration)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -24,18 +24,21 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 
 PR_SET_PDEATHSIG = 1
 GRACE_MS = 10_000
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 CANNOT_EXECUTE = 127
 
 
-def main(parent_pid: int, command: list[str]) -> int:
+def main(parent_pid: int, become: Callable[[], object]) -> int:
     """Run a command until it ends or its reason to live does.
 
     Args:
         parent_pid: the process whose end is also the command's.
-        command: absolute path of the program and its arguments.
+        become: called in the command's process, makes it the command; does not return, unless it cannot.
 
     Returns:
         The command's exit status; 128 and the signal's number when it was killed.
@@ -44,7 +47,7 @@ def main(parent_pid: int, command: list[str]) -> int:
     parent = os.pidfd_open(parent_pid)
     if os.getppid() != parent_pid:  # ended before the pidfd was there, which may now name a stranger
         return 0
-    child_pid = _start(command)
+    child_pid = _start(become)
     child = os.pidfd_open(child_pid)
     sys.stdout.write(f"{child_pid}\n")
     sys.stdout.flush()
@@ -62,23 +65,34 @@ def _signals_as_bytes() -> tuple[int, int]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOPPING:
         signal.signal(number, lambda _number, _frame: None)
     return reading, writing
 
 
-def _start(command: list[str]) -> int:
+def _start(become: Callable[[], object]) -> int:
     own_pid = os.getpid()
     libc = ctypes.CDLL(None, use_errno=True)
+    # A signal that comes before the command is there is to end it, not to meet the handlers of the leash.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     child_pid = os.fork()
     if child_pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return child_pid
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() == own_pid:  # else the leash ended before the kernel was told
         os.dup2(2, 1)  # standard output belongs to the leash
-        with contextlib.suppress(OSError):
-            os.execv(command[0], command)  # noqa: S606 - no shell is the point
+        become()
     os._exit(CANNOT_EXECUTE)
+
+
+def _execute(command: list[str]) -> None:
+    """Become a program; returns if it cannot be executed."""
+    with contextlib.suppress(OSError):
+        os.execv(command[0], command)  # noqa: S606 - no shell is the point
 
 
 def _readable(descriptors: list[int], timeout_ms: int | None) -> list[int]:
@@ -89,4 +103,4 @@ def _readable(descriptors: list[int], timeout_ms: int | None) -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(int(sys.argv[1]), partial(_execute, sys.argv[2:])))

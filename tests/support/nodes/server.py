@@ -16,12 +16,13 @@ from typing import Self
 
 from tests.support.brokers.broker import SECRET_KEY, sasl_properties
 from tests.support.java.properties import write_properties
+from tests.support.processes.forked import fork_server
 from tests.support.processes.process import ChildProcess
 
 START_TIMEOUT_S = 60.0
 READY = r'kafka-dt is ready: (?P<listeners>[^\n"]+)["\n]'
 
-
+PROGRAM = Path(sys.executable).with_name("kafka-dt")
 FAR_AWAY = 10**9
 AS_INSTALLED = Path(__file__).with_name("as_installed")
 """For PYTHONPATH: stands before packages of the tests that a program must not find, as where it is installed."""
@@ -55,7 +56,8 @@ class KafkaDt:
         name: for messages and file names.
         environment: variables to set over those of this process.
         start_timeout_s: how long it may take to start; longer with many tokens.
-        program: the `kafka-dt` to start; without it the one beside this Python.
+        program: the `kafka-dt` to start; without it and without an environment one may be forked
+            (`tests/support/processes/forked.py`), else it is the one beside this Python.
     """
 
     def __init__(
@@ -72,11 +74,12 @@ class KafkaDt:
         # Tests look for each line, and they all come from one address.
         properties = {"kafka.dt.log.lines.per.minute": 1_000_000, **properties}
         self.configuration = write_properties(directory / f"{name}.properties", properties)
-        self.program = program or Path(sys.executable).with_name("kafka-dt")
+        self.program = program or PROGRAM
         command = [str(self.program), "serve", "--config", str(self.configuration)]
         path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
         variables = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, **(environment or {})}
-        self.process = ChildProcess(name, command, directory / f"{name}.log", variables)
+        forks = None if program or environment else fork_server()
+        self.process = ChildProcess(name, command, directory / f"{name}.log", variables, forks=forks)
         self._addresses: dict[str, str] = {}
         self._start_timeout_s = start_timeout_s
 

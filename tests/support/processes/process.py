@@ -21,9 +21,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from kafka_dt.zookeeper.embedded import leash
+from tests.support.processes.forked import Forked, ForkServer
 from tests.support.processes.waiting import eventually
 
 POLL_S = 0.02
@@ -72,6 +73,7 @@ class ChildProcess:
         log: the file that receives standard output and standard error, appended to.
         environment: variables to set over those of this process.
         folder: where it runs; as this process without it.
+        forks: forks the program, a `kafka-dt`, instead of starting it.
     """
 
     def __init__(
@@ -81,13 +83,16 @@ class ChildProcess:
         log: Path,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        *,
+        forks: ForkServer | None = None,
     ) -> None:
         self.name = name
         self.log = log
         self._command = list(command)
         self._environment = dict(environment or {})
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        self._forks = forks
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._log_offset = 0
         self.pid: int | None = None
         """Process id of the program itself, from the start on."""
@@ -108,18 +113,30 @@ class ChildProcess:
         if program is None:
             raise ProcessFailed(f"{self.name}: {self._command[0]} is not a program")
         self._log_offset = self.log.stat().st_size if self.log.exists() else 0
+        environment = {**os.environ, **self._environment}
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), program, *self._command[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                env={**os.environ, **self._environment},
-                cwd=self._folder,
-                start_new_session=True,
-            )
-        assert self._process.stdout is not None
-        self.pid = int(self._process.stdout.readline() or 0) or None
+            if self._forks is None:
+                self._process, self.pid = self._leashed(program, output, environment)
+            else:
+                self._process = self._forks.start(
+                    self._command[1:], output=output, errors=output, environment=environment, folder=self._folder
+                )
+                self.pid = self._process.program
+
+    def _leashed(
+        self, program: str, output: IO[bytes], environment: Mapping[str, str]
+    ) -> tuple[subprocess.Popen[bytes], int | None]:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), program, *self._command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            env=environment,
+            cwd=self._folder,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        return process, int(process.stdout.readline() or 0) or None
 
     def output(self) -> str:
         """What it has written since the last start."""
