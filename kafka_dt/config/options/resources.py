@@ -131,10 +131,10 @@ class ProcessOptions:
     drain_timeout_ms: int = option(
         "kafka.dt.drain.timeout.ms",
         10000,
-        "How long a node that stops waits for its clients. It accepts no more connections and closes silent ones at "
-        "once. It closes the others within half of this time, at about 200 a second in each worker, each one when its "
-        "requests have been answered; after this time it closes the rest. Whatever stops the node must wait 15 seconds "
-        "longer before it kills the node.",
+        "How long a node that stops waits for its clients. It accepts no more connections and closes those of idle "
+        "clients at once. It closes the others within half of this time, at about 200 a second in each worker, each "
+        "one when its requests have been answered; after this time it closes the rest. Whatever stops the node must "
+        "wait 15 seconds longer before it kills the node.",
         minimum=0,
         kind=Kind.LONG,
     )

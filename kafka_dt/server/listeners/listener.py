@@ -37,7 +37,7 @@ LOGIN_SWEEP_SECONDS: Final = 1.0
 CLOSINGS_PER_SECOND: Final = 200
 """How many connections of clients at work a worker closes in a second when it stops, since they log in elsewhere."""
 SILENT_SECONDS: Final = 5.0
-"""How long nothing has come on a connection that a worker which stops closes at once."""
+"""How long nothing has come from a client whose connections a worker that stops closes at once."""
 AGE_JITTER: Final = 0.1
 """By which part of it `kafka.dt.connections.max.age.ms` is longer or shorter for a connection."""
 LEAST_BACKLOG: Final = 1024
@@ -170,9 +170,9 @@ class OpenListener:
     async def drain(self, grace_seconds: float) -> None:
         """Accept no more, and close every connection when what is under way there has been answered.
 
-        Idle connections come first. The others follow in the first half of the time, so that not all clients log in
-        elsewhere at the same moment. All connections of a client close together, on all workers: it looks for another
-        node only when it has none left at this one.
+        Clients that are idle come first. The others follow in the first half of the time, so that they do not all log
+        in elsewhere at the same moment. All connections of a client close together, on all workers: it looks for
+        another node only when it has none left at this one.
 
         Args:
             grace_seconds: after which connections that are still there are cut off.
@@ -184,14 +184,16 @@ class OpenListener:
             sweep.stop()
         self._all_closed.clear()
         loop = asyncio.get_running_loop()
-        at_work = []
+        heard_since = loop.time() - SILENT_SECONDS
+        at_work = {each.client_name for each in self._connections if each.last_received > heard_since}
+        later = []
         for connection in tuple(self._connections):
-            if loop.time() - connection.last_received > SILENT_SECONDS:
-                connection.finish()
+            if connection.client_name in at_work:
+                later.append(connection)
             else:
-                at_work.append(connection)
-        seconds = min(len(at_work) / CLOSINGS_PER_SECOND, grace_seconds / 2)
-        for connection in at_work:
+                connection.finish()
+        seconds = min(len(later) / CLOSINGS_PER_SECOND, grace_seconds / 2)
+        for connection in later:
             loop.call_later(seconds * _place(connection.client_name), self._finish, connection)
         if self._connections:
             with suppress(TimeoutError):

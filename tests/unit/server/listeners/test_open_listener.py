@@ -322,11 +322,12 @@ async def test_draining_closes_the_silent_first_and_the_connections_of_a_client_
     monkeypatch.setattr(listener, "CLOSINGS_PER_SECOND", 20)
     async with opened(kind=Dated) as world:
         clients = [await world.client() for _ in range(11)]
-        connections = cast("list[Dated]", world.connections)
+        connections = cast("list[Dated]", list(world.connections))
         for number, connection in enumerate(connections):
             connection.client_name = f"10.0.0.7 client-{number // 2}"
         silent = connections.pop()
         silent.last_received -= 3600
+        connections[0].last_received -= 3600  # its client is at work on another connection
         begun_s = asyncio.get_running_loop().time()
         await world.listener.drain(TIMEOUT_S)
         after = [connection.finished_s - begun_s for connection in connections]
