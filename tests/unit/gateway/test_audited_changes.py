@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.audit.durability import AuditUnavailable
+from kafka_dt.audit.durability import AuditUnavailable, Place
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.gateway import connecting, decided_by_cluster
 from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -25,7 +26,7 @@ from kafka_dt_protocol.rewriting.answer_stream import MAX_OWN_BYTES
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.identity.authorization import ADMIN, MemoryAclStore, authorizer
 from tests.support.identity.scram_changes import MemoryScramUserStore, deletion
-from tests.support.nodes.audit import Event, RecordedEvents
+from tests.support.nodes.audit import INSTANCE, NODE, NOW, Event, RecordedEvents
 from tests.support.server.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, request
 from tests.support.server.fake_transport import FakeLogin, turns
 
@@ -45,14 +46,27 @@ def handler(recorder: Recorder) -> Handler:
     return dispatcher(decided_by_cluster(acls.served()), decided_by_cluster(users.served()), audit=audit)
 
 
+@dataclass(frozen=True, slots=True)
+class NoSink:
+    """Strict mode: a sink that seems to work where `possible` says so, and writes no event."""
+
+    possible: bool
+
+    async def of(self, _place: Place) -> None:
+        raise AuditUnavailable
+
+
 class Client:
     """A client of a gateway, and what the gateway writes down."""
 
-    def __init__(self, token_id: str | None = None) -> None:
+    def __init__(self, token_id: str | None = None, durability: NoSink | None = None) -> None:
         self.log = RecordedEvents()
+        recorder = Recorder(
+            self.log, node=NODE, instance=INSTANCE, now_ms=lambda: NOW, durability=cast("Any", durability)
+        )
         login = FakeLogin()
         login.identity = Identity(ADMIN, ScramMechanism.SHA_256, token_id)
-        self.shell = GatewayShell(handler(self.log.recorder), new_login=lambda _: login, recorder=self.log.recorder)
+        self.shell = GatewayShell(handler(recorder), new_login=lambda _: login, recorder=recorder)
         self.received = self.shell.transport.written
 
     async def create(self, *topics: str, version: int = NEWEST) -> FakeUpstream:
@@ -286,17 +300,8 @@ async def test_without_audit_events_every_version_goes_through() -> None:
     assert (await shell.upstream()).written == request(CREATE, 1, version=4)
 
 
-class _Unavailable:
-    """A sink that fails, in strict mode."""
-
-    possible = False
-
-    async def of(self, _place: object) -> None:
-        raise AuditUnavailable
-
-
-async def test_in_strict_mode_nothing_is_forwarded_while_no_sink_works(client: Client) -> None:
-    client.log.recorder._durability = cast("Any", _Unavailable())
+async def test_in_strict_mode_nothing_is_forwarded_while_no_sink_works() -> None:
+    client = Client(durability=NoSink(possible=False))
     upstream = await client.create("a")
     await turns()
     assert upstream.written == b""
@@ -305,10 +310,8 @@ async def test_in_strict_mode_nothing_is_forwarded_while_no_sink_works(client: C
     assert client.shell.forwarding.held_bytes == 0, "the request is forgotten"
 
 
-async def test_in_strict_mode_a_change_whose_event_is_lost_is_not_acknowledged(client: Client) -> None:
-    durability = _Unavailable()
-    durability.possible = True
-    client.log.recorder._durability = cast("Any", durability)
+async def test_in_strict_mode_a_change_whose_event_is_lost_is_not_acknowledged() -> None:
+    client = Client(durability=NoSink(possible=True))
     upstream = await client.create("a")
     upstream.listener.upstream_data(frame(created(1, OK)))
     await turns()
