@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 from kafka_dt.config import Settings, from_properties, gateway_settings, listeners
 from kafka_dt.identity.mechanisms import mechanisms_of
-from tests.support.docs.documents import marked
+from tests.support.docs.documents import ROOT, marked
 from tests.support.kubernetes.charts import ChartRefused, Charts, ChartsMissing
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
@@ -110,6 +110,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "secrets": {**KEY, **TLS},
         "metrics": {
             "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+            "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
         },
     },
 }
@@ -228,6 +229,34 @@ def test_ports_and_labels_lead_to_the_pods(resources: list[dict[str, Any]]) -> N
             monitor["spec"]["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items()
             for each in services
         )
+
+
+def test_the_alerts_of_the_operator_are_those_of_prometheus_about_the_same_job(charts: Charts) -> None:
+    rendered = charts.render(MATRIX["monitored"])
+    rule = one(rendered, "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load((ROOT / "ops/prometheus/alerts.yml").read_text())
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    (nodes,) = (each for each in of_kind(rendered, "Service") if each["metadata"]["name"].endswith("-nodes"))
+    job = nodes["metadata"]["labels"][one(rendered, "ServiceMonitor")["spec"]["jobLabel"]]
+    assert f'up{{job="{job}"}}' in str(rule["spec"])
+
+
+def test_without_metrics_there_is_nothing_to_monitor(charts: Charts) -> None:
+    metrics = {**MATRIX["monitored"]["metrics"], "enabled": False}
+    rendered = charts.render({**MATRIX["monitored"], "metrics": metrics})
+    assert not [each for each in rendered if each["apiVersion"].startswith("monitoring.coreos.com/")]
+    assert {each["name"] for each in pod(rendered)["spec"]["containers"][0]["ports"]} == {"kafka"}
+
+
+def test_probes_ask_for_the_health_of_the_node_and_without_metrics_for_its_listener(charts: Charts) -> None:
+    def asked(name: str) -> list[Any]:
+        container = pod(charts.render(MATRIX[name]))["spec"]["containers"][0]
+        probes = [container[f"{each}Probe"] for each in ("startup", "liveness", "readiness")]
+        return [probe.get("httpGet") or probe["tcpSocket"] for probe in probes]
+
+    live, ready = ({"path": path, "port": "metrics"} for path in ("/livez", "/readyz"))
+    assert asked("alone") == [live, live, ready]
+    assert asked("without metrics") == [{"port": "kafka"}] * 3
 
 
 def test_kubernetes_waits_longer_than_a_node_needs_to_stop(resources: list[dict[str, Any]], tmp_path: Path) -> None:
