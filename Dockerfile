@@ -1,7 +1,8 @@
 # The images of kafka-dt.
 #
 #   docker build --tag kafka-dt .                         the server: kafka-dt serve
-#   docker build --tag kafka-dt-tests --target tests .    all of it: ZooKeeper, Java, the clients and the tests
+#   docker build --tag kafka-dt-tests --target tests .    all of it: ZooKeeper and its Java, the Python clients, the tests
+#   docker build --tag kafka-dt-clients --target clients .    the same with a JDK and kcat, for the tests with clients
 #
 # PYTHON_IMAGE is an image with Python 3.11 or newer and its venv; Debian with python3-venv does as well. BUILD_IMAGE has
 # the same Python; with a C compiler and Python's headers the protocol is compiled, otherwise it is interpreted, and
@@ -27,6 +28,15 @@ WORKDIR /src
 USER 10001
 VOLUME /var/lib/kafka-dt
 CMD ["pytest", "tests/unit", "tests/integration"]
+
+# The same with Java, its compiler and kcat, for the tests with real clients.
+FROM tests AS clients
+USER root
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends default-jdk-headless kcat \
+    && rm -rf /var/lib/apt/lists/* \
+    && install --directory --owner=kafka-dt /home/kafka-dt/.cache
+USER 10001
 
 # The two wheels; a compiled one is of the Python that builds it.
 FROM ${BUILD_IMAGE} AS wheels

@@ -3,7 +3,7 @@
 set -euo pipefail
 acls() {
     "${KAFKA_BIN:-/opt/kafka/bin}/kafka-acls.sh" --bootstrap-server kafka-1:9092,kafka-2:9092,kafka-3:9092 \
-        --command-config "${KAFKA_SECRETS:-/etc/kafka-dt/cluster}/admin.properties" --add "$@"
+        --command-config /etc/kafka-dt/cluster/admin.properties --add "$@"
 }
 acls --allow-principal User:gateway --operation Describe --cluster
 acls --allow-principal User:gateway --operation CreateTokens --operation DescribeTokens --user-principal '*'

@@ -70,6 +70,15 @@ def test_each_alert_fires_by_what_it_is_about(programs: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_prometheus_takes_the_configuration_of_the_containers(programs: Path, tmp_path: Path) -> None:
+    text = (ROOT / "docker/monitoring/prometheus.yml").read_text().replace("/etc/alerts", str(ROOT / "ops/prometheus"))
+    (tmp_path / "prometheus.yml").write_text(text)
+    command = [str(programs / "promtool"), "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 rule files found" in done.stdout
+
+
 class Prometheus:
     """A server that scrapes one node every second."""
 
