@@ -80,6 +80,9 @@ soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: 
 	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m 'not spark' tests/interop tests/chaos tests/fuzz)
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/interop/clients tests/interop/composed
+	$(BIN)/python -m tests.support.clients # the README's table of clients
+	$(BIN)/python -m docs.generators
 
 # What builds a release is locked and has an environment of its own, so that its bytes depend on nothing else.
 release: $(RELEASE)/.ready ## Make a release of this commit in dist/, all but the upload (KEY=file signs it)

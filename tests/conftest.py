@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kafka_dt_protocol import connection
+from tests.support import clients
 from tests.support.nodes.server import AS_INSTALLED
 from tests.support.processes.forked import forking
 
@@ -57,6 +58,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items=[item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
     )
     items[:] = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note what a test that has passed proves of a client."""
+    report = yield
+    if call.when == "call" and report.passed:
+        clients.record(item)
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from docs.generators import (
     audit_events,
+    clients,
     commands,
     errors,
     folders,
@@ -31,6 +32,7 @@ DOCS: Final = Path(__file__).parents[1]
 """The folder of the manual."""
 
 _PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "../README.md": clients.page,
     "audit.md": audit_events.page,
     "command-line.md": commands.page,
     "configuration.md": configuration.page,

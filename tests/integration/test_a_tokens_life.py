@@ -77,6 +77,7 @@ def zookeeper(addresses: Addresses) -> Iterator[KazooClient]:
     client.close()
 
 
+@pytest.mark.client("kafka-dt", "tokens")
 async def test_a_token_is_created_renewed_described_and_deleted(alice: TokenClient, bob: TokenClient) -> None:
     made = await alice.create(renewers=["User:bob"], max_lifetime_ms=2 * DAY_MS)
     assert (made.owner, made.requester, made.renewers) == ("User:alice", "User:alice", ("User:bob",))
@@ -90,6 +91,7 @@ async def test_a_token_is_created_renewed_described_and_deleted(alice: TokenClie
         await alice.renew(made.hmac)
 
 
+@pytest.mark.client("kafka-dt", "login")
 @pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS)
 async def test_a_token_logs_in_but_makes_no_tokens(alice: TokenClient, addresses: Addresses, mechanism: str) -> None:
     made = await alice.create()

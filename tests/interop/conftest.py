@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ import pytest
 
 from benchmarks.generator import LoadGenerator, compile_load
 from kafka_dt.client import TokenClient
+from tests.interop.clients.programs import CLIENTS, Program, ToolchainMissing
 from tests.support.brokers.broker import USERS, Broker
 from tests.support.identity.tls_listeners import TlsListeners
 from tests.support.java.jvm import Java, JavaMissing, find_java
@@ -188,6 +190,20 @@ def java_client(request: pytest.FixtureRequest) -> ReferenceClient:
     found = request.getfixturevalue(request.param)
     assert isinstance(found, ReferenceClient)
     return found
+
+
+@pytest.fixture(scope="session")
+def program_of() -> Callable[[str], Program]:
+    """Build the program on a client of another language, once."""
+
+    @cache
+    def build(name: str) -> Program:
+        try:
+            return CLIENTS[name].build()
+        except ToolchainMissing as missing:
+            unavailable(missing)
+
+    return build
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,13 @@ import uuid
 from tests.interop.conftest import Authority, unavailable
 from tests.support.brokers.broker import USERS
 from tests.support.java.properties import plain
+from tests.support.java.reference_client import ReferenceClient
 from tests.support.java.tools import KafkaTools
 from tests.support.nodes.server import KafkaDt
 
 ALICE = plain("alice", USERS["alice"])
+CLUSTER_OPERATIONS = 7
+"""How many a cluster has (KIP-430); everyone may do everything here."""
 BROKER_ID = "1001"
 """The id that a node shows unless broker.id says another."""
 
@@ -59,3 +62,22 @@ def test_kcat_lists_the_node(server: KafkaDt) -> None:
     assert listed.returncode == 0, listed.stderr
     assert re.search(rf" 1 brokers:\n  broker {BROKER_ID} at {re.escape(server.sasl)} \(controller\)", listed.stdout)
     assert " 0 topics:" in listed.stdout
+
+
+def test_what_kafka_ui_asks_first_is_answered_and_the_rest_is_not_offered(
+    java_client: ReferenceClient, server: KafkaDt
+) -> None:
+    with java_client.open(server.sasl, ALICE) as session:
+        answers = session.survey()
+    assert answers.pop("acls") in range(100)
+    assert answers == {
+        "nodes": 1,
+        "operations": CLUSTER_OPERATIONS,
+        "configs": 0,
+        "features": 0,
+        "topics": 0,
+        "groups": 0,
+        # kafka-ui takes these for a broker that is too old to tell.
+        "logDirs": "UnsupportedVersionException",
+        "quorum": "UnsupportedVersionException",
+    }

@@ -41,6 +41,7 @@ def tokens_tool(tools: KafkaTools, server: KafkaDt, *arguments: str) -> ToolResu
     return tools.delegation_tokens(server.sasl, ALICE, *arguments)
 
 
+@pytest.mark.client("java", "tokens")
 def test_the_token_tool_creates_renews_describes_and_expires(tools: KafkaTools, server: KafkaDt) -> None:
     options = ("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
     (created,) = parse_tokens(tokens_tool(tools, server, *options).ok().stdout)
@@ -60,6 +61,7 @@ def test_the_token_tool_creates_renews_describes_and_expires(tools: KafkaTools, 
     assert "DelegationTokenNotFoundException" in again.stderr
 
 
+@pytest.mark.client("java", "login")
 def test_tools_log_in_with_a_token(tools: KafkaTools, server: KafkaDt) -> None:
     created = tokens_tool(tools, server, "--create", "--max-life-time-period", "60000").ok()
     login = parse_tokens(created.stdout)[0].login

@@ -47,6 +47,7 @@ def pasted(made: DelegationToken, kind: str, server: KafkaDt, mechanism: str) ->
     )
 
 
+@pytest.mark.client("aiokafka", "login")
 async def test_aiokafka_lists_metadata(alices_token: DelegationToken, server: KafkaDt, mechanism: str) -> None:
     admin = aiokafka.admin.AIOKafkaAdminClient(**pasted(alices_token, "aiokafka", server, mechanism))
     await admin.start()
@@ -58,6 +59,7 @@ async def test_aiokafka_lists_metadata(alices_token: DelegationToken, server: Ka
         await admin.close()
 
 
+@pytest.mark.client("kafka-python", "login")
 def test_kafka_python_lists_metadata(alices_token: DelegationToken, server: KafkaDt, mechanism: str) -> None:
     admin = kafka.KafkaAdminClient(**pasted(alices_token, "kafka-python", server, mechanism))
     try:
@@ -68,6 +70,7 @@ def test_kafka_python_lists_metadata(alices_token: DelegationToken, server: Kafk
         admin.close()
 
 
+@pytest.mark.client("confluent-kafka", "login")
 def test_confluent_kafka_lists_metadata(alices_token: DelegationToken, server: KafkaDt, mechanism: str) -> None:
     admin = confluent_kafka.admin.AdminClient({**pasted(alices_token, "confluent", server, mechanism)})
     metadata = admin.list_topics(timeout=TIMEOUT_S)

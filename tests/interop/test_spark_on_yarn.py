@@ -60,6 +60,7 @@ async def tokens_of_alice(broker: Broker) -> set[str]:
     return {each.token_id for each in found if str(each.requester) == "User:alice" and not each.renewers}
 
 
+@pytest.mark.client("spark-on-yarn", "tokens", "login")
 async def test_a_spark_job_gets_its_token_by_kerberos_and_its_executor_logs_in_with_it(
     yarn: Yarn,
     kdc: Kdc,

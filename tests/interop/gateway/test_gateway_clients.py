@@ -37,6 +37,7 @@ def login(gateway: Gateway, alice: DelegationToken) -> dict[str, str]:
     return gateway.settings(alice, "java")
 
 
+@pytest.mark.client("java", "records")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_java_producer_and_a_group_of_java_consumers(
     records: RecordsClient, login: dict[str, str], topic: str, group: str, protocol: str
@@ -73,6 +74,7 @@ def test_the_console_tools(
     assert consumed.stdout.splitlines()[:2] == ["one record", "another"]
 
 
+@pytest.mark.client("aiokafka", "records")
 async def test_aiokafka(gateway: Gateway, alice: DelegationToken, topic: str, group: str) -> None:
     login = gateway.settings(alice, "aiokafka")
     async with aiokafka.AIOKafkaProducer(**login, enable_idempotence=True) as producer:
@@ -84,6 +86,7 @@ async def test_aiokafka(gateway: Gateway, alice: DelegationToken, topic: str, gr
     assert ReadBack.gathered((each.partition, each.key, each.value) for each in found) == ALL
 
 
+@pytest.mark.client("kafka-python", "records")
 def test_kafka_python(gateway: Gateway, alice: DelegationToken, topic: str, group: str) -> None:
     login = gateway.settings(alice, "kafka-python")
     producer = kafka.KafkaProducer(**login)
@@ -98,6 +101,7 @@ def test_kafka_python(gateway: Gateway, alice: DelegationToken, topic: str, grou
     assert ReadBack.gathered((each.partition, each.key, each.value) for each in found) == ALL
 
 
+@pytest.mark.client("confluent-kafka", "records")
 def test_confluent_kafka(gateway: Gateway, alice: DelegationToken, topic: str, group: str) -> None:
     login = gateway.settings(alice, "confluent")
     producer = confluent_kafka.Producer({**login, "enable.idempotence": True, "queue.buffering.max.ms": 5})
@@ -115,6 +119,7 @@ def test_confluent_kafka(gateway: Gateway, alice: DelegationToken, topic: str, g
     assert ReadBack.gathered((each.partition(), each.key(), each.value()) for each in found) == ALL
 
 
+@pytest.mark.client("kcat", "login", "records")
 def test_kcat(gateway: Gateway, alice: DelegationToken, topic: str, tmp_path: Path) -> None:
     if shutil.which("kcat") is None:
         unavailable("kcat is not installed")

@@ -5,18 +5,27 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.CreateDelegationTokenOptions;
+import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.DescribeClusterResult;
 import org.apache.kafka.clients.admin.DescribeDelegationTokenOptions;
 import org.apache.kafka.clients.admin.ExpireDelegationTokenOptions;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.admin.RenewDelegationTokenOptions;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.token.delegation.DelegationToken;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -85,10 +94,42 @@ public class ReferenceClient {
                 return List.of(admin.describeCluster().clusterId().get(), admin.describeCluster().nodes().get().size());
             case "topics":
                 return admin.listTopics().names().get();
+            case "survey":
+                return survey(admin);
             case "produce":
                 return produce(configs.get(client), request);
             default:
                 throw new IllegalArgumentException("unknown operation " + operation);
+        }
+    }
+
+    /** What a console for the web asks first; the answer of each call: its size, or the exception. */
+    private static Object survey(Admin admin) throws Exception {
+        DescribeClusterResult cluster = admin.describeCluster(
+                new DescribeClusterOptions().includeAuthorizedOperations(true));
+        ConfigResource broker = new ConfigResource(
+                ConfigResource.Type.BROKER, cluster.controller().get().idString());
+        Map<String, Object> answers = new LinkedHashMap<>();
+        answers.put("nodes", size(cluster.nodes()));
+        answers.put("operations", size(cluster.authorizedOperations()));
+        answers.put("configs", size(admin.describeConfigs(List.of(broker)).values().get(broker)
+                .thenApply(Config::entries)));
+        answers.put("features", size(admin.describeFeatures().featureMetadata()
+                .thenApply(found -> found.finalizedFeatures().keySet())));
+        answers.put("acls", size(admin.describeAcls(AclBindingFilter.ANY).values()));
+        answers.put("topics", size(admin.listTopics(new ListTopicsOptions().listInternal(true)).names()));
+        answers.put("groups", size(admin.listConsumerGroups().all()));
+        answers.put("logDirs", size(admin.describeLogDirs(List.of(cluster.controller().get().id())).allDescriptions()
+                .thenApply(Map::keySet)));
+        answers.put("quorum", size(admin.describeMetadataQuorum().quorumInfo().thenApply(QuorumInfo::voters)));
+        return answers;
+    }
+
+    private static Object size(KafkaFuture<? extends Collection<?>> answer) throws InterruptedException {
+        try {
+            return answer.get().size();
+        } catch (ExecutionException failure) {
+            return failure.getCause().getClass().getSimpleName();
         }
     }
 

@@ -146,6 +146,10 @@ class JavaSession:
         """The names of the topics."""
         return [str(name) for name in self.call("topics")]
 
+    def survey(self) -> dict[str, int | str]:
+        """What a console for the web asks first: the call -> how much it was told, or the exception's class."""
+        return dict(self.call("survey"))
+
     def produce(self, topic: str, value: str) -> int:
         """Produce one record with a producer of its own; the record's offset."""
         return int(self.call("produce", topic=topic, value=value))

@@ -1,0 +1,1 @@
+"""Small programs on Kafka clients of other languages; programs.py builds and asks them."""
