@@ -10,6 +10,7 @@ most.
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from typing import Final
 
 from benchmarks.processes import ProcessTree
 from tests.support.processes.process import ProcessFailed
+
+PIPELINE: Final = (sys.executable, "-c", "from kafka_dt.cli import main; main(prog_name='kafka-dt')", "pipeline")
+"""`kafka-dt pipeline`, as a user runs it."""
 
 _LOOK_S: Final = 0.5
 _LOG_END: Final = 2_000

@@ -17,6 +17,9 @@ TOTAL_GIB: Final = "total_gib_s"
 PSS: Final = "pss_mib"
 PEAK: Final = "peak_pss_mib"
 RESUMED: Final = "resumed_share"
+PRECISION: Final = "precision"
+RECALL: Final = "recall"
+HIGH_PRECISION: Final = "high_precision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,10 @@ class Metric:
     more_is_better: bool = False
     factor: float = 1.0
     """What a value is multiplied with to be shown in that unit."""
+    spreads: bool = False
+    """Whether tables show its spread even where subjects are compared by another value."""
+    whole: bool = False
+    """Whether it counts things."""
 
     @property
     def unit(self) -> str:
@@ -50,6 +57,12 @@ METRICS: Final = {
     TOTAL_GIB: Metric("CPU of all and the client, a GiB, s"),
     RESUMED: Metric("resumed TLS sessions, %", more_is_better=True, factor=100),
     GENERATOR: Metric("generator, % of a core", factor=100),
+    "visible": Metric("visible incidents", whole=True),
+    "found": Metric("found", more_is_better=True, whole=True),
+    "wrong": Metric("wrong findings", spreads=True, whole=True),
+    PRECISION: Metric("precision", more_is_better=True, spreads=True),
+    RECALL: Metric("recall", more_is_better=True, spreads=True),
+    HIGH_PRECISION: Metric("precision of severity high", more_is_better=True, spreads=True),
     "start_s": Metric("first login after, s"),
     "ready_s": Metric("every worker serves after, s"),
     "token_ms": Metric("a further token, ms"),
@@ -79,7 +92,8 @@ METRICS: Final = {
 
 def written(name: str, value: float) -> str:
     """Write a value as a table shows it: three digits that matter, none behind the point of a large number."""
-    return digits(value * METRICS[name].factor)
+    metric = METRICS[name]
+    return f"{value:,.0f}" if metric.whole else digits(value * metric.factor)
 
 
 def digits(value: float) -> str:

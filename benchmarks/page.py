@@ -1,4 +1,4 @@
-"""The parts of docs/performance.md, and of docs/security.md, that are made of results.
+"""The parts of docs/performance.md, and of two other pages, that are made of results.
 
 The pages are written by hand, except the parts between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets, the
 model of workers, and one part for each scenario. `write_pages` replaces these parts and draws the pictures.
@@ -18,7 +18,7 @@ from benchmarks.sizing import sizing_table
 from benchmarks.tables import markdown, table, targets_table
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
-PAGES: Final = (_DOCS / "performance.md", _DOCS / "security.md")
+PAGES: Final = (_DOCS / "performance.md", _DOCS / "security.md", _DOCS / "how-to" / "pipeline-report.md")
 """A part is on one of them."""
 
 _BLOCK: Final = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)

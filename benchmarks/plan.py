@@ -33,6 +33,10 @@ class Plan:
     """Numbers of tokens of a Kafka 4 cluster: it makes some tens a second."""
     event_sizes: tuple[int, ...] = (1_000_000, 3_000_000, 10_000_000)
     """Numbers of audit events."""
+    judged_events: int = 340_000
+    """Of each month on which detection is judged."""
+    judged_seeds: int = 3
+    """How many months of each kind."""
     stored_tokens: int = 1_000_000
     """In a ZooKeeper, for work on all of them."""
     fresh_nodes: bool = True
@@ -75,6 +79,8 @@ QUICK: Final = Plan(
     consume_mib=128,
     followed=(100, 300),
     event_sizes=(20_000,),
+    judged_events=30_000,
+    judged_seeds=1,
     stored_tokens=2_200,
     fresh_nodes=False,
 )

@@ -40,7 +40,8 @@ def _target_row(target: Target, results: Results) -> tuple[str, str, str, str] |
 def table(scenario: Scenario, measured: ScenarioResults) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Give the headings and rows of a scenario: a row for each case and subject.
 
-    Values are medians; the one that subjects are compared by, and its ratio, come with their spread.
+    Values are medians; the one that subjects are compared by, and its ratio, come with their spread, and so do those
+    that are about different data in each round.
     """
     present = {name for each in measured.measurements for name in each.values}
     columns = [name for name in METRICS if name in present]
@@ -52,7 +53,10 @@ def table(scenario: Scenario, measured: ScenarioResults) -> tuple[Sequence[str],
     rows: list[Sequence[str]] = []
     for case in measured.cases():
         for number, subject in enumerate(measured.subjects(case)):
-            cells = [_cell(measured, case, subject, name, spreads=name == scenario.compared) for name in columns]
+            cells = [
+                _cell(measured, case, subject, name, spreads=METRICS[name].spreads or name == scenario.compared)
+                for name in columns
+            ]
             ratios_cell = [_ratio(scenario, measured, case, subject)] if beside else []
             rows.append((case.label if number == 0 else "", subject, *cells, *ratios_cell))
     return headings, rows

@@ -18,6 +18,7 @@ from benchmarks.scenarios import (
     cold_logins,
     connections,
     describe,
+    detection,
     first_logins,
     gateway,
     gateway_latency,
@@ -96,6 +97,7 @@ SCENARIOS: Final = {
             generator_limit,
             pipeline,
             pipeline_tokens,
+            detection,
             worst_requests,
         ),
     )

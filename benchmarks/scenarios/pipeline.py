@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.jobs import JobCost, run_job
+from benchmarks.jobs import PIPELINE, JobCost, run_job
 from benchmarks.ledger import Ledger
 from benchmarks.metrics import PEAK, RATE
 from benchmarks.results import Case
@@ -26,7 +25,6 @@ COMPARED: Final = RATE
 AXIS: Final = "events a second"
 ALONE: Final = True
 """There is no server in it."""
-COMMAND: Final = (sys.executable, "-c", "from kafka_dt.cli import main; main(prog_name='kafka-dt')", "pipeline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def _measure(ledger: Ledger, size: int, folder: Path) -> None:
 
 def _run(ledger: Ledger, step: Step, size: int, arguments: Sequence[str], folder: Path) -> JobCost:
     with ledger.console.status(f"{step.name} {size:,} events"):
-        return run_job([*COMMAND, step.name, *arguments], _log(folder, step))
+        return run_job([*PIPELINE, step.name, *arguments], _log(folder, step))
 
 
 def _record(ledger: Ledger, step: Step, which: tuple[int, int], what: tuple[int, JobCost, Path]) -> None:

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from benchmarks.jobs import run_job
+from benchmarks.jobs import PIPELINE, run_job
 from benchmarks.ledger import Ledger
 from benchmarks.metrics import PEAK, RATE, ZOOKEEPER_CPU
 from benchmarks.processes import ProcessTree
 from benchmarks.results import Case
-from benchmarks.scenarios.pipeline import COMMAND, Step
+from benchmarks.scenarios.pipeline import Step
 from benchmarks.tokens import PreparedTokens, heap_mb
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.support.brokers.broker import SECRET_KEY
@@ -51,7 +51,7 @@ def _measure(ledger: Ledger, case: Case, *, sealed: bool) -> None:
         settings = (f"zookeeper.connect={zookeeper.address}", f"delegation.token.secret.key=file:{secret_key}")
         config.write_text("".join(f"{line}\n" for line in settings))
         inventory = (sys.executable, "-m", "benchmarks.inventory_job", zookeeper.address, f"file:{secret_key}")
-        verify = (*COMMAND, "verify", "--config", str(config), "--output", "json")
+        verify = (*PIPELINE, "verify", "--config", str(config), "--output", "json")
         for round_number in range(1, ledger.plan.pipeline_rounds + 1):
             for step, command in ((INVENTORY, inventory), (VERIFY, verify)):
                 with ledger.console.status(f"{step.name}, {case.label}"):

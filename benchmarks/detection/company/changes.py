@@ -13,9 +13,9 @@ from benchmarks.detection.company.cluster import Client
 from benchmarks.detection.company.owners import Owner
 from benchmarks.detection.company.people import People, Staff
 from benchmarks.detection.company.software import next_release
-from benchmarks.detection.company.stories import Story
 from benchmarks.detection.company.timeline import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Process
 from benchmarks.detection.company.work import Work
+from benchmarks.detection.stories import Story
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Changes:
                 self.work.cluster.token_login(client, token)
 
     def restored_backup(self, story: Story, day: int) -> Process:
-        """Start pods from a backup, which try tokens that ended long ago until somebody sees it."""
+        """Start pods from a backup, which try tokens that ended long ago until an operator stops them."""
         owner = self.rng.choice(self._running())
         yield self._office_hours(max(0, day - 4))
         tokens = self.work.cluster.live(owner.name)

@@ -20,8 +20,8 @@ from random import Random
 from typing import Any, Final
 
 from benchmarks.detection.company.software import NAMELESS, Software
-from benchmarks.detection.company.stories import Story
 from benchmarks.detection.company.timeline import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Process, Timeline
+from benchmarks.detection.stories import Story
 from kafka_dt.audit import AuditEvent, EventType, Outcome
 
 Line = Callable[[str, AuditEvent], None]
@@ -114,7 +114,7 @@ class Cluster:
         self.super_users: set[str] = set()
         self.may_create: set[tuple[str, str]] = set()
         """Requesters, and the owners for which they may create tokens."""
-        self.keys = (self._hex(rng, 8),)
+        self.keys: tuple[str, ...] = (self._hex(rng, 8),)
         self.expiry_ms = DAY_MS
         self.max_life_ms = 7 * DAY_MS
         self._rng = rng
@@ -337,5 +337,5 @@ class Cluster:
 
     @staticmethod
     def _skew(rng: Random, *, slow: bool) -> int:
-        """Draw by how much a clock is wrong: milliseconds, or minutes where nobody looks after it."""
+        """Draw by how much a clock is wrong: milliseconds, or minutes if no program corrects it."""
         return rng.randint(-4 * MINUTE_MS, 4 * MINUTE_MS) if slow else int(rng.gauss(0, SECOND_MS / 5))

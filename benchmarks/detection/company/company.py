@@ -7,7 +7,6 @@ Everything that makes a company what it is comes from the seed, so two seeds are
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,10 +30,10 @@ from benchmarks.detection.company.owners import (
 )
 from benchmarks.detection.company.people import People, Staff
 from benchmarks.detection.company.software import draw_software
-from benchmarks.detection.company.stories import Story
 from benchmarks.detection.company.thefts import Thefts
 from benchmarks.detection.company.timeline import DAY_MS, HOUR_MS, Process, Timeline
 from benchmarks.detection.company.work import Work
+from benchmarks.detection.stories import EVENTS, TRUTH, Story, save_stories
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
 
@@ -97,7 +96,7 @@ class EventFolder:
 
 def write_company(folder: Path, plan: CompanyPlan) -> list[Story]:
     """Write the events of a company into `folder/events`, and what really happened into `folder/truth.jsonl`."""
-    events = folder / "events"
+    events = folder / EVENTS
     events.mkdir(parents=True)
     rng = Random(plan.seed)  # noqa: S311 - no secret
     start_ms = int(FIRST_DAY.timestamp() * 1000) + rng.randrange(330) * DAY_MS
@@ -109,8 +108,7 @@ def write_company(folder: Path, plan: CompanyPlan) -> list[Story]:
     finally:
         files.close()
     told = [each for each in stories if each.event_ids]
-    with (folder / "truth.jsonl").open("w", encoding="ascii") as truth:
-        truth.writelines(json.dumps(each.as_json()) + "\n" for each in told)
+    save_stories(folder / TRUTH, told)
     return told
 
 
@@ -212,9 +210,15 @@ class Company:
             renewer=rng.choice(renewers) if kind != "analyst" and rng.random() < 0.5 else None,
             on_call=tuple(on_call) if kind in {"batch", "streaming", "service"} else (),
             tidy=rng.choice((0.0, 0.3, 0.9, 1.0)),
-            hours=working_hours(offset_h) if kind in {"analyst", "builds"} else None,
+            hours=self._hours(kind, offset_h),
             weekends=kind != "analyst",
         )
+
+    @staticmethod
+    def _hours(kind: str, offset_h: int) -> frozenset[int] | None:
+        """Give the hours of people, and of builds, which run at night too; a batch job draws its own."""
+        hours = {"analyst": working_hours(offset_h), "builds": working_hours(offset_h) | working_hours(offset_h, 2, 2)}
+        return hours.get(kind)
 
     def _place(self, kind: str) -> Place:
         if kind == "builds":

@@ -27,7 +27,7 @@ class PlaceKind(StrEnum):
     ROAD = "road"
     """Hotels, trains and telephones."""
     OUTSIDE = "outside"
-    """Machines that nobody in the company has to do with."""
+    """Machines that are not the company's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Those for whom tokens are made, and those who make, renew and watch them."""
+"""The owners of tokens, and the principals that create, renew and watch tokens."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 from benchmarks.detection.company.cluster import Client, Token
 from benchmarks.detection.company.networks import Place, PlaceKind
 from benchmarks.detection.company.software import Software
-from benchmarks.detection.company.stories import Story
 from benchmarks.detection.company.timeline import DAY_MS, HOUR_MS
+from benchmarks.detection.stories import Story
 
 DUTIES: Final = ("etl", "ingest", "export", "rollup", "enrich", "dedup", "score", "report", "sync", "index")
 SUBJECTS: Final = (
@@ -38,7 +38,7 @@ class Agent:
     place: Place
     software: Software
     address: str
-    """The host of a service; people get an address each day."""
+    """Its host."""
 
     def client(self, story: Story | None = None) -> Client:
         """Give the agent at its usual place."""

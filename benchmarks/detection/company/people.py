@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from benchmarks.detection.company.cluster import PASSWORDS, Client, Cluster, Session
 from benchmarks.detection.company.networks import Networks, Place
 from benchmarks.detection.company.owners import Agent, Calendar, Owner
 from benchmarks.detection.company.software import NAMELESS
-from benchmarks.detection.company.stories import Story
 from benchmarks.detection.company.timeline import MINUTE_MS, SECOND_MS, Process
+from benchmarks.detection.stories import Story
 
 
 @dataclass(slots=True)
@@ -138,10 +138,11 @@ class People:
                 yield from self._scan(Client(checker, NAMELESS, None, story))
 
     def log_in(self, agent: Agent, place: Place | None = None, story: Story | None = None) -> Session:
-        """Log in as a person or a service; people have an address of their own each time."""
-        if agent.place is not self.networks.admin or place is not None:
-            agent.address = (place or agent.place).address(self.rng)
-        return self.cluster.login(agent.client(story), agent.name, agent.mechanism)
+        """Log in as a person: from one's host if it is in the admins' network, else from a new address."""
+        client = agent.client(story)
+        if place is not None or agent.place is not self.networks.admin:
+            client = replace(client, address=(place or agent.place).address(self.rng))
+        return self.cluster.login(client, agent.name, agent.mechanism)
 
     def _scan(self, client: Client) -> Process:
         """Try what a scanner for weak points tries."""

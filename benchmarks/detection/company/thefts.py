@@ -15,8 +15,8 @@ from benchmarks.detection.company.networks import Place
 from benchmarks.detection.company.owners import Agent, Owner, differences
 from benchmarks.detection.company.people import People, Staff
 from benchmarks.detection.company.software import Software, other_software
-from benchmarks.detection.company.stories import Story
 from benchmarks.detection.company.timeline import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Process
+from benchmarks.detection.stories import Story
 
 MANY = 3
 """How many times an owner's usual number of logins differs from honest work."""
@@ -24,7 +24,7 @@ MANY = 3
 
 @dataclass(frozen=True, slots=True)
 class Thief:
-    """Somebody who is not the owner, where they are and with what."""
+    """A person who is not the owner: where, and with which program."""
 
     client: Client
     place: Place
@@ -221,7 +221,7 @@ class Thefts:
             yield self._now_ms + int((token.expiry_ms - self._now_ms) * self.rng.uniform(0.3, 0.95))
 
     def forged_user(self, story: Story, day: int) -> Process:
-        """Log in by PLAIN as a principal that has no password, because somebody added it; then create a token."""
+        """Log in by PLAIN as a principal that uses another mechanism, with a password of one's own; create a token."""
         yield self._some_time(day)
         owners = [each for each in self._jobs() if each.mechanism != "PLAIN"]
         if not owners:
@@ -319,7 +319,7 @@ class Thefts:
         story.differs.add("outcome")
         pause_s = self.rng.choice((2, 60, 3600))
         for _ in range(int(self.rng.lognormvariate(1.8, 0.9)) + 1):
-            token = self.rng.choice(list(self._cluster.tokens.values()))
+            token = self.rng.choice([each for each in self._cluster.tokens.values() if each.owner != owner.name])
             match self.rng.randrange(3):
                 case 0:
                     self._cluster.renew(session, token)

@@ -1,7 +1,7 @@
 """What programs do all day: batch jobs, programs that run for months, builds, and logins without tokens.
 
-Source: KIP-48 ("Token Usage"); the renewals of YARN's ResourceManager; Spark's HadoopDelegationTokenManager, which
-obtains a new token after three quarters of the life of the one before.
+Source: KIP-48 ("Token Usage"); org.apache.hadoop.yarn.server.resourcemanager.security.DelegationTokenRenewer;
+org.apache.spark.deploy.security.HadoopDelegationTokenManager, which gets a new token after three quarters of a life.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ RENEWED_AT: Final = 0.75
 """After which part of its time a token is renewed."""
 REPLACED_AT: Final = 0.75
 """After which part of its life a running program gets a new token."""
+
+MOST_A_RUN: Final = 500
+"""How many logins a run of a batch job has at most."""
 
 
 class Work:
@@ -99,7 +102,8 @@ class Work:
 
     def _batch(self, owner: Owner) -> Process:
         starts = self._schedule(owner)
-        per_run = max(1.0, owner.per_day * 30 / max(1, sum(map(len, starts)) * 30 / self.calendar.days))
+        runs = max(1, sum(map(len, starts)))
+        per_run = min(MOST_A_RUN, max(1.0, owner.per_day * self.calendar.days / runs))
         usual_ms = int(self.rng.lognormvariate(2.8, 1.1) * MINUTE_MS)
         lasting = range(1 + usual_ms // HOUR_MS)
         owner.hours = frozenset((hour + after) % 24 for hour in owner.hours or () for after in lasting)

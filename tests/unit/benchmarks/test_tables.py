@@ -117,3 +117,14 @@ def test_only_marked_parts_of_a_page_are_made_anew() -> None:
 )
 def test_numbers_have_three_digits_that_matter(value: float, text: str) -> None:
     assert digits(value) == text
+
+
+def test_what_is_about_other_data_in_each_round_has_its_spread() -> None:
+    rounds = [
+        Measurement(
+            Case("a company"), "all", number, {"precision": number / 10, "wrong": 10.0 * number, "visible": 4.0}
+        )
+        for number in (1, 2, 4)
+    ]
+    _, rows = table(SCENARIOS["detection"], ScenarioResults(RUN, rounds))
+    assert [list(row) for row in rows] == [["a company", "all", "4", "20 (10 to 40)", "0.200 (0.100 to 0.400)"]]

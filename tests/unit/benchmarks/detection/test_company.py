@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.detection.company.company import CompanyPlan, write_company
-from benchmarks.detection.company.stories import Story
+from benchmarks.detection.stories import Story
 from kafka_dt.audit import AuditEvent
 
 SMALL = CompanyPlan(seed=3, days=12, events=12_000, owners=60, incidents=40, look_alikes=30)

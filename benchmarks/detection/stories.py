@@ -1,16 +1,26 @@
-"""What really happens: incidents, and honest events that look like one.
+"""What really happened, as a generator knows it: incidents, and honest events that look like one.
+
+    stories = load_stories(folder / TRUTH)
 
 A `Story` gathers the ids of its events while they are written. `visible` says whether the events of an incident differ
-at all from what the owner of the token and owners of its kind do; `differs` says in what. A story of honest events has
-`incident` false: whoever reports it is wrong.
+at all from what the owner of the token and owners of its kind do; `differs` says in what. A story with `incident` false
+is honest: a finding about it is wrong.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from kafka_dt.audit import AuditEvent
+
+EVENTS: Final = "events"
+"""The folder of the events."""
+TRUTH: Final = "truth.jsonl"
+"""The file with the stories, beside that folder."""
 
 
 @dataclass(slots=True)
@@ -71,3 +81,30 @@ class Story:
             "last_ms": self.last_ms,
             "event_ids": self.event_ids,
         }
+
+
+def save_stories(path: Path, stories: Iterable[Story]) -> None:
+    """Write a line of JSON for each story."""
+    with path.open("w", encoding="ascii") as file:
+        file.writelines(json.dumps(each.as_json()) + "\n" for each in stories)
+
+
+def load_stories(path: Path) -> list[Story]:
+    """Read what `save_stories` wrote."""
+    return [_story(json.loads(line)) for line in path.read_text(encoding="ascii").splitlines()]
+
+
+def _story(row: dict[str, Any]) -> Story:
+    return Story(
+        name=row["name"],
+        kind=row["kind"],
+        incident=row["incident"],
+        owners=set(row["owners"]),
+        principals=set(row["principals"]),
+        token_ids=set(row["token_ids"]),
+        addresses=set(row["addresses"]),
+        differs=set(row["differs"]),
+        event_ids=row["event_ids"],
+        first_ms=row["first_ms"],
+        last_ms=row["last_ms"],
+    )
