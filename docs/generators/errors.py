@@ -48,7 +48,9 @@ def _exceptions() -> dict[ErrorCode, type[TokenClientError]]:
 
 def _entry(code: ErrorCode) -> Iterator[str]:
     kind = _exceptions().get(code)
-    meanings = [_first(error) for error, known in CODES.items() if known is code] or [_first(kind)]
+    meanings = [_first(error) for error, known in CODES.items() if known is code]
+    if not meanings or (kind and not issubclass(kind, RequestRefused)):
+        meanings.insert(0, _first(kind))
     yield f"(error-{code.name})=\n\n`{code.name.upper()}` ({code.value})\n: {' '.join(dict.fromkeys(meanings))}\n"
     advice = _sentences((kind.advice, kind.advice_on_expire)) if kind and issubclass(kind, RequestRefused) else ""
     raises = f"`kafka_dt.client` raises `{kind.__name__}`." if kind else ""

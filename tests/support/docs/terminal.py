@@ -31,13 +31,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from tests.support.docs import quick_commands
 from tests.support.docs.documents import ROOT, Block, all_blocks
 from tests.support.docs.shape import OtherShape, Shape
 from tests.support.java.properties import plain, write_properties
@@ -47,10 +48,11 @@ from tests.support.processes.ports import free_ports
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import POLL_S, eventually
 
+PROGRAM = Path(sys.executable).with_name("kafka-dt")
 USERS = ("admin", "alice", "bob", "scheduler")
 PASSWORD = "the-password-of-all-users"
 SECRET_KEY = "the secret key of the manual's node"
-TIMEOUT_S = 120.0
+TIMEOUT_S, SLOW_TIMEOUT_S = 120.0, 600.0
 READING_S = 0.3
 """How long a reader takes from one command to the next, at the least: audit events are in the file by then."""
 AUDIT_ROLL_MS = 2_000
@@ -67,7 +69,7 @@ TYPED = frozenset({"sh", "python"})
 NOT_FOLLOWED = {
     "CONTRIBUTING.md": "changes of kafka-dt itself: tests/unit/docs/test_worked_examples.py makes them",
     "docs/command-line.md": "the examples of --help, one for each command: tests/unit/test_documents.py checks options",
-    "docs/signs-of-theft.md": "what a report advises about one finding: tests/integration/pipeline checks the commands",
+    "docs/signs-of-theft.md": "what a report advises: tests/unit/pipeline/report/signs/test_responses.py checks it",
 }
 """Pages that are no sequence of steps, and why."""
 SHARED = frozenset({"make run"})
@@ -92,7 +94,9 @@ class World:
         self.home = folder / "home" / "alice"
         self.programs = folder / "bin"
         self._shared: dict[str, ChildProcess] = {}
-        node, metrics, other, drill, drills_zookeeper = (free_ports(1) for _ in range(5))
+        self._quick: subprocess.Popen[bytes] | None = None
+        first = free_ports(5)
+        node, metrics, other, drill, drills_zookeeper = range(first, first + 5)
         self.names: Mapping[str, str] = {
             "node:9092": f"127.0.0.1:{node}",
             "127.0.0.1:9092": f"127.0.0.1:{node}",
@@ -171,6 +175,7 @@ class World:
         )
 
     def __enter__(self) -> Self:
+        self._start_quick_commands()
         self.node.start()
         try:
             self.make_token()
@@ -184,15 +189,28 @@ class World:
     def __exit__(self, *_: object) -> None:
         with contextlib.ExitStack() as stops:
             stops.callback(self.node.stop)
+            if self._quick is not None:
+                stops.callback(self._quick.communicate)
             for server in self._shared.values():
                 stops.callback(server.stop)
+
+    def _start_quick_commands(self) -> None:
+        """Put a kafka-dt on the path that need not be imported for each command."""
+        address = str(self.root / "commands")
+        self._quick = subprocess.Popen([sys.executable, quick_commands.__file__, address], stdin=subprocess.PIPE)
+        words = [sys.executable, "-I", "-S", quick_commands.__file__, address, str(PROGRAM)]
+        self._write_program("kafka-dt", words)
+        eventually(Path(address).exists, within_s=TIMEOUT_S)
+
+    def _write_program(self, name: str, words: Sequence[str]) -> None:
+        script = self.programs / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o755)
 
     def install(self, tools: KafkaTools) -> None:
         """Put Kafka's scripts on the path."""
         for name, main in TOOLS.items():
-            script = self.programs / name
-            script.write_text(f'#!/bin/sh\nexec {shlex.join(tools.command(main))} "$@"\n')
-            script.chmod(0o755)
+            self._write_program(name, tools.command(main))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -213,9 +231,16 @@ class World:
 
     def make_token(self) -> dict[str, str]:
         """Create a token of alice's; gives its parts as pages call them."""
-        program = Path(sys.executable).with_name("kafka-dt")
         login = self.write_login("alice", self.root)
-        command = [str(program), "token", "create", "--command-config", str(login), "--output", "json"]
+        command = [
+            str(self.programs / "kafka-dt"),
+            "token",
+            "create",
+            "--command-config",
+            str(login),
+            "--output",
+            "json",
+        ]
         made = json.loads(subprocess.run(command, capture_output=True, check=True, env=self.environment).stdout)
         return {name: made[key] for name, key in _OF_A_TOKEN.items()}
 
@@ -287,7 +312,7 @@ class Terminal:
         for block in all_blocks(page):
             try:
                 if before := block.notes.get("before"):
-                    self._run(self._real(before), None)
+                    self._run(self._real(before))
                 if "not run" in block.notes or ("slow" in block.notes and not self._patient):
                     printed = None
                 elif name := block.notes.get("file") or _name_of(block):
@@ -312,7 +337,8 @@ class Terminal:
         text = self._real(text)
         until = block.notes.get("serves")
         if until is None:
-            return self._run(text, block.notes.get("fails"))
+            timeout_s = SLOW_TIMEOUT_S if "slow" in block.notes else TIMEOUT_S
+            return self._run(text, block.notes.get("fails"), timeout_s)
         command = text.strip()
         self._stop_server()
         server = self._world.serve(command, self._folder)
@@ -326,7 +352,7 @@ class Terminal:
             self._server.stop()
             self._server = None
 
-    def _run(self, text: str, fails: str | None) -> str:
+    def _run(self, text: str, fails: str | None = None, timeout_s: float = TIMEOUT_S) -> str:
         """Run commands as one terminal does: variables and the umask stay for the next ones."""
         script = f"trap '{{ export -p; umask -p; }} > {self._state}' EXIT\n. {self._state}\n{text}"
         with subprocess.Popen(
@@ -340,7 +366,11 @@ class Terminal:
             start_new_session=True,
         ) as done:
             self._sessions.append(done.pid)
-            output, _ = done.communicate(timeout=TIMEOUT_S)
+            try:
+                output, _ = done.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(done.pid, signal.SIGKILL)
+                raise
         printed = self._shown(output)
         wanted = 0 if fails is None else 1
         assert done.returncode == wanted, f"status {done.returncode} instead of {wanted} of\n{text}\n{printed}"
