@@ -1,10 +1,11 @@
 """`kafka-dt pipeline ingest`: audit events of files or of a topic into a table, once or for as long as it runs.
 
 Progress goes to stderr, the result to stdout. The JSON is stable: `batches`, `lines`, `events` (new in the table),
-`quarantined`, `duplicates`, `compactedFiles`, `interrupted`, `seconds`.
+`quarantined`, `late` (of those), `duplicates`, `compactedFiles`, `interrupted`, `seconds`.
 
 The first Ctrl-C (or SIGTERM) ends it after the batch under way, the next one at once; the status is 130 then. The table
-keeps the batches that are done, and the next run continues after them.
+keeps the batches that are done, and the next run continues after them. With `--strict` the status is 3 if lines went to
+quarantine.
 
 Source: Spark, "Structured Streaming Programming Guide".
 """
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.ingest import Counts, Ingest, LineSource
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+QUARANTINED: Final = 3
+"""The exit status of `--strict` when lines went to quarantine."""
 _ROWS: Final = {
     "lines": "read",
     "events": "new events",
@@ -112,6 +115,7 @@ _DURATION: Final = _Duration()
     help="How long to keep files that were merged, for jobs that are reading them. Reports leave these files out; "
     "other readers must leave them out too.",
 )
+@click.option("--strict", is_flag=True, help="Exit with status 3 if lines went to quarantine.")
 @output_option()
 @session_options
 def ingest(
@@ -128,6 +132,7 @@ def ingest(
     future_after: int,
     compact_at: int,
     keep_replaced: int,
+    strict: bool,
     output: Output,
     master: str | None,
     conf: Mapping[str, str],
@@ -160,7 +165,7 @@ def ingest(
         with run.of(work):
             counts = work.run(interval_ms=None if once else interval)
     run.write(counts, output)
-    sys.exit(INTERRUPTED if run.interrupted else 0)
+    sys.exit(INTERRUPTED if run.interrupted else QUARANTINED if strict and counts.quarantined else 0)
 
 
 class _IngestRun:
@@ -208,4 +213,9 @@ class _IngestRun:
             return
         for name, row in _ROWS.items():
             click.echo(f"{row:13} {getattr(counts, name)}")
+        if counts.late:
+            click.echo(
+                f"{counted(counts.late, 'event')} in quarantine came more than --late-after behind the newest event of "
+                "the table. To ingest an older directory on purpose, add --late-after off."
+            )
         click.echo(f"{counted(counts.lines, 'line')} in {self._seconds:.1f} s{rate(counts.lines, self._seconds)}")

@@ -30,7 +30,7 @@ from kafka_dt.pipeline.errors import TableNotShared
 from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events, quarantined_lines
 from kafka_dt.pipeline.table.journal import STAGING, Change, Journal
 from kafka_dt.pipeline.table.parquet import Compaction, parquet_files, staged_files, write_parquet
-from kafka_dt.pipeline.table.schema import DATE, DAY_MS, EVENT_SCHEMA, QUARANTINE_SCHEMA, instant
+from kafka_dt.pipeline.table.schema import DATE, DAY_MS, EVENT_SCHEMA, QUARANTINE_SCHEMA, Reason, instant
 from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Counts:
     events: int = 0
     """New in the table."""
     quarantined: int = 0
+    late: int = 0
+    """Of those in quarantine, the events that were too far behind."""
     duplicates: int = 0
     """Events that were there already, or came twice."""
     compacted_files: int = 0
@@ -157,6 +159,7 @@ class BatchWriter:
                 lines=staged.events + staged.quarantined,
                 events=fresh.events,
                 quarantined=staged.quarantined,
+                late=staged.late,
                 duplicates=staged.events - fresh.events,
                 compacted_files=self._compact({place.rpartition("/")[0] for _, place in change.adds}),
             )
@@ -205,6 +208,8 @@ class Staged:
     """Of its events, a directory a day in it."""
     events: int
     quarantined: int
+    late: int
+    """Of those in quarantine, the events that are too far behind."""
     from_ms: int
     """The oldest instant of its events."""
     to_ms: int
@@ -227,6 +232,7 @@ def stage(lines: DataFrame, limits: LineLimits, storage: Storage, directory: str
         observation,
         F.count_if(good).alias("events"),
         F.count_if(~good).alias("quarantined"),
+        F.count_if(F.col("reason") == Reason.LATE.value).alias("late"),
         F.min(time_ms).alias("from_ms"),
         F.max(time_ms).alias("to_ms"),
     )
@@ -237,6 +243,7 @@ def stage(lines: DataFrame, limits: LineLimits, storage: Storage, directory: str
         events_directory=f"{directory}/{EVENTS}",
         events=seen["events"],
         quarantined=seen["quarantined"],
+        late=seen["late"],
         from_ms=seen["from_ms"] or 0,
         to_ms=seen["to_ms"] or 0,
     )

@@ -84,6 +84,10 @@ _ANY_VALUES: Final = MapType(StringType(), VariantType())
 _MADE_TEXT: Final = r"(?m)^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|[{\[].*)$"
 """What Spark's text of a JSON value looks like that was no text."""
 _LISTS: Final = tuple(each.name for each in LINE_SCHEMA if isinstance(each.dataType, ArrayType))
+_IMPOSSIBLE: Final[Mapping[str, str]] = MappingProxyType(
+    {"id": "event.id = ''", "client_port": "event.client_port NOT BETWEEN 0 AND 65535"}
+)
+"""Fields whose type is right and whose value no node writes, and when that is so."""
 _IS_INSTANT: Final = f"coalesce({{}} BETWEEN 0 AND {LAST_INSTANT_MS}, true)"
 _NO_NAMES: Final = "cast(array() AS array<string>)"
 
@@ -192,15 +196,17 @@ def finding() -> Column:
             "outcome": f"event.outcome NOT IN ({_quoted(Outcome)})",
         }
     )
-    impossible = _names_if({name: f"NOT {_IS_INSTANT.format(f'event.{name}')}" for name in INSTANTS})
+    impossible = _names_if(_IMPOSSIBLE)
+    no_instants = _names_if({name: f"NOT {_IS_INSTANT.format(f'event.{name}')}" for name in INSTANTS})
     return _first_of(
         (Reason.NOT_TEXT, "NOT is_text", _NO_NAMES),
         (Reason.NOT_JSON, f"suspicious AND NOT coalesce({is_object}, false)", _NO_NAMES),
         (Reason.UNKNOWN_VERSION, f"event.version <> {VERSION}", "array('version')"),
         (Reason.WRONG_FIELD, "size(wrong) > 0 OR broken IS NOT NULL", "wrong"),
+        (Reason.WRONG_FIELD, f"size({impossible}) > 0", impossible),
         (Reason.MISSING_FIELD, f"size({missing}) > 0", missing),
         (Reason.UNKNOWN_TYPE, f"size({unknown}) > 0", unknown),
-        (Reason.IMPOSSIBLE_TIME, f"size({impossible}) > 0", impossible),
+        (Reason.IMPOSSIBLE_TIME, f"size({no_instants}) > 0", no_instants),
     )
 
 

@@ -92,7 +92,7 @@ class Reason(StrEnum):
     UNKNOWN_VERSION = "unknown_version"
     """Its `version` is one that this release does not know."""
     WRONG_FIELD = "wrong_field"
-    """A field has a value of another type than the schema says."""
+    """A field has a value that it cannot have: of another type than the schema says, an empty id, or no port."""
     MISSING_FIELD = "missing_field"
     """A field that every event has is not there."""
     UNKNOWN_TYPE = "unknown_type"

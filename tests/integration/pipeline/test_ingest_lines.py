@@ -55,7 +55,9 @@ def expected(line: bytes | None) -> tuple[str | None, set[str]]:
     if _is_long(version) and version != 1:
         return Reason.UNKNOWN_VERSION, {"version"}
     checks: Mapping[Reason, Callable[[], set[str]]] = {
-        Reason.WRONG_FIELD: lambda: {name for name in _TYPES if not _fits(event.get(name), _TYPES[name])},
+        Reason.WRONG_FIELD: lambda: (
+            {name for name in _TYPES if not _fits(event.get(name), _TYPES[name])} or _impossible(event)
+        ),
         Reason.MISSING_FIELD: lambda: {name for name in REQUIRED if event.get(name) is None},
         Reason.UNKNOWN_TYPE: lambda: {name for name, known in _KNOWN.items() if event[name] not in known},
         Reason.IMPOSSIBLE_TIME: lambda: {
@@ -68,6 +70,12 @@ def expected(line: bytes | None) -> tuple[str | None, set[str]]:
         if found := check():
             return reason, found
     return None, set()
+
+
+def _impossible(event: Mapping[str, Any]) -> set[str]:
+    port = event.get("client_port")
+    checks = {"id": event.get("id") == "", "client_port": port is not None and not 0 <= port <= 65_535}
+    return {name for name, wrong in checks.items() if wrong}
 
 
 def _object(line: bytes | None) -> Mapping[str, Any] | Reason:
@@ -155,6 +163,11 @@ _CASES: Final[Mapping[str, tuple[bytes | None, Reason | None]]] = {
     "renewers that are a text": (changed(renewers="User:bob"), Reason.WRONG_FIELD),
     "renewers with a number": (changed(renewers=["User:bob", 5]), Reason.WRONG_FIELD),
     "renewers with null": (changed(renewers=["User:bob", None]), Reason.WRONG_FIELD),
+    "an empty id": (changed(id=""), Reason.WRONG_FIELD),
+    "a negative port": (changed(client_port=-1), Reason.WRONG_FIELD),
+    "a port that is too large": (changed(client_port=65_536), Reason.WRONG_FIELD),
+    "the largest port": (changed(client_port=65_535), None),
+    "an empty id and a negative port": (changed(id="", client_port=-1), Reason.WRONG_FIELD),
     "an unknown type": (changed(type="coffee"), Reason.UNKNOWN_TYPE),
     "an unknown outcome": (changed(outcome="perhaps"), Reason.UNKNOWN_TYPE),
     "before 1970": (changed(time=-1), Reason.IMPOSSIBLE_TIME),

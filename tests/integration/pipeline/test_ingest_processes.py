@@ -9,16 +9,21 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
+from click.testing import CliRunner
 
 from kafka_dt.audit.encoding import encode
+from kafka_dt.cli import main
 from tests.support.java.jvm import Java
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
-from tests.support.spark.audit_lines import events, stored, stored_ids, write_file
+from tests.support.spark.audit_lines import DAY_MS, NOON_MS, events, stored, stored_ids, write_file
 from tests.support.spark.quick_spark import QUICK_SPARK, options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TIMEOUT_S: Final = 120.0
 SMALL: Final = ("--master=local[1]", *options(QUICK_SPARK | {"spark.sql.shuffle.partitions": "1"}))
@@ -85,3 +90,17 @@ def test_a_killed_ingest_goes_on_as_if_nothing_had_been(
     result = json.loads(re.findall(r"^{.*}$", output, re.MULTILINE)[-1])
     assert result.items() >= {"batches": 1, "events": 2, "interrupted": True}.items()
     assert "Traceback" not in output
+
+
+def test_strict_ends_with_status_3_and_the_late_line_says_how_to_ingest_an_older_directory(
+    spark: SparkSession, folder: Path, table: Path
+) -> None:
+    assert spark.version  # which runs already, so the command uses it
+    command = ["pipeline", "ingest", "--once", "--strict", "--table", str(table), "--from", str(folder)]
+    assert CliRunner().invoke(main, [*command, "--late-after", "off"]).exit_code == 3
+    write_file(folder, "old", map(encode, events(2, first=3, time_ms=NOON_MS - 30 * DAY_MS)))
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 3
+    assert "2 events in quarantine came more than --late-after behind the newest event of the table" in result.stdout
+    assert "To ingest an older directory on purpose, add --late-after off." in result.stdout
+    assert CliRunner().invoke(main, command).exit_code == 0
