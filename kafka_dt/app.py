@@ -213,7 +213,7 @@ def _make_stores(settings: Settings, place: WorkerPlace, memory: Mapping[str, in
 
     def upstream(needs: StoreNeeds) -> NodeStores:
         client = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings))
-        return kraft.node_stores(settings, place, needs, upstream=client, now_ms=now_ms)
+        return kraft.node_stores(settings, place, needs, upstream=client, now_ms=now_ms, spans=spans)
 
     match TokenStore(settings.token_store):
         case TokenStore.ZOOKEEPER:

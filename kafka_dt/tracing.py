@@ -1,8 +1,10 @@
-"""Traces by OpenTelemetry: a span for each request, and in it one for each round trip to ZooKeeper that it waits for.
+"""Traces by OpenTelemetry: a span for each request, and in it one for each round trip that it waits for.
 
     spans = spans_wanted(os.environ, "worker 0")      # None: nothing is traced
     with spans.request("CreateDelegationToken", attributes) as span: ...
     ended = spans.call("ZooKeeper multi", attributes)  # None outside of a request
+    with spans.round_trip("Kafka CreateDelegationToken", attributes): ...
+    ended = spans.forwarded("Produce", attributes)     # a request that another server answers
     await spans.close()
 
 What is traced, and where to, is said by OpenTelemetry's own variables. A worker that traces nothing imports nothing of
@@ -15,12 +17,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib.metadata import version
 from typing import Any, Final
 
 from kafka_dt.config import ConfigError
 from kafka_dt.extras import installed_by
+from kafka_dt.metrics.counts import API_NAMES
 
 CLOSE_S: Final = 3.0
 """How long the last spans may take to be sent when a worker stops."""
@@ -101,7 +104,43 @@ class Spans:
 
         return end
 
+    def round_trip(self, name: str, attributes: Attributes) -> AbstractContextManager[object]:
+        """Have the span of a call to another server during a block, within a request; outside of one there is none."""
+        if not self._trace.get_current_span().is_recording():
+            return nullcontext()
+        span: AbstractContextManager[object] = self._tracer.start_as_current_span(
+            name, kind=self._trace.SpanKind.CLIENT, attributes=attributes, record_exception=False
+        )
+        return span
+
+    def forwarded(self, name: str, attributes: Attributes) -> Callable[[str | None], None]:
+        """Begin the span of a request that another server answers; returns what ends it, with an error or None."""
+        span = self._tracer.start_span(name, kind=self._trace.SpanKind.SERVER, attributes=attributes)
+
+        def end(error: str | None) -> None:
+            if error is not None:
+                span.set_status(self._trace.StatusCode.ERROR, error)
+            span.end()
+
+        return end
+
     async def close(self) -> None:
         """Send the last spans, for some seconds at most."""
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.to_thread(self._provider.shutdown), CLOSE_S)
+
+
+def api_name(api_key: int) -> str:
+    """Return Kafka's name of an API, such as CreateDelegationToken; its number if it is newer than those known here."""
+    return API_NAMES.get(api_key, f"API {api_key}")
+
+
+def request_attributes(api_key: int, api_version: int, client_address: str, principal: object) -> dict[str, str | int]:
+    """Say what every span of a client's request says."""
+    return {
+        "rpc.system": "kafka",
+        "rpc.method": api_name(api_key),
+        "kafka.api_version": api_version,
+        "client.address": client_address,
+        "enduser.id": str(principal),
+    }

@@ -67,7 +67,7 @@ class GatewayServices:
     """The APIs whose requests are forwarded by their handlers, which read the answers."""
 
 
-class _Side(Enum):
+class Side(Enum):
     """The side that answers a request: the gateway or the cluster."""
 
     HERE = auto()
@@ -137,7 +137,7 @@ class Forwarding:
             )
             connection.authenticator.relay_by(self._relay)
         self._request: RequestStart | None = None  # the one under way, or one that has to wait
-        self._side: _Side | None = None  # whose the request under way is; None between two
+        self._side: Side | None = None  # whose the request under way is; None between two
         self._kept: _Kept | None = None  # the request under way, if its side is BOTH, until the cluster has got it
         self._deadline: asyncio.TimerHandle | None = None
         self._eof = False
@@ -325,20 +325,20 @@ class Forwarding:
         if self._machine.state is not State.READY:  # in a login a frame may have no header
             if self._requests.next_length() is None:
                 return _Turn.READ
-            self._side = _Side.HERE
+            self._side = Side.HERE
             return _Turn.PASS_ON
         self._request = self._request or self._requests.next_start()
         if self._request is None:
             return _Turn.READ
         self._side = self._side_of(self._request)
-        self._kept = _Kept(self._request) if self._side is _Side.BOTH else None
+        self._kept = _Kept(self._request) if self._side is Side.BOTH else None
         return _Turn.WAIT if self._side is None else _Turn.PASS_ON
 
-    def _side_of(self, request: RequestStart) -> _Side | None:
+    def _side_of(self, request: RequestStart) -> Side | None:
         """Say which side answers a request now; None while others come first, or there is no way upstream so far."""
         rule = self._at_gateway.get(request.api_key)
         if rule is AtGateway.SERVED or (rule is AtGateway.SERVED_BY_TOKEN and self._connection.authenticator.by_token):
-            return None if self._answers.outstanding else _Side.HERE
+            return None if self._answers.outstanding else Side.HERE
         if rule is AtGateway.NEVER:
             self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers only and not forwarded"))
         elif self._machine.session.ended(self._services.now_ms()):
@@ -346,11 +346,11 @@ class Forwarding:
         elif self.upstream.link is None:
             self.upstream.open(self, self._candidates)
         elif request.api_key in self._gateway.audited:
-            return None if self._answers.outstanding else _Side.BOTH
+            return None if self._answers.outstanding else Side.BOTH
         elif self._answers.outstanding < MAX_OUTSTANDING:
             self._answers.expect(request)
             self._frequent.forwarded[request.api_key] += 1
-            return _Side.UPSTREAM
+            return Side.UPSTREAM
         return None
 
     def _pass_on(self) -> None:
@@ -359,7 +359,7 @@ class Forwarding:
         side = self._side
         if self._requests.finished:
             self._side = self._request = None
-        if side is _Side.UPSTREAM:
+        if side is Side.UPSTREAM:
             self.upstream.pieces.append(piece)
             return
         if self._kept is not None:
@@ -380,7 +380,7 @@ class Forwarding:
 
     def _end_if_answered(self) -> None:
         """Close after a client that has said goodbye; a request that it has not sent whole is owed no answer."""
-        half_sent = self._side is _Side.UPSTREAM and self._request is not None and self._request.answered
+        half_sent = self._side is Side.UPSTREAM and self._request is not None and self._request.answered
         if self._eof and self._answers.outstanding == int(half_sent):
             self._connection.serve_rest()
 

@@ -16,6 +16,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from kafka_dt.client import Address, ClientConfig, TokenClient
@@ -31,11 +32,13 @@ from kafka_dt.gateway.own_tokens import OwnTokens
 from kafka_dt.gateway.owner_tokens import MARKS, OwnerTokens
 from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.token_requests import TokenRequests
+from kafka_dt.gateway.traced import TracedForwarding
 from kafka_dt.metrics import Counts
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt.tokens import ANONYMOUS, CachedToken
 from kafka_dt.tokens.principal import USER_TYPE
+from kafka_dt.tracing import Spans
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol import APIS
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
@@ -51,6 +54,7 @@ class Gateway:
         held: gives a token as the worker knows it, None if it does not.
         counts: where connections upstream are counted.
         audits: whether the worker writes audit events.
+        spans: of requests; None where they are not traced.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -67,7 +71,9 @@ class Gateway:
         counts: Counts,
         *,
         audits: bool = False,
+        spans: Spans | None = None,
     ) -> None:
+        self._intake: Final = Forwarding if spans is None else partial(TracedForwarding, spans=spans)
         audited = APIS.audited_at_gateway if audits else ()
         self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
@@ -112,7 +118,7 @@ class Gateway:
             broker_id: the upstream broker that the port stands for; None for the listener's own port.
         """
         return ClientConnection(
-            services, lambda connection: Forwarding(connection, services, self._services, broker_id)
+            services, lambda connection: self._intake(connection, services, self._services, broker_id)
         )
 
     def open_ports(self, listeners: Sequence[PortListener], *, node: str) -> None:

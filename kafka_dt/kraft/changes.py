@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from kafka_dt import client
 from kafka_dt.kraft import requests
+from kafka_dt.kraft.traced import TracedChannel
 from kafka_dt.tokens import (
     DelegationToken,
     Expiry,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.kraft.source import ClusterTokens
     from kafka_dt.tokens import Change, KnownTokens, NewToken, OwnConnection, Principal, Token
+    from kafka_dt.tracing import Spans
 
 _LOG = logging.getLogger(__name__)
 
@@ -110,6 +112,7 @@ class ClusterChanges:
         now_ms: the clock, in milliseconds since 1970.
         tell: is called with the id and the HMAC of a token that was ended, and when it ends now (None: it was
             deleted), for the other nodes.
+        spans: of requests; None where they are not traced.
     """
 
     hmac_sizes: Final = (64,)
@@ -127,8 +130,10 @@ class ClusterChanges:
         *,
         now_ms: Callable[[], int],
         tell: Callable[[str, bytes, int | None], None] = lambda *_: None,
+        spans: Spans | None = None,
     ) -> None:
         self._connections = connections
+        self._spans = spans
         self._gateway = gateway
         self._source = source
         self._knowledge = knowledge
@@ -255,10 +260,13 @@ class ClusterChanges:
         """Give the client's own connection, else one of the gateway's; raises as `Connections.one`."""
         if own is None:
             async with self._connections.one() as connection:
-                yield connection
+                yield self._traced(connection)
             return
         with _unavailable():
-            yield cast("Channel", own)
+            yield self._traced(cast("Channel", own))
+
+    def _traced(self, channel: Channel) -> Channel:
+        return channel if self._spans is None else TracedChannel(channel, self._spans)
 
 
 def _in_the_domain(refusal: client.RequestRefused) -> TokenError:

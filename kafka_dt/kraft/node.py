@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
     from kafka_dt.kraft.finding import Finding
     from kafka_dt.metrics import Counts
+    from kafka_dt.tracing import Spans
     from kafka_dt.upstream import UpstreamClient
 
 _LOG = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ def node_stores(
     *,
     upstream: UpstreamClient,
     now_ms: Callable[[], int],
+    spans: Spans | None = None,
 ) -> NodeStores:
     """Build the stores of a worker.
 
@@ -72,6 +74,7 @@ def node_stores(
         needs: the parts of the worker that stores work with.
         upstream: the client of the cluster.
         now_ms: the wall clock, in milliseconds since 1970.
+        spans: of requests; None where they are not traced.
     """
     ASKED.load_entities()
     gateway = gateway_principal(upstream.config)
@@ -104,6 +107,7 @@ def node_stores(
         needs.cache,
         now_ms=now_ms,
         tell=news.tell if news is not None else lambda *_: None,
+        spans=spans,
     )
 
     async def close() -> None:

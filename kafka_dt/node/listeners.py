@@ -35,6 +35,7 @@ from kafka_dt.server.listeners.rates import FailedLogins, Rate
 from kafka_dt.server.repeated import Repeated
 from kafka_dt.stores import WorkerPlace
 from kafka_dt.tokens import ANONYMOUS, CachedToken, Principal
+from kafka_dt.tracing import Spans
 from kafka_dt_protocol import Limits
 
 
@@ -49,6 +50,7 @@ class WorkerPorts:
         held: gives a token as the worker knows it, None if it does not.
         recorder: makes audit events; None where nothing is written down.
         counts: where connections, logins and requests are counted.
+        spans: of requests; None where they are not traced.
         now_ms: the wall clock, milliseconds since 1970.
 
     Raises:
@@ -65,6 +67,7 @@ class WorkerPorts:
         held: Callable[[str], CachedToken | None],
         recorder: Recorder | None,
         counts: Counts,
+        spans: Spans | None = None,
         now_ms: Callable[[], int],
     ) -> None:
         self._counts = counts
@@ -75,7 +78,7 @@ class WorkerPorts:
         self._recorder = recorder
         self._now_ms = now_ms
         self._encryption = {listener.name: encryption(listener, recorder, counts) for listener in listeners}
-        self.gateway = gateway(settings, listeners, held, counts, audits=recorder is not None)
+        self.gateway = gateway(settings, listeners, held, counts, audits=recorder is not None, spans=spans)
         self._limits = ConnectionLimits.of(settings, listeners)
         self._gates: list[Gate] = [FileGate(_file_limit), *self._rate_gates(settings.max_connection_creation_rate)]
         self._failed_logins = FailedLogins(settings.connection_failed_authentication_delay_ms, time.monotonic)
@@ -216,6 +219,7 @@ def gateway(
     counts: Counts | None = None,
     *,
     audits: bool = False,
+    spans: Spans | None = None,
 ) -> Gateway | None:
     """Make the gateway of a worker; None where the node is none. Arguments are those of `Gateway`.
 
@@ -223,7 +227,9 @@ def gateway(
         ConfigError: a setting cannot be used.
     """
     found = gateway_settings(settings, listeners)
-    return None if found is None else Gateway(found, listeners, held, counts or Counts.alone(), audits=audits)
+    if found is None:
+        return None
+    return Gateway(found, listeners, held, counts or Counts.alone(), audits=audits, spans=spans)
 
 
 def _certified(listener: Listener, encrypted: ListenerEncryption | None) -> Callable[[bytes | None], Principal]:

@@ -127,6 +127,7 @@ class Worker:
             held=self._tokens.cache.held,
             recorder=self._recorder,
             counts=self._counts,
+            spans=spans,
             now_ms=now_ms,
         )
         self._stores = self._tokens.stores

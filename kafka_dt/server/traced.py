@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafka_dt_protocol import ApiKey
+from kafka_dt.tracing import api_name, request_attributes
 
 if TYPE_CHECKING:
     from kafka_dt.server.handlers import Handler, RequestContext
@@ -16,14 +16,8 @@ def traced(handler: Handler, spans: Spans) -> Handler:
 
     async def handle(context: RequestContext, body: Any) -> Any:
         header = context.header
-        attributes: dict[str, str | int] = {
-            "rpc.system": "kafka",
-            "rpc.method": (name := _camel_case(ApiKey(header.api_key).name)),
-            "kafka.api_version": header.api_version,
-            "client.address": context.client_host,
-            "enduser.id": str(context.principal),
-        }
-        with spans.request(name, attributes) as span:
+        attributes = request_attributes(header.api_key, header.api_version, context.client_host, context.principal)
+        with spans.request(api_name(header.api_key), attributes) as span:
             answer = await handler(context, body)
             error = getattr(answer, "error_code", None)
             if error:
@@ -31,8 +25,3 @@ def traced(handler: Handler, spans: Spans) -> Handler:
             return answer
 
     return handle
-
-
-def _camel_case(name: str) -> str:
-    """Write the name of an API as Kafka does: CREATE_DELEGATION_TOKEN is CreateDelegationToken."""
-    return "".join(part.title() for part in name.split("_"))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.nodes.collector import Collector, attributes, collecting
 from tests.support.nodes.node import Node, node_properties
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import CREATE, METADATA, RawConnection, ms
@@ -21,59 +19,10 @@ if not os.environ.get("CI"):
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
 
 
-class Collector(ThreadingHTTPServer):
-    """Keeps the spans that it receives."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Receiver)
-        self.spans: list[Any] = []
-        self.services: set[str] = set()
-
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def named(self, name: str) -> list[Any]:
-        return [span for span in self.spans if span.name == name]
-
-
-class _Receiver(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - an extra
-            ExportTraceServiceRequest,
-        )
-
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.headers["Content-Encoding"] == "gzip":
-            raise AssertionError("no compression was asked for")
-        request = ExportTraceServiceRequest.FromString(body)
-        for of_resource in request.resource_spans:
-            self.server.services |= {
-                each.value.string_value for each in of_resource.resource.attributes if each.key == "service.name"
-            }
-            for of_scope in of_resource.scope_spans:
-                self.server.spans += of_scope.spans
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as above
-        """Say nothing."""
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def attributes(span: Any) -> dict[str, str]:
-    return {each.key: each.value.string_value for each in span.attributes}
+    with collecting() as running:
+        yield running
 
 
 def has_loaded(pid: int) -> bool:
@@ -90,16 +39,14 @@ def use(connection: RawConnection) -> None:
 def test_a_request_is_a_span_and_its_round_trip_to_zookeeper_another_within_it(
     zookeeper_connect: str, tmp_path: Path, collector: Collector
 ) -> None:
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "100"}
-    node = Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1), environment=environment)
+    node = Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1), environment=collector.environment)
     with node, node.connect(user="alice") as connection:
         use(connection)
         eventually(lambda: bool(collector.named("Metadata")), WITHIN_S)
         assert all(map(has_loaded, node.workers()))
     (created,), (asked,) = collector.named("CreateDelegationToken"), collector.named("Metadata")
-    within = {span.name for span in collector.spans if span.parent_span_id == created.span_id}
-    assert "ZooKeeper multi" in within
-    assert not any(span.parent_span_id == asked.span_id for span in collector.spans)
+    assert "ZooKeeper multi" in collector.within(created)
+    assert not collector.within(asked)
     assert all(span.parent_span_id for span in collector.spans if span.name.startswith("ZooKeeper"))
     found = attributes(created)
     assert (found["rpc.method"], found["client.address"], found["enduser.id"]) == (

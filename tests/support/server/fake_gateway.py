@@ -57,6 +57,7 @@ class FakeUpstream:
 
     listener: UpstreamListener
     login_due_ms: int | None = None
+    server: str = "broker:9092"
     written: bytearray = field(default_factory=bytearray)
     reading: bool = True
     closed: bool = False
@@ -180,6 +181,7 @@ class GatewayShell(Shell):
 
     relayed: LoginsUnderWay | None = None
     makes_its_tokens: bool = False
+    intake: Callable[..., Forwarding] = Forwarding
 
     def __post_init__(self) -> None:
         self.connector = FakeConnector()
@@ -196,7 +198,7 @@ class GatewayShell(Shell):
         return ClientConnection(services, partial(self._new_forwarding, services))
 
     def _new_forwarding(self, services: ConnectionServices, connection: ClientConnection) -> Forwarding:
-        self.forwarding = Forwarding(
+        self.forwarding = self.intake(
             connection,
             services,
             GatewayServices(
