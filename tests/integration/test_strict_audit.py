@@ -6,10 +6,7 @@ import asyncio
 import json
 import os
 import random
-import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from kafka_dt.client import DelegationToken, TokenClient, TokenClientError
 from tests.support.nodes.audit import AuditFolder
 from tests.support.nodes.commands import called
+from tests.support.nodes.full_disk import full_disk
 from tests.support.nodes.node import WORKERS, Node, node_properties
 from tests.support.processes.waiting import eventually
 
@@ -86,20 +84,6 @@ async def test_no_kill_leaves_an_acknowledged_change_or_login_without_its_event(
     created = {event["token_id"] for event in folder.events(type="token_created", outcome="ok")}
     assert not set(acknowledged) - created
     assert folder.verify()[:2] == (0, [])
-
-
-@contextmanager
-def full_disk(node: Node) -> Iterator[None]:
-    """Let no worker of a node write any byte more to a file; each fails as if the disk were full."""
-    workers = node.workers()
-    before = [resource.prlimit(worker, resource.RLIMIT_FSIZE) for worker in workers]
-    for worker, (_, hard) in zip(workers, before, strict=True):
-        resource.prlimit(worker, resource.RLIMIT_FSIZE, (1, hard))
-    try:
-        yield
-    finally:
-        for worker, limits in zip(workers, before, strict=True):
-            resource.prlimit(worker, resource.RLIMIT_FSIZE, limits)
 
 
 async def created_again(client: TokenClient) -> DelegationToken:

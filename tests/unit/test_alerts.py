@@ -20,6 +20,11 @@ ALERTS: list[dict[str, Any]] = yaml.safe_load((ROOT / "ops/prometheus/alerts.yml
 TESTS = yaml.safe_load((ROOT / "ops/prometheus/alerts.test.yml").read_text())["tests"]
 DASHBOARD = json.loads((ROOT / "ops/grafana/kafka-dt.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] if panel["type"] != "row" for target in panel["targets"]]
+LIVE_TESTS = (
+    "tests/integration/test_prometheus.py",
+    "tests/interop/gateway/test_gateway_alerts.py",
+    "tests/interop/kraft/test_kraft_alerts.py",
+)
 DECLARED = (*metrics_of(Counts).values(), *metrics_of(Gauges).values(), *NODE_METRICS.values())
 LABELS_OF_PROMETHEUS = {"job", "instance", "le", "worker", "__name__"}
 
@@ -59,6 +64,11 @@ def test_an_alert_leads_to_its_chapter_and_has_a_test(alert: dict[str, Any]) -> 
     assert alert["labels"]["severity"] in {"critical", "warning"}
     fires = [test for group in TESTS for test in group["alert_rule_test"] if test["alertname"] == name]
     assert any(test["exp_alerts"] for test in fires)
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
+def test_an_alert_is_caused_at_a_live_node(alert: dict[str, Any]) -> None:
+    assert any(f'"{alert["alert"]}"' in read(path) for path in LIVE_TESTS)
 
 
 def test_every_chapter_is_about_an_alert() -> None:

@@ -144,15 +144,6 @@ class Gateway(Node):
             else:
                 return connection
 
-    def make_token(self, user: str, **arguments: object) -> DelegationToken:
-        """A token of this gateway; not for use while an event loop runs."""
-
-        async def create() -> DelegationToken:
-            async with self.client(user) as client:
-                return await client.create(**arguments)  # type: ignore[arg-type]
-
-        return asyncio.run(create())
-
     def tokens(self, user: str) -> list[DelegationToken]:
         """The tokens that a user may see; not for use while an event loop runs."""
 

@@ -11,6 +11,7 @@ Limit: Linux; processes and sockets are looked up in /proc.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import re
@@ -105,6 +106,15 @@ class Node(KafkaDt):
         if user is not None:
             connection.login_plain(user, USERS[user])
         return connection
+
+    def make_token(self, user: str, **arguments: object) -> DelegationToken:
+        """A token of this node; not for use while an event loop runs."""
+
+        async def create() -> DelegationToken:
+            async with self.client(user) as client:
+                return await client.create(**arguments)  # type: ignore[arg-type]
+
+        return asyncio.run(create())
 
     def connect_by_token(
         self,
