@@ -78,6 +78,7 @@ soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: 
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
 	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest tests/unit/protocol)
 	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m 'not spark' tests/interop tests/chaos tests/fuzz)
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/test_manual.py
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/interop/clients tests/interop/composed

@@ -53,7 +53,7 @@ USERS = ("admin", "alice", "bob", "scheduler")
 PASSWORD = "the-password-of-all-users"
 SECRET_KEY = "the secret key of the manual's node"
 TIMEOUT_S, SLOW_TIMEOUT_S = 120.0, 600.0
-READING_S = 0.3
+READING_S = 0.5
 """How long a reader takes from one command to the next, at the least: audit events are in the file by then."""
 AUDIT_ROLL_MS = 2_000
 OUTPUTS = frozenset({"text", "json"})
