@@ -21,7 +21,8 @@ configuration=$(mktemp)
         echo "listener.name.$listener.scram-sha-256.sasl.jaas.config=$scram"
         echo "listener.name.$listener.scram-sha-512.sasl.jaas.config=$scram"
     done
-    echo "log.dirs=/var/lib/kafka"
+    # Kafka's image has a volume of its own in /var/lib/kafka, which a broker would take for a topic.
+    echo "log.dirs=/var/lib/kafka/broker"
     printf '%s\n' "${@:4}"
 } >"$configuration"
 exec "$bin/kafka-server-start.sh" "$configuration"

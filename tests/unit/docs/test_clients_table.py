@@ -30,10 +30,9 @@ def test_every_client_is_in_the_table_and_was_seen_to_log_in_with_a_token() -> N
 
 
 def test_the_table_is_about_the_versions_that_the_tests_use() -> None:
-    used = {name: clients.version_of(name) for name in FOUND}
-    assert {name: entry["version"] for name, entry in FOUND.items() if used[name]} == {
-        name: version for name, version in used.items() if version
-    }, "run `make soak`, which writes the table again"
+    # kcat is the machine's own; the versions of all others are in the tree.
+    used = {name: clients.version_of(name) for name in FOUND if name != "kcat"}
+    assert {name: FOUND[name]["version"] for name in used} == used, "run `make soak`, which writes the table again"
 
 
 def test_the_tests_that_the_table_names_say_what_they_prove() -> None:
