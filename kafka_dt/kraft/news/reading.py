@@ -115,7 +115,9 @@ class Reader:
                 self._offset = None
             raise
         self._heard_s = self._monotonic()
-        found = read(content, self._offset)
+        # Records that make the reader fail, in whatever way, are not met again: it would go on at the end.
+        offset, self._offset = self._offset, None
+        found = read(content, offset)
         self._offset = found.next_offset
         for message in found.messages:
             self._hearer.heard(message)

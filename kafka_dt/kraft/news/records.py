@@ -84,7 +84,7 @@ def read(content: bytes, offset: int) -> Found:
     for place, last_offset, readable in _batches(content):
         try:
             found = read_batch(content, place)[0].records if readable else None
-        except (SerialError, ValueError, OverflowError, OSError):
+        except (SerialError, TypeError, ValueError, OverflowError, OSError):
             found = None
         if found is None:
             unreadable += 1

@@ -13,10 +13,10 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import Address, ClientConfig, parse_addresses
 from kafka_dt.client.session import ClientSession
-from kafka_dt.kraft.news import exchange, member, reading
+from kafka_dt.kraft.news import exchange, member, reading, records
 from kafka_dt.kraft.news.exchange import NewsExchange
 from kafka_dt.kraft.news.message import Revocation
-from kafka_dt.kraft.news.records import batch
+from kafka_dt.kraft.news.records import Found, batch
 from kafka_dt.kraft.node import session
 from kafka_dt.metrics import Counts
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
@@ -194,6 +194,25 @@ async def test_what_is_no_message_is_counted(topic: ScriptedTopic, workers: Sequ
     told = workers[0].tell()
     await eventually(lambda: workers[1].ear.messages == [told])
     assert workers[1].count("unreadable") == 1
+
+
+async def test_records_that_make_a_reader_fail_are_not_met_again(
+    workers: Sequence[Worker], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(member, "LONGEST_PAUSE_S", 0.1)
+    failures = iter((True, True))
+
+    def read(content: bytes, offset: int) -> Found:
+        if content and next(failures, False):
+            raise RuntimeError("unforeseen")
+        return records.read(content, offset)
+
+    monkeypatch.setattr(reading, "read", read)
+    workers[0].tell()
+    await eventually(lambda: all(each.ear.gaps == 2 for each in workers))
+    told = workers[0].tell()
+    await eventually(lambda: all(each.ear.messages == [told] for each in workers))
+    assert "unforeseen" in caplog.text
 
 
 async def test_a_worker_that_ends_writes_what_it_has_told(topic: ScriptedTopic) -> None:

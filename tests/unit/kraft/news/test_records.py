@@ -52,6 +52,12 @@ def test_what_others_write_is_counted_and_left_out() -> None:
     assert read(bytes(damaged) + good, 0) == Found(6, MESSAGES, 1)
 
 
+def test_a_batch_without_timestamps_is_left_out() -> None:
+    """kio takes no instant before 1970, which is how some producers say that there is none."""
+    good = at(5, batch(MESSAGES, NOW_MS))
+    assert read(at(0, batch(MESSAGES, -1)) + good, 0) == Found(10, MESSAGES, 1)
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_left_out(content: bytes) -> None:
     assert read(content, 7).next_offset >= 7
