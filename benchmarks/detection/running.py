@@ -1,6 +1,8 @@
 """Runs the report on a month, as a user does, and judges what it found.
 
-judgement = judged(folder)      # folder/events, folder/truth.jsonl; leaves folder/judgement.json
+    judgement = judged(folder)      # folder/events, folder/truth.jsonl; leaves folder/judgement.json
+
+The table and the report stay in the folder.
 """
 
 from __future__ import annotations
