@@ -27,6 +27,7 @@ from kafka_dt.tokens import SecretKey
 from tests.support.nodes.commands import called
 from tests.support.nodes.node import SHA_256, SHA_512, Node, node_properties
 from tests.support.nodes.server import PROGRAM
+from tests.support.processes.forked import fork_server
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
 from tests.support.zookeeper.server import make_chroot
@@ -260,7 +261,8 @@ async def node_with_own_files(cluster: Cluster, directory: Path) -> AsyncIterato
 
 def killed_when(cluster: Cluster, directory: Path, seen: Callable[[], bool]) -> None:
     """Begin a rotation and kill it when something is seen."""
-    process = ChildProcess("rotate", [str(PROGRAM), *cluster.command("rotate")], directory / "rotate.log")
+    command = [str(PROGRAM), *cluster.command("rotate")]
+    process = ChildProcess("rotate", command, directory / "rotate.log", forks=fork_server())
     process.start()
     try:
         eventually(seen, COMMAND_S)

@@ -81,6 +81,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_is_ours)  # what they download comes while the others run
 
 
+def keep_together(items: list[pytest.Item], folder: Path) -> None:
+    """Have the tests below a folder run one after the other, from where the first of them is."""
+    ours = [item for item in items if item.path.is_relative_to(folder)]
+    if ours:
+        first = items.index(ours[0])
+        others = [item for item in items[first:] if not item.path.is_relative_to(folder)]
+        items[first:] = [*ours, *others]
+
+
 def _is_ours(item: pytest.Item) -> bool:
     return item.path.is_relative_to(Path(__file__).parent)
 

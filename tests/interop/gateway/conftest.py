@@ -29,7 +29,7 @@ from kafka_dt.client import DelegationToken
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
 from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE
 from kafka_dt.tls import client_context
-from tests.interop.conftest import java_program
+from tests.interop.conftest import java_program, keep_together
 from tests.support.brokers.broker import MECHANISMS, USERS
 from tests.support.brokers.kraft import RELEASES, KraftCluster
 from tests.support.brokers.kraft_operator import Operator
@@ -68,11 +68,7 @@ MAX_CONNECTIONS_PER_IP: Final = 12
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ours = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
-    if ours:
-        first = items.index(ours[0])
-        others = [item for item in items[first:] if item not in ours]
-        items[first:] = [*ours, *others]
+    keep_together(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="package")

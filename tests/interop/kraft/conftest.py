@@ -1,6 +1,8 @@
 """One real cluster without ZooKeeper, and two nodes in front of it that serve its own delegation tokens.
 
 User:alice and User:bob may use topics that begin with their names; `TOPIC` of alice's is there.
+
+The tests of this folder are run one after the other, whatever the order of the others, so that there is one cluster.
 """
 
 from __future__ import annotations
@@ -8,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from kafka_dt.client import ClientConfig, Credentials, DelegationToken, SecurityProtocol, TokenClient, parse_addresses
 from kafka_dt.identity.acls.binding import PatternType, ResourceType
+from tests.interop.conftest import keep_together
 from tests.interop.gateway.conftest import RELEASE
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import GATEWAY, GATEWAY_PASSWORD, RELEASES, KraftCluster
@@ -25,6 +29,11 @@ from tests.support.processes.ports import free_ports
 from tests.support.protocol.raw import METADATA, RawConnection
 
 TOPIC: Final = "alice-records"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    keep_together(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="package")
