@@ -117,6 +117,7 @@ class RequestStream:
             if acks is None:
                 return None
             answered = acks != 0
+        self._needed = 0
         self._left = end
         self.given += 1
         return RequestStart(api_key, api_version, correlation_id, answered)
@@ -164,7 +165,6 @@ class RequestStream:
                 if asked > MAX_HEAD_BYTES:
                     raise MalformedMessage("too much before acks") from None
             else:
-                self._needed = 0
                 if behind <= _USUAL_HEAD_BYTES:
                     self._usual = _Opening(api_version, behind, head[_HEAD.size : behind], acks)
                 return acks

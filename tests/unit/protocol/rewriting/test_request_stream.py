@@ -125,6 +125,16 @@ def test_any_cut_of_the_bytes_gives_the_same_requests(contents: list[bytes], pla
     assert stream.buffered == 0
 
 
+def test_a_produce_that_comes_in_pieces_keeps_no_later_request_waiting() -> None:
+    long, short = frame(produce(9, 1, client_id=b"a producer with a long name")), frame(produce(0, 1, client_id=None))
+    stream = RequestStream(LIMIT)
+    passed: list[Passed] = []
+    for piece in (long, long[:14], long[14:] + short):
+        stream.receive_data(piece)
+        drain(stream, passed)
+    assert [each.data for each in passed] == [long, long, short]
+
+
 @given(PRODUCES)
 def test_byte_by_byte_gives_the_same_request(content: bytes) -> None:
     whole = RequestStream(LIMIT)
