@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,17 @@ from kafka_dt.cli.check import surroundings
 from kafka_dt.clock import now_ms
 from tests.integration.zookeeper_nodes import client_of, settings
 from tests.support.java.properties import write_properties
-from tests.support.nodes.node import Node
+from tests.support.nodes.node import Node, node_properties
 from tests.support.processes.ports import free_ports
-from tests.support.processes.waiting import eventually
+from tests.support.zookeeper.server import make_chroot
 
-WITHIN_S = 30.0
+
+@pytest.fixture(scope="module")
+def node(zookeeper_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node beside which there is none with other settings, as there may be beside the one that all tests share."""
+    with Node(tmp_path_factory.mktemp("node"), node_properties(make_chroot(zookeeper_address, "check"))) as node:
+        yield node
+    node.check_log()
 
 
 def warnings(configuration: Path, *arguments: str) -> dict[str, str]:
@@ -29,9 +36,7 @@ def warnings(configuration: Path, *arguments: str) -> dict[str, str]:
 
 def test_the_settings_of_a_running_node_fit_to_their_surroundings(node: Node) -> None:
     # They are those of a test: open on this machine alone, with a short key.
-    expected = {"delegation.token.secret.key", "allow.everyone.if.no.acl.found"}
-    # Workers that an earlier test has killed are registered until their sessions expire.
-    eventually(lambda: set(warnings(node.configuration)) == expected, WITHIN_S)
+    assert warnings(node.configuration).keys() == {"delegation.token.secret.key", "allow.everyone.if.no.acl.found"}
 
 
 def test_other_keys_and_another_form_than_live_nodes_have_are_told(node: Node) -> None:
