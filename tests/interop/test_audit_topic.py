@@ -25,7 +25,7 @@ from tests.support.java.jvm import Java
 from tests.support.java.maven import Bundle, Classpath
 from tests.support.nodes.audit import AuditFolder, Event
 from tests.support.nodes.node import WORKERS, Node, connected_ports, node_properties, secrets_of
-from tests.support.processes.process import hanging
+from tests.support.processes.process import ProcessFailed, hanging
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import RawConnection
 from tests.support.zookeeper.server import make_chroot
@@ -316,7 +316,7 @@ def test_the_extra_that_is_missing_is_named(tmp_path: Path, connect: str) -> Non
     hidden = tmp_path / "hidden" / "aiokafka"
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text('raise ImportError("not installed")\n')
-    node, _, _ = audited(tmp_path / "node", connect, "127.0.0.1:1")
-    node.process._environment["PYTHONPATH"] = str(hidden.parent)
-    with pytest.raises(Exception, match=r"pip install ./protocol '\.\[audit-kafka\]'"):
+    properties = node_properties(connect) | {f"{KAFKA}.bootstrap.servers": "127.0.0.1:1", f"{KAFKA}.topic": "audit"}
+    node = Node(tmp_path / "node", properties, environment={"PYTHONPATH": str(hidden.parent)})
+    with pytest.raises(ProcessFailed, match=r"pip install ./protocol '\.\[audit-kafka\]'"):
         node.start()

@@ -68,9 +68,9 @@ class AuditFolder:
         return {f"kafka.dt.audit.{key}": value for key, value in (own | others).items()}
 
     def text(self) -> str:
-        """Everything in the files, complete ones or not."""
+        """Everything in the files, complete ones or not, without the zeros behind the lines of a durable one."""
         files = [*self.path.glob("*.jsonl"), *self.path.glob("*.jsonl.open")]
-        return "".join(path.read_text("ascii") for path in sorted(files))
+        return "".join(path.read_text("ascii").rstrip("\0") for path in sorted(files))
 
     def events(self, **wanted: object) -> list[Event]:
         """The events so far that have these values, in the order in which each worker wrote them."""

@@ -146,6 +146,7 @@ async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "FIRST_PAUSE_SECONDS", 0.01)
+    caplog.set_level(logging.WARNING)
     node = Node(tmp_path, count=1)
     async with running(node):
         for deaths in range(1, 5):
@@ -158,6 +159,7 @@ async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
 
 
 async def test_a_node_whose_workers_cannot_start_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
     node = Node(tmp_path, refuse="there is no ZooKeeper")
     with pytest.raises(WorkerFailed, match=r"^there is no ZooKeeper$"):
         await node.supervisor.run()
