@@ -30,7 +30,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """What all pages share."""
     with (
         running_zookeeper(tmp_path_factory.mktemp("manual-zookeeper")) as address,
-        World(tmp_path_factory.mktemp("manual"), make_chroot(address, "manual")) as world,
+        World(
+            tmp_path_factory.mktemp("manual"), make_chroot(address, "manual"), make_chroot(address, "brokers")
+        ) as world,
     ):
         yield world
 

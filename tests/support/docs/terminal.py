@@ -1,6 +1,6 @@
 """A reader of the manual, who types the blocks of a page one after the other, and compares what is printed.
 
-    with World(folder, zookeeper="127.0.0.1:2181/manual") as world:
+    with World(folder, zookeeper="127.0.0.1:2181/manual", brokers="127.0.0.1:2181/brokers") as world:
         Terminal(world, folder / "page").follow("docs/tutorial.md")
 
 All pages share the world: a node with its users, and a home. Each page has a folder of its own, a checkout of kafka-dt.
@@ -87,9 +87,10 @@ class World:
     Args:
         folder: receives everything.
         zookeeper: `zookeeper.connect` of the node, with a chroot of its own.
+        brokers: `zookeeper.connect` of the nodes beside brokers, whose tokens are plain, with another chroot.
     """
 
-    def __init__(self, folder: Path, zookeeper: str) -> None:
+    def __init__(self, folder: Path, zookeeper: str, brokers: str) -> None:
         self.root = folder
         self.home = folder / "home" / "alice"
         self.programs = folder / "bin"
@@ -107,7 +108,7 @@ class World:
             "127.0.0.1:2182": f"127.0.0.1:{drills_zookeeper}",
             "127.0.0.1/2182": f"127.0.0.1/{drills_zookeeper}",
             "--port 2182": f"--port {drills_zookeeper}",
-            "zk1:2181,zk2:2181,zk3:2181/kafka": zookeeper,
+            "zk1:2181,zk2:2181,zk3:2181/kafka": brokers,
             **{
                 path: str(folder / path.removeprefix("/"))
                 for path in ("/etc/kafka-dt", "/var/log/kafka-dt", "/opt/kafka", "/run/secrets", "/data", "/reports")
@@ -121,7 +122,7 @@ class World:
             made.mkdir(parents=True)
         self.settings.chmod(0o700)
         (secrets / "etl").write_text(PASSWORD)
-        self._write_files(zookeeper)
+        self._write_files(brokers)
         self.node = KafkaDt(
             self.settings,
             {
@@ -146,8 +147,8 @@ class World:
             "server",
         )
 
-    def _write_files(self, zookeeper: str) -> None:
-        """Write the secrets of the node, and the settings of a broker that is beside it."""
+    def _write_files(self, brokers: str) -> None:
+        """Write the secrets of the node, and the settings of a broker."""
         (self.settings / "secret.key").write_text(SECRET_KEY)
         (self.settings / "previous.keys").touch()
         users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
@@ -165,7 +166,7 @@ class World:
                 "listeners": "SASL_PLAINTEXT://:9093",
                 "sasl.enabled.mechanisms": "SCRAM-SHA-256",
                 "inter.broker.listener.name": "SASL_PLAINTEXT",
-                "zookeeper.connect": zookeeper,
+                "zookeeper.connect": brokers,
                 "log.dirs": "/var/lib/kafka",
                 "num.network.threads": 3,
                 "delegation.token.secret.key": f"file:{self.settings}/secret.key",

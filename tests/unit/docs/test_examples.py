@@ -64,7 +64,9 @@ def test_each_comment_above_a_block_is_one_that_the_terminal_knows() -> None:
 
 def test_the_page_explains_each_name(tmp_path: Path) -> None:
     explained = set(re.findall(r"`([^`]+)`", read(PAGE)))
-    names = {name for name in World(tmp_path, "127.0.0.1:2181").names if not name.startswith((":", "--"))}
+    names = {
+        name for name in World(tmp_path, "127.0.0.1:2181", "127.0.0.1:2181").names if not name.startswith((":", "--"))
+    }
     assert {name.replace("/2182", ":2182") for name in names} <= explained
     assert {f"{user}.properties" for user in USERS} <= explained
 
