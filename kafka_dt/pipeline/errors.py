@@ -12,6 +12,7 @@ PipelineError
   DuplicatedTasks       Spark is set to do work twice, which no rate allows for
   NoEvents              the table has no event up to the instant of a report
   NotInTable            nothing in the table is about the start of a blast radius
+  BadNetworks           a file of networks cannot be understood
   OutputTaken           the place of a report's Parquet output has other files
   OutputNotShared       executors on other machines cannot write where it would go
   ReportFailed          Spark could not make a report; `reason` is its own, in one line
@@ -125,6 +126,15 @@ class NotInTable(PipelineError):
             f"nothing in the table is about {start!r}: owners are written like User:alice, addresses as nodes see them"
         )
         self.start = start
+
+
+class BadNetworks(PipelineError):
+    """A file of networks cannot be understood."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = where
+        self.reason = reason
 
 
 class OutputTaken(PipelineError):

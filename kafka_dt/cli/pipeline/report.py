@@ -105,6 +105,13 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     help="Report a live token as never used when it had no login for this long. Ended tokens without a login always "
     "count.",
 )
+@click.option(
+    "--networks",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The company's networks, a line for each: CIDR, name, kind (cluster, vpn, office, nat, foreign). The zones of "
+    "other addresses are learned from the table.",
+)
 @output_option()
 @session_options
 def report(  # noqa: PLR0917 - click gives them by name
@@ -117,6 +124,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     steps: int,
     expiring_within: timedelta,
     unused_for: timedelta,
+    networks: Path | None,
     output: Output,
     master: str | None,
     conf: Mapping[str, str],
@@ -132,6 +140,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     from kafka_dt.pipeline.report.analysis import ReportSettings  # noqa: PLC0415
     from kafka_dt.pipeline.report.blast import Start  # noqa: PLC0415
     from kafka_dt.pipeline.report.contents import Lines  # noqa: PLC0415
+    from kafka_dt.pipeline.report.networks import load_networks  # noqa: PLC0415
     from kafka_dt.pipeline.report.reporting import report as make_report  # noqa: PLC0415
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
@@ -140,6 +149,7 @@ def report(  # noqa: PLR0917 - click gives them by name
         lines=Lines(expiring_within=expiring_within, unused_for=unused_for),
         start=Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None,
         steps=steps,
+        networks=() if networks is None else load_networks(networks),
     )
     with started("report", master, conf) as spark, Steps().step("Reading the table") as step:
         made = make_report(

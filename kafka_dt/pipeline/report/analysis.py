@@ -32,12 +32,14 @@ from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
 from kafka_dt.pipeline.report.signs.finding import collected, counts, most_urgent_first
 from kafka_dt.pipeline.report.store import ParquetOutput
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
+from kafka_dt.pipeline.report.zones import Zones
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
+    from kafka_dt.pipeline.report.networks import Network
     from kafka_dt.pipeline.report.store import Store
 
     Progress = Callable[[str], None]
@@ -56,6 +58,8 @@ class ReportSettings:
     lines: Lines = field(default_factory=Lines)
     signs: Signs = SIGNS
     """The signs of theft that it looks for."""
+    networks: tuple[Network, ...] = ()
+    """The networks that a file names, the smallest first; zones of other addresses are learned."""
     start: Start | None = None
     """Where a blast radius begins; None: without one."""
     steps: int = DEFAULT_STEPS
@@ -95,7 +99,10 @@ class Analysis:
         counted = Counted(
             self._keep(ParquetOutput.ACTIVITY, "Counting events", activity(self._events, timeline)), timeline
         )
-        usage = self._keep(ParquetOutput.USAGE, "Following logins", logins_by_place(self._events))
+        self._progress("Following logins")
+        places = self._store.work("places", logins_by_place(self._events))
+        zones = Zones.learned(places, settings.networks, self._store.work)
+        usage = self._keep(ParquetOutput.USAGE, "Learning zones", zones.of(places))
         lives = self._keep(ParquetOutput.TOKENS, "Following tokens", token_lives(self._events, usage))
         # Early, so that an unknown start costs the least.
         reached = self._blast(lives, usage, settings.start) if settings.start is not None else None
@@ -103,7 +110,7 @@ class Analysis:
         lists = listings(
             self._keep(ParquetOutput.ATTENTION, "Listing tokens", attention(lives, self._at, settings.lines))
         )
-        observed = Observed(self._events, usage, lives, self._store.work)
+        observed = Observed(self._events, usage, lives, zones, self._store.work)
         findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", look_for(settings.signs, observed))
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))

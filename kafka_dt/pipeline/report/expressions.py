@@ -50,7 +50,6 @@ _IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
 _MAPPED: Final = r"^::ffff:(?=[0-9.]+$)"
 """What stands before an IPv4 address on a socket for both."""
 _IPV6_GROUPS: Final = 8
-_SUBNET_GROUPS: Final = 4
 _WITH_DIGIT: Final = r"[a-z]*[0-9][a-z0-9]*"
 _REPEATED: Final = r"#([-_.:/]#)+"
 _POD_SUFFIX: Final = r"#[-_][bcdfghjklmnpqrstvwxz]{5}$"
@@ -133,9 +132,37 @@ def _cut(text: Column) -> Column:
 
 def subnet(address: Column) -> Column:
     """Give the network of an address: `10.1.2.0/24`, `2001:db8:0:1::/64`; other text as it is, null as `unknown`."""
-    plain = F.regexp_replace(F.regexp_replace(F.lower(address), "%.*$", ""), _MAPPED, "")
-    ipv4 = F.concat(F.substring_index(plain, ".", 3), F.lit(".0/24"))
-    ipv6 = F.concat(F.array_join(F.slice(_groups(plain), 1, _SUBNET_GROUPS), ":"), F.lit("::/64"))
+    return _network(address, 3, ".0/24", 4, "::/64")
+
+
+def wide_network(address: Column) -> Column:
+    """Give the large network of an address: `10.1.0.0/16`, `2001:db8:0::/48`; other text as `subnet` does."""
+    return _network(address, 2, ".0.0/16", 3, "::/48")
+
+
+def address_key(address: Column) -> Column:
+    """Give an address as 32 hex digits, in the order of the addresses; null if it is none.
+
+    An IPv4 address stands behind `::ffff:0:0/96`.
+    """
+    plain = _plain(address)
+    ipv4 = F.array_join(F.transform(F.split(plain, r"\."), lambda part: _hex(part.cast("int"), 2)), "")
+    ipv6 = F.array_join(F.transform(_groups(plain), lambda group: F.lpad(group, 4, "0")), "")
+    return F.when(plain.rlike(_IPV4), F.concat(F.lit(f"{0xFFFF:024x}"), ipv4)).when(plain.contains(":"), ipv6)
+
+
+def _plain(address: Column) -> Column:
+    return F.regexp_replace(F.regexp_replace(F.lower(address), "%.*$", ""), _MAPPED, "")
+
+
+def _hex(number: Column, digits: int) -> Column:
+    return F.lpad(F.lower(F.hex(number)), digits, "0")
+
+
+def _network(address: Column, ipv4_parts: int, ipv4_rest: str, ipv6_groups: int, ipv6_rest: str) -> Column:
+    plain = _plain(address)
+    ipv4 = F.concat(F.substring_index(plain, ".", ipv4_parts), F.lit(ipv4_rest))
+    ipv6 = F.concat(F.array_join(F.slice(_groups(plain), 1, ipv6_groups), ":"), F.lit(ipv6_rest))
     return F.coalesce(F.when(plain.rlike(_IPV4), ipv4).when(plain.contains(":"), ipv6).otherwise(plain), F.lit(UNKNOWN))
 
 

@@ -30,6 +30,8 @@ keeps them in a hash table however many events there are; names are joined after
 | `software`, `software_version`, `client` | its library, the version of it, the shape of its client id |
 | `first_seen`, `last_seen`, `logins` | successful ones |
 
+The report adds the zone of each address (`zones.py`).
+
 A client that logs in every hour for a month is one row, not 720. Refused logins are not in it: a client may try as many
 as it likes.
 

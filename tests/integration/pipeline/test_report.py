@@ -21,6 +21,7 @@ from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reacha
 from kafka_dt.pipeline.report.expressions import rows_of
 from kafka_dt.pipeline.report.signs import Observed, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
+from kafka_dt.pipeline.report.zones import Zones
 from kafka_dt.pipeline.table import Table
 from tests.integration.pipeline import stories_of_theft as stories
 from tests.support.spark.report_contents import BUSY, BusyAddressThresholds
@@ -107,7 +108,7 @@ def test_use_after_revocation_is_graver_from_a_place_where_the_token_never_was(m
 
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(usage, usage, usage, work=lambda _name, frame: frame)
+    seen = Observed(usage, usage, usage, Zones((), usage), work=lambda _name, frame: frame)
     found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
     (finding,) = collected(found)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.pipeline.generator import IncidentKind, Scenario, Truth, generate
-from kafka_dt.pipeline.report.lives import logins_by_place, token_lives
-from kafka_dt.pipeline.report.signs import SIGNS, Observed, look_for
+from kafka_dt.pipeline.report.signs import SIGNS, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.store import Store
 from kafka_dt.pipeline.table import Table
 from tests.integration.pipeline.audit_story import write_table
+from tests.support.spark.observed import observed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,9 +95,7 @@ def scored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     events = Table(str(folder / "table")).events(spark)
     assert events.count() == generated.written.events
     work = Store(spark, str(folder / "work")).work
-    usage = work("usage", logins_by_place(events))
-    lives = work("tokens", token_lives(events, usage))
-    return scores(generated.truth, collected(look_for(SIGNS, Observed(events, usage, lives, work))))
+    return scores(generated.truth, collected(look_for(SIGNS, observed(events, work))))
 
 
 @pytest.mark.parametrize("kind", IncidentKind)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.finding import SubjectType
     from kafka_dt.pipeline.report.store import WriteAndRead
+    from kafka_dt.pipeline.report.zones import Zones
 
 T = TypeVar("T")
 """The thresholds of a sign: a frozen dataclass whose fields `threshold` makes."""
@@ -43,9 +44,11 @@ class Observed:
     events: DataFrame
     """The events of the table, up to the instant of the report."""
     usage: DataFrame
-    """Where each token was used, as `lives.logins_by_place` makes it."""
+    """Where each token was used, as `lives.logins_by_place` makes it, in `zones`."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
+    zones: Zones
+    """Gives the zones of other addresses: of refused logins, of renewals."""
     work: WriteAndRead
     """Writes a frame that is used more than once, and gives it as it was written."""
 

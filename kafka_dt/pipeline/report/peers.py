@@ -1,0 +1,63 @@
+"""What is usual for an owner and for its peers, with the numbers that say so: zones, libraries.
+
+    arrivals = peers(usage, "zone")                 # one row for each owner and zone
+    arrivals = peers(usage, "software")
+
+A rule asks: did others come there before, did others come along, and does the owner often do something new?
+
+| column | |
+|---|---|
+| `who`, and the column of the question | an owner (or a principal without a token), and where it is or what it uses |
+| `since`, `until`, `logins` | its first and last login there, and how many |
+| `owner_since` | its first login anywhere |
+| `owner_before` | how many other zones (libraries, ...) it had before |
+| `others_before` | how many others were there for `settled` when it came |
+| `others_along` | how many others came within `together` of it, before or after |
+
+The counts are over one row for each owner and zone, not over events.
+
+Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SETTLED: Final = timedelta(days=1)
+"""How long an owner is in a zone where it is at home."""
+TOGETHER: Final = timedelta(days=1)
+"""Within which time those arrive who move together: a cluster moves within a shift."""
+
+
+def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together: timedelta = TOGETHER) -> DataFrame:
+    """Tell of each owner since when it is in a zone, or has a library, and who else.
+
+    Args:
+        usage: where tokens were used, as `lives.logins_by_place` makes it.
+        name: the column of the question: `zone`, `software`, ...
+        settled: how long others have to be there that were there before.
+        together: within which time others come along.
+    """
+    each = usage.groupBy("who", name).agg(
+        F.min("first_seen").alias("since"), F.max("last_seen").alias("until"), F.sum("logins").alias("logins")
+    )
+    arrival = F.unix_seconds("since")
+    there = Window.partitionBy(name).orderBy(arrival)
+    before = there.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
+    along = there.rangeBetween(-int(together.total_seconds()), int(together.total_seconds()))
+    of_owner = Window.partitionBy("who")
+    return each.withColumns(
+        {
+            "owner_since": F.min("since").over(of_owner),
+            "owner_before": F.row_number().over(of_owner.orderBy("since", name)) - 1,
+            "others_before": F.count("*").over(before),
+            "others_along": F.count("*").over(along) - 1,
+        }
+    )

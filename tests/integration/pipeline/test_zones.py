@@ -1,0 +1,106 @@
+"""Zones that are learned from a company or that a file names, and what is usual there, on a real Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import subnet
+from kafka_dt.pipeline.report.networks import load_networks
+from kafka_dt.pipeline.report.peers import peers
+from kafka_dt.pipeline.report.zones import Zones
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafka_dt.pipeline.report.networks import Network
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Py4J leaves its sockets to the garbage collector."""
+BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+PODS = {
+    "User:alice": ["10.7.1.5", "10.7.2.9", "2001:db8:7:1::5", "2001:db8:7:2::5"],
+    "User:bob": ["10.7.2.6", "10.7.3.6", "2001:db8:7:3::6", "2001:db8:7:1::6"],
+    "User:carol": ["10.7.1.7", "10.7.3.8", "2001:db8:7:1::7", "2001:db8:7:1::8"],
+}
+"""A cluster: each owner is in several parts of its networks."""
+FLOORS = {
+    "User:dan": ["10.8.1.5", "10.8.1.6"],
+    "User:eve": ["10.8.2.5"],
+    "User:frank": ["10.8.3.5"],
+    "User:grace": ["10.8.3.7", "10.8.2.9"],
+}
+"""An office: most people have a floor."""
+TWO = {"User:heidi": ["198.51.100.1", "198.51.101.1"], "User:ivan": ["198.51.100.9", "198.51.101.9"]}
+
+
+def places(spark: SparkSession, found: dict[str, list[str]]) -> DataFrame:
+    rows = [(who, address) for who, addresses in found.items() for address in addresses]
+    frame = spark.createDataFrame(rows, "who string, address string")
+    return frame.withColumn("subnet", subnet(F.col("address")))
+
+
+def zones_of(spark: SparkSession, networks: tuple[Network, ...] = ()) -> dict[str, tuple[str, str]]:
+    company = places(spark, {**PODS, **FLOORS, **TWO})
+    zones = Zones.learned(company, networks, lambda _name, frame: frame)
+    strange = spark.createDataFrame([("10.7.200.1",), ("203.0.113.7",), ("unknown",)], "address string")
+    frame = zones.of(company.select("address").unionByName(strange))
+    return {row["address"]: (row["zone"], row["zone_kind"]) for row in frame.collect()}
+
+
+def test_networks_are_learned_from_who_moves_in_them(spark: SparkSession) -> None:
+    zone = {address: name for address, (name, _kind) in zones_of(spark).items()}
+    assert {zone[address] for owner in PODS.values() for address in owner if ":" not in address} == {"10.7.0.0/16"}
+    assert zone["10.7.200.1"] == "10.7.0.0/16", "a part that no login came from yet"
+    assert zone["2001:db8:7:2::5"] == "2001:db8:7::/48"
+    assert zone["10.8.1.6"] == "10.8.1.0/24", "an office is not one zone"
+    assert zone["198.51.101.9"] == "198.51.101.0/24", "two principals show nothing"
+    assert zone["203.0.113.7"] == "203.0.113.0/24"
+    assert zone["unknown"] == "unknown"
+
+
+def test_a_file_names_zones_and_the_smallest_network_counts(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "networks.csv"
+    path.write_text(
+        "10.7.0.0/16, north, cluster\n10.7.2.0/25, egress, nat\n2001:db8:7::/48, north, cluster\n"
+        "203.0.113.0/24, elsewhere, foreign\n",
+        encoding="utf-8",
+    )
+    zones = zones_of(spark, load_networks(path))
+    assert zones["10.7.1.5"] == zones["2001:db8:7:1::5"] == ("north", "cluster")
+    assert zones["10.7.2.9"] == ("egress", "nat")
+    assert zones["203.0.113.7"] == ("elsewhere", "foreign")
+    assert zones["10.8.1.5"] == ("10.8.1.0/24", "learned")
+    assert zones["unknown"] == ("unknown", "learned")
+
+
+def test_peers_tell_who_was_there_before_and_who_came_along(spark: SparkSession) -> None:
+    rows = [
+        ("User:alice", "old", 0.0, 20.0),
+        ("User:bob", "old", 0.1, 5.0),
+        ("User:alice", "new", 5.0, 9.0),
+        ("User:bob", "new", 5.5, 9.0),
+        ("User:carol", "new", 8.0, 9.0),
+    ]
+    usage = spark.createDataFrame(
+        [
+            (who, zone, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3)
+            for who, zone, first, last in rows
+        ],
+        "who string, zone string, first_seen timestamp, last_seen timestamp, logins long",
+    )
+    found = {
+        (row["who"], row["zone"]): (row["owner_before"], row["others_before"], row["others_along"])
+        for row in peers(usage, "zone").collect()
+    }
+    assert found == {
+        ("User:alice", "old"): (0, 0, 1),
+        ("User:bob", "old"): (0, 0, 1),
+        ("User:alice", "new"): (1, 0, 1),
+        ("User:bob", "new"): (1, 0, 1),
+        ("User:carol", "new"): (0, 2, 0),
+    }
