@@ -1,16 +1,19 @@
 """`kafka-dt pipeline report`: what the audit events say about tokens, as a page, JSON and Parquet.
 
-On stdout: where everything is and the numbers that matter; with `--output json` the same for programs, with the
-findings (the document on disk has the rest). While the command works, it names the present step on stderr.
+On stdout: where everything is, the numbers that matter, and the worst cases with the command that ends each; with
+`--output json` the same for programs, with all cases and findings (the document on disk has the rest). While the
+command works, it names the present step on stderr.
 
-Exit status: 0, whatever was found; 1 when the report could not be made; 2 for wrong usage.
+Exit status: 0; 1 when the report could not be made; 2 for wrong usage; 4 when there is a case of the severity of
+`--fail-on`, or of a higher one.
 
 Source: kafka_dt/pipeline/report
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,18 +22,26 @@ import click
 
 from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
 from kafka_dt.cli.options import example
-from kafka_dt.cli.output import Output, output_option, printable, write_json
+from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
+from kafka_dt.pipeline.cases import SEVERITIES, reaches
 
 if TYPE_CHECKING:
+    from kafka_dt.pipeline.cases import Case
     from kafka_dt.pipeline.report.contents import Contents
     from kafka_dt.pipeline.report.reporting import Made
 
 _MOST_STEPS: Final = 10
 _TEN_YEARS_H: Final = 10 * 366 * 24
-_SHOWN: Final = 10
-"""How many findings the table has."""
+_SHOWN: Final = 3
+"""How many cases the table has."""
+_NAMES_SHOWN: Final = 3
+"""How many owners or addresses of a case it has."""
+_WIDTH: Final = 100
+"""How long a reason may be; clients choose some of it."""
+FOUND: Final = 4
+"""The exit status of `--fail-on` when there is such a case."""
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, hours: float) -> timedelta:
@@ -112,6 +123,11 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     help="The company's networks, a line for each: CIDR, name, kind (cluster, vpn, office, nat, foreign). The zones of "
     "other addresses are learned from the table.",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    help="Exit with status 4 if there is a case of this severity, or of a higher one. The report is made all the same.",
+)
 @output_option()
 @session_options
 def report(  # noqa: PLR0917 - click gives them by name
@@ -125,6 +141,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     expiring_within: timedelta,
     unused_for: timedelta,
     networks: Path | None,
+    fail_on: str | None,
     output: Output,
     master: str | None,
     conf: Mapping[str, str],
@@ -165,6 +182,8 @@ def report(  # noqa: PLR0917 - click gives them by name
         write_json(_summary(made))
     else:
         _write_table(made)
+    if fail_on is not None and any(reaches(case.severity, fail_on) for case in made.contents.cases):
+        sys.exit(FOUND)
 
 
 def _summary(made: Made) -> dict[str, Any]:
@@ -180,11 +199,31 @@ def _summary(made: Made) -> dict[str, Any]:
         "since": whole["since"],
         **_numbers(contents),
         "finding_counts": whole["finding_counts"],
+        "cases": whole["cases"],
         "findings": whole["findings"],
     }
     if contents.blast is not None:
         summary["exposed"] = contents.blast.exposed
     return summary
+
+
+def _write_case(case: Case) -> None:
+    """Print who, where, when, why, and what ends it."""
+    who = _some(case.owners) or "no owner"
+    click.echo(f"  {case.severity:6} {who}{f' from {where}' if (where := _some(case.addresses)) else ''}")
+    click.echo(f"         {case.first_seen:%Y-%m-%d %H:%M} to {case.last_seen:%Y-%m-%d %H:%M}, {case.id}")
+    for reason in case.why:
+        click.echo(f"         {_cut(printable(reason))}")
+    click.echo(f"         {case.ending.command or case.ending.why}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(_cut(printable(name)) for name in names[:_NAMES_SHOWN]) + more
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
 def _numbers(contents: Contents) -> dict[str, int]:
@@ -205,11 +244,12 @@ def _write_table(made: Made) -> None:
     for name, number in _numbers(contents).items():
         click.echo(f"{name.replace('_', ' '):16} {number:,}")
     click.echo(f"{'signs of theft':16} {contents.finding_total:,}")
-    for finding in contents.findings[:_SHOWN]:
-        owner = f" of {printable(finding.owner)}" if finding.owner else ""
-        click.echo(f"  {finding.severity.value:6} {finding.kind:20} {printable(finding.subject)}{owner}")
-    if (more := contents.finding_total - _SHOWN) > 0:
-        click.echo(f"  and {more:,} more")
+    high = sum(case.severity == SEVERITIES[0] for case in contents.cases)
+    click.echo(f"{'cases':16} {len(contents.cases):,}{f', {high:,} of them {SEVERITIES[0]}' if high else ''}")
+    for case in contents.cases[:_SHOWN]:
+        _write_case(case)
+    if (more := len(contents.cases) - _SHOWN) > 0:
+        click.echo(f"  and {counted(more, 'more case')} on the page")
     if contents.blast is not None:
         exposed = ", ".join(f"{count:,} x {what}" for what, count in contents.blast.exposed.items()) or "nothing"
         click.echo(f"{'blast radius':16} {printable(contents.blast.start)} exposes {exposed}")

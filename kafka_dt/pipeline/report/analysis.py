@@ -25,6 +25,7 @@ from kafka_dt.pipeline.report.blast import (
     reachable_logins,
     with_alive,
 )
+from kafka_dt.pipeline.report.cases import report_cases
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
 from kafka_dt.pipeline.report.expressions import first_and_last, rows_of, until
 from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_lives
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str], None]
     """Is called with the name of the present step."""
 
-FINDINGS: Final = 500
+FINDINGS: Final = 5_000
 """How many findings are brought to the driver."""
 
 
@@ -115,6 +116,7 @@ class Analysis:
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
+        first = collected(most_urgent_first(findings, FINDINGS))
         types = counted.by_type()
         return Contents(
             at=self._at,
@@ -130,10 +132,11 @@ class Analysis:
             expiring=lists[TokenList.EXPIRING_IN_USE],
             never_used=lists[TokenList.NEVER_USED],
             past_half=lists[TokenList.PAST_HALF],
-            findings=collected(most_urgent_first(findings, FINDINGS)),
+            findings=first,
             finding_counts=counts(findings),
             lines=settings.lines,
             signs=settings.signs,
+            cases=report_cases(first, settings.signs, usage, table),
             blast=reached,
             silences=counted.silences(),
             table=table,

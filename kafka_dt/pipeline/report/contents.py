@@ -2,8 +2,8 @@
 
 Long lists are cut: `Listing.total` says how many there are, the Parquet output has all of them.
 
-Keys of the document are those of the values; instants are ISO 8601 in UTC, durations seconds. Findings have the
-commands of their sign beside them.
+Keys of the document are those of the values; instants are ISO 8601 in UTC, durations seconds. Findings have their id
+and the commands of their sign beside them; cases name findings by their ids.
 
 Nothing here needs Spark.
 """
@@ -11,13 +11,16 @@ Nothing here needs Spark.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from kafka_dt.pipeline.cases import finding_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kafka_dt.pipeline.cases import Case
     from kafka_dt.pipeline.report.signs import Finding, Severity, Signs
 
 ROWS: Final = 200
@@ -197,6 +200,8 @@ class Contents:
     """When the report was made."""
     table: str
     """Where the events are, for the commands that are suggested."""
+    cases: tuple[Case, ...] = ()
+    """What the findings are together, the most urgent first."""
     blast: Blast | None = None
     silences: tuple[tuple[datetime, datetime], ...] = ()
     """The times without any event, steps of the plots at least; audit events of them may be missing."""
@@ -209,8 +214,8 @@ class Contents:
 
 def document(contents: Contents) -> dict[str, Any]:
     """Give a report as JSON's types."""
-    found = asdict(contents)
-    del found["findings"], found["finding_counts"], found["signs"]
+    found = asdict(replace(contents, findings=(), cases=(), signs=()))
+    del found["findings"], found["finding_counts"], found["signs"], found["cases"]
     signs = {sign.kind: sign for sign in contents.signs}
     return {
         "version": VERSION,
@@ -220,8 +225,10 @@ def document(contents: Contents) -> dict[str, Any]:
             {"kind": kind, "severity": severity.value, "count": count}
             for (kind, severity), count in sorted(contents.finding_counts.items())
         ],
+        "cases": [case.as_document() for case in contents.cases],
         "findings": [
             {
+                "id": finding_id(finding),
                 **finding.as_document(),
                 "responses": [each.as_document() for each in signs[finding.kind].responses(finding, contents.table)],
             }

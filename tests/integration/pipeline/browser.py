@@ -128,6 +128,7 @@ class Browser:
         page = Page(self, session)
         for domain in ("Page", "Network", "Runtime", "Log"):
             page.command(f"{domain}.enable")
+        page.command("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.command("Emulation.setEmulatedMedia", {"features": [feature]})
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -197,6 +198,13 @@ class Page:
         if "exceptionDetails" in result:
             raise BrowserFailed(f"{expression}: {result['exceptionDetails']['exception'].get('description')}")
         return result["result"].get("value")
+
+    def press(self, key: str) -> None:
+        """Press a key and let it go: "Tab" or "Enter"."""
+        code, text = {"Tab": (9, ""), "Enter": (13, "\r")}[key]
+        given = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        self.command("Input.dispatchKeyEvent", {"type": "keyDown", "text": text, **given})
+        self.command("Input.dispatchKeyEvent", {"type": "keyUp", **given})
 
     def turn(self, *, dark: bool) -> None:
         """Have the reader turn to dark, or to light."""

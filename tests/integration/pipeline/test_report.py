@@ -60,8 +60,9 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("report")
     table, to = folder / "table", folder / "to"
     stories.whole_story().write(spark, table)
-    result = run(table, to, "--at", "2026-03-06T00:00:00Z", "--owner", stories.YARN, "--output", "json")
-    assert result.exit_code == 0, result.output
+    asked = ("--at", "2026-03-06T00:00:00Z", "--owner", stories.YARN, "--fail-on", "high", "--output", "json")
+    result = run(table, to, *asked)
+    assert result.exit_code == 4, result.output
     return Made(table, to, json.loads(result.stdout), json.loads((to / "report.json").read_text()))
 
 
@@ -135,6 +136,21 @@ def test_findings_come_with_the_commands_to_run_next(made: Made) -> None:
     commands = "\n".join(each.get("command", "") for each in made.finding(stories.ELSEWHERE)["responses"])
     assert "kafka-dt token revoke --command-config admin.properties" in commands
     assert f"--table={made.table}" in commands
+
+
+def test_each_finding_is_in_one_case_and_the_gravest_case_is_first(made: Made) -> None:
+    cases = made.document["cases"]
+    named = sorted(entry["finding"] for case in cases for entry in case["timeline"])
+    assert named == sorted(finding["id"] for finding in made.document["findings"])
+    assert cases[0]["severity"] == "high"
+    assert made.printed["cases"] == cases
+
+
+def test_a_case_says_who_where_and_what_ends_it(made: Made) -> None:
+    (case,) = (each for each in made.document["cases"] if stories.ELSEWHERE in each["tokens"])
+    assert (case["owners"], case["addresses"]) == (["User:bob"], ["203.0.113.9"])
+    assert case["why"] == ["Used by a stranger: what is unusual elsewhere"]
+    assert case["end"]["command"].endswith(f"-- {stories.ELSEWHERE}")
 
 
 def test_lists_have_the_tokens_that_somebody_should_look_at(made: Made) -> None:

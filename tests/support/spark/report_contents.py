@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from kafka_dt.pipeline.cases import form_cases
+from kafka_dt.pipeline.report.cases import sightings
 from kafka_dt.pipeline.report.contents import (
     Activity,
     Blast,
@@ -73,6 +75,7 @@ def contents() -> Contents:
         signs=SIGNS,
         generated_at=AT,
         table="/data/audit",
+        cases=form_cases(sightings(findings, SIGNS, "/data/audit")),
         blast=_blast(),
         silences=((AT - timedelta(days=20), AT - timedelta(days=16)),),
     )

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["html"]
 
-_FINDINGS: Final = 100
-"""How many findings the page shows."""
+_CASES: Final = 300
+"""How many cases the page shows."""
+_NAMES: Final = 3
+"""How many addresses of a case are in its title."""
+_RELATED: Final = 10
+"""How many other cases a case names."""
 _ROWS: Final = 25
 """How many rows of a list of tokens it shows."""
 _REACHED: Final = 100
@@ -61,13 +65,17 @@ _ROLES: Final[Mapping[str, tuple[str, str]]] = {
 def html(contents: Contents) -> str:
     """Write a report as HTML."""
     figures = charts.figures(contents)
-    signs = {sign.kind: sign for sign in contents.signs}
+    cases = contents.cases[:_CASES]
     plotly, script = get_plotlyjs(), _file("report.js")
     template = _environment().get_template("report.html.j2")
     return template.render(
         report=contents,
-        findings=[(finding, signs[finding.kind]) for finding in contents.findings[:_FINDINGS]],
-        high=sum(count for (_, severity), count in contents.finding_counts.items() if severity is Severity.HIGH),
+        cases=cases,
+        shown_cases={case.id for case in cases},
+        shown_names=_NAMES,
+        shown_related=_RELATED,
+        kinds={kind for case in cases for kind in case.kinds},
+        high=sum(case.severity == Severity.HIGH for case in contents.cases),
         rows=_ROWS,
         reached_rows=_REACHED,
         logins=_events(contents, "ok"),

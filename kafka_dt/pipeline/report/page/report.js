@@ -24,3 +24,46 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw().then(() => { document.documentElement.dataset.drawn = Object.keys(figures).length; });
 })();
+
+// Shows the cases that the reader asks for, opens the one that a link names, and opens all of them for print.
+(() => {
+  const cases = [...document.querySelectorAll(".case")];
+  const filters = document.querySelector(".filters");
+  if (!filters) return;
+  const [text, kind, severity, count] =
+    ["text", "kind", "severity", "count"].map((name) => document.getElementById(`filter-${name}`));
+
+  function show() {
+    const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const each of cases) {
+      each.hidden = !(words.every((word) => each.dataset.names.includes(word))
+        && (!kind.value || each.dataset.kinds.split(" ").includes(kind.value))
+        && (!severity.value || each.dataset.severity === severity.value));
+    }
+    count.textContent = `${cases.filter((each) => !each.hidden).length} of ${cases.length} cases`;
+  }
+
+  function follow() {
+    const named = cases.find((each) => `#${each.id}` === location.hash);
+    if (!named) return;
+    if (named.hidden) {
+      text.value = kind.value = severity.value = "";
+      show();
+    }
+    named.open = true;
+    named.scrollIntoView();
+    named.querySelector("summary").focus({preventScroll: true});
+  }
+
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll(".finding:not([open])")];
+    for (const each of closed) each.open = true;
+  });
+  addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+  for (const each of [text, kind, severity]) each.addEventListener("input", show);
+  addEventListener("hashchange", follow);
+  filters.hidden = false;
+  show();
+  follow();
+})();

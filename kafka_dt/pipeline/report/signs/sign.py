@@ -14,7 +14,6 @@ Source: docs/how-to/operate.md, "Revoke"
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import reduce
@@ -25,6 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.signs.finding import Finding
+from kafka_dt.pipeline.shell import word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -155,7 +155,7 @@ def advise(why: str) -> Step:
 
 def end_token(finding: Finding, _table: str) -> Response | None:
     """End the token."""
-    token_id = _value(finding.token_id)
+    token_id = word(finding.token_id)
     if token_id is None:
         return None
     return Response(
@@ -166,7 +166,7 @@ def end_token(finding: Finding, _table: str) -> Response | None:
 
 def end_all_of_owner(finding: Finding, _table: str) -> Response | None:
     """End all tokens of the owner."""
-    owner = _value(finding.owner)
+    owner = word(finding.owner)
     if owner is None:
         return None
     return Response(
@@ -186,12 +186,7 @@ def follow_owner(finding: Finding, table: str) -> Response | None:
 
 
 def _blast_radius(why: str, option: str, start: str | None, table: str) -> Response | None:
-    value, path = _value(start), _value(table)
+    value, path = word(start), word(table)
     if value is None or path is None:
         return None
     return Response(why, f"kafka-dt pipeline report --table={path} --to=blast-radius --{option}={value}")
-
-
-def _value(text: str | None) -> str | None:
-    """Quote a value for a shell; None if it cannot be shown as it is."""
-    return shlex.quote(text) if text and text.isprintable() else None

@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from kafka_dt.pipeline.cases import form_cases
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.page.charts import COLOURS, label
+from tests.support.findings import sighting
 from tests.support.spark.report_contents import HOSTILE, contents, empty
 
 BESIDES_TEXT = {"script", "style"}
@@ -92,6 +94,22 @@ def test_every_plot_has_its_place(page: Page) -> None:
     assert {f"plot-{name}" for name in json.loads(figures)} <= places
 
 
+def test_each_case_has_a_place_to_link_to_and_its_findings_in_it(page: Page) -> None:
+    shown = [each["id"] for each in page.of("details") if "case" in (each.get("class") or "").split()]
+    assert shown == [case.id for case in contents().cases]
+    (case,) = contents().cases
+    text = "".join(page.words)
+    assert all(sighting.title in text for sighting in case.sightings)
+    assert case.ending.command in text
+
+
+def test_cases_that_the_page_leaves_out_are_counted() -> None:
+    many = form_cases(sighting(f"t{number}", f"User:u{number}", f"10.0.0.{number}") for number in range(302))
+    text = " ".join("".join(Page(html(replace(contents(), cases=many))).words).split())
+    assert "302 cases of 12 signs of theft" in text
+    assert "Here are the first 300 cases of 302; the JSON has all." in text
+
+
 def test_a_list_that_is_cut_says_so(page: Page) -> None:
     assert "the first 25 of 1,200, the Parquet output has all" in "".join(page.words)
 
@@ -135,5 +153,7 @@ def test_the_document_has_what_the_page_has_and_the_commands() -> None:
     assert document["alive"]["owner"]["values"]["User:alice"] == [5] * 30
     assert document["lines"]["expiring_within"] == 7200
     assert document["findings"][0]["responses"]
+    (case,) = document["cases"]
+    assert {entry["finding"] for entry in case["timeline"]} == {finding["id"] for finding in document["findings"]}
     assert document["blast"]["reached"][1]["path"][0]["relation"] == "owns"
     assert {"kind": "stolen_token", "severity": "high", "count": 1} in document["finding_counts"]

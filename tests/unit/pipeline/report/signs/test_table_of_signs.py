@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_dt.pipeline.cases import form_cases
 from kafka_dt.pipeline.demo import Verdict, judge
 from kafka_dt.pipeline.generator import IncidentKind
+from kafka_dt.pipeline.report.cases import sightings
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.signs import SIGNS, Finding, Severity, Sign
@@ -19,7 +21,13 @@ from tests.support.spark.report_contents import AT, BUSY, contents
 FOUND = Finding(
     BUSY.kind, Severity.LOW, BUSY.subject_type, "10.1.2.3", None, None, "10.1.2.3", AT, AT, 2000, evidence=()
 )
-WITH_BUSY = replace(contents(), signs=(BUSY,), findings=(FOUND,), finding_counts={(BUSY.kind, Severity.LOW): 1})
+WITH_BUSY = replace(
+    contents(),
+    signs=(BUSY,),
+    findings=(FOUND,),
+    finding_counts={(BUSY.kind, Severity.LOW): 1},
+    cases=form_cases(sightings([FOUND], (BUSY,), "/data/audit")),
+)
 
 
 def test_the_page_shows_a_sign_as_it_names_itself() -> None:
