@@ -1,25 +1,29 @@
-"""What the operator of a KRaft cluster does on its brokers' ports without login: topics and ACLs.
+"""What the operator of a KRaft cluster does on its brokers' ports without login: topics, ACLs and quotas.
 
     operator = Operator(cluster)
     topic = operator.make_topic("alice-records", 1, 2)       # the leader of each partition
     operator.allow("alice", ResourceType.TOPIC, topic)
+    with operator.limiting("alice", producer_byte_rate=1024): ...
+    with operator.allowing(Acl("User:carol", AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:alice")): ...
     operator.share_from_the_beginning("alice-group")
 
-All return when every broker knows of it, so that no client has to try again. Also requests for topics and records that
-tests send over raw connections.
+All but `limiting` return when every broker knows of it, so that no client has to try again. Also requests for topics
+and records that tests send over raw connections.
 
-Source: KIP-500 (changes go to the controller, brokers learn of them from its log); KIP-932 (settings of groups).
+Source: KIP-500 (changes go to the controller, brokers learn of them from its log); KIP-932 (settings of
+groups); KIP-546 (quotas).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kafka_dt.identity.acls.binding import AclOperation, PatternType, ResourceType
 from kafka_dt_protocol.api.responses import element_type
 from tests.support.brokers.kraft import KraftCluster
-from tests.support.identity.acl_client import Acl, create_acls, describe_acls, filter_of
+from tests.support.identity.acl_client import Acl, create_acls, delete_acls, describe_acls, filter_of
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import METADATA, RawConnection, ms, request_type
 
@@ -27,6 +31,7 @@ FETCH: Final = 1
 CREATE_TOPICS: Final = 19
 DESCRIBE_CONFIGS: Final = 32
 INCREMENTAL_ALTER_CONFIGS: Final = 44
+ALTER_CLIENT_QUOTAS: Final = 49
 KNOWN_WITHIN_S: Final = 10.0
 MIB: Final = 1 << 20
 
@@ -77,11 +82,27 @@ class Operator:
 
     def allow(self, user: str, resource: ResourceType, name: str, pattern: PatternType = PatternType.LITERAL) -> None:
         """Let a user do everything with a resource."""
-        acl = Acl(f"User:{user}", AclOperation.ALL, resource, name, pattern=pattern)
-        with RawConnection(self._addresses[0]) as connection:
-            assert create_acls(connection, acl) == [0]
-        for address in self._addresses:
-            _wait_for_acl(address, acl)
+        self._allow(Acl(f"User:{user}", AclOperation.ALL, resource, name, pattern=pattern))
+
+    @contextmanager
+    def allowing(self, acl: Acl) -> Iterator[None]:
+        """Allow something while a block runs."""
+        self._allow(acl)
+        try:
+            yield
+        finally:
+            with RawConnection(self._addresses[0]) as connection:
+                assert delete_acls(connection, filter_of(acl)) == [(0, {acl})]
+            self._wait_for_acls(acl, set())
+
+    @contextmanager
+    def limiting(self, user: str, **quotas: float) -> Iterator[None]:
+        """Give a user quotas while a block runs, by their names in Kafka."""
+        self._set_quotas(user, quotas, remove=False)
+        try:
+            yield
+        finally:
+            self._set_quotas(user, quotas, remove=True)
 
     def share_from_the_beginning(self, group: str) -> None:
         """Let a share group begin with the oldest records, and not with those that come after its first member."""
@@ -97,6 +118,28 @@ class Operator:
         for address in self._addresses:
             with RawConnection(address) as connection:
                 eventually(lambda: _group_config(connection, group)[name] == value, KNOWN_WITHIN_S)
+
+    def _set_quotas(self, user: str, quotas: Mapping[str, float], *, remove: bool) -> None:
+        entry = element_type(request_type(ALTER_CLIENT_QUOTAS, 0), "entries")
+        entity, operation = element_type(entry, "entity"), element_type(entry, "ops")
+        changed = entry(
+            entity=(entity(entity_type="user", entity_name=user),),
+            ops=tuple(operation(key=key, value=value, remove=remove) for key, value in quotas.items()),
+        )
+        with RawConnection(self._addresses[0]) as connection:
+            answer = connection.ask(ALTER_CLIENT_QUOTAS, 0, entries=(changed,), validate_only=False)
+        assert answer.entries[0].error_code.value == 0, answer
+
+    def _allow(self, acl: Acl) -> None:
+        with RawConnection(self._addresses[0]) as connection:
+            assert create_acls(connection, acl) == [0]
+        self._wait_for_acls(acl, {acl})
+
+    def _wait_for_acls(self, acl: Acl, wanted: set[Acl]) -> None:
+        """Wait until all brokers have exactly these of the ACLs that one matches."""
+        for address in self._addresses:
+            with RawConnection(address) as connection:
+                eventually(lambda: describe_acls(connection, filter_of(acl)) == (0, wanted), KNOWN_WITHIN_S)
 
 
 def describe_topic(connection: RawConnection, name: str, version: int = 12) -> Any:
@@ -155,8 +198,3 @@ def _wait_for_leaders(address: str, topic: str, leaders: Sequence[int]) -> None:
 
     with RawConnection(address) as connection:
         eventually(known, KNOWN_WITHIN_S)
-
-
-def _wait_for_acl(address: str, acl: Acl) -> None:
-    with RawConnection(address) as connection:
-        eventually(lambda: describe_acls(connection, filter_of(acl)) == (0, {acl}), KNOWN_WITHIN_S)
