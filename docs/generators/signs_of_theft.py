@@ -50,7 +50,7 @@ def _chapter(sign: Sign[Any]) -> Iterator[str]:
 def _example(sign: Sign[Any]) -> Finding:
     seen = datetime(2026, 11, 20, tzinfo=UTC)
     token, address = "W23eVbJOQheJ-v0f6A8uRg", "203.0.113.9"
-    subject = {"token": token, "address": address}[sign.subject_type]
+    subject = {"token": token, "address": address, "principal": "User:alice"}[sign.subject_type]
     return Finding(
         sign.kind, Severity.HIGH, sign.subject_type, subject, token, "User:alice", address, seen, seen, 1, evidence=()
     )

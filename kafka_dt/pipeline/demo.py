@@ -127,13 +127,14 @@ def judge(incidents: Sequence[Incident], findings: Sequence[Finding], signs: Sig
     """Compare the planted incidents with the findings, kind by kind: the kinds of the signs, and all planted kinds."""
     kinds = dict.fromkeys((*(sign.kind for sign in signs), *(each.kind.value for each in incidents)))
     planted = {(each.kind, each.subject) for each in incidents}
+    subjects = {subject for _, subject in planted}
     found = {(each.kind, each.subject) for each in findings}
     return tuple(
         Verdict(
             kind,
             planted=sum(one == kind for one, _ in planted),
             found=sum(one == kind for one, _ in planted & found),
-            others=sum(one == kind for one, _ in found - planted),
+            others=sum(one == kind and subject not in subjects for one, subject in found),
         )
         for kind in kinds
     )

@@ -7,7 +7,7 @@
 
 | column | |
 |---|---|
-| `token_id`, `owner`, `requester`, `renewers` | as it was created; of a token older than the table only the owner |
+| `token_id`, `owner`, `requester`, `renewers` | as created; of a token older than the table owner and requester |
 | `created_at` | when it was issued, or first seen |
 | `created_known` | whether its creation is in the table |
 | `max_time`, `expiry_time` | the end that no renewal moves, and the end as it was last told |
@@ -26,6 +26,7 @@ keeps them in a hash table however many events there are; names are joined after
 |---|---|
 | `token_id` | null for a login without a token |
 | `who` | the owner of the token, or the principal that logged in |
+| `requester` | the principal that asked for the token |
 | `address`, `subnet` | of the client |
 | `software`, `software_version`, `client` | its library, the version of it, the shape of its client id |
 | `first_seen`, `last_seen`, `logins` | successful ones |
@@ -62,13 +63,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_PLACE: Final = ("token_id", "who", "address", "software", "software_version", "client")
+_PLACE: Final = ("token_id", "who", "requester", "address", "software", "software_version", "client")
 
 
 def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
     """Make one row of each token; `logins_by_place` tells the owners of tokens that are older than the table."""
     created = _created(events)
-    owners = usage.where(F.col("token_id").isNotNull()).select("token_id", F.col("who").alias("owner"))
+    owners = usage.where(F.col("token_id").isNotNull()).select("token_id", F.col("who").alias("owner"), "requester")
     older = owners.dropDuplicates(["token_id"]).join(created, "token_id", "left_anti")
     named = created.unionByName(older, allowMissingColumns=True)
     return (
@@ -170,6 +171,7 @@ def logins_by_place(events: DataFrame) -> DataFrame:
             "time",
             "token_id",
             F.coalesce("owner", "principal").alias("who"),
+            "requester",
             F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
             software(F.col("client_software")).alias("software"),
             software(F.col("client_software_version")).alias("software_version"),

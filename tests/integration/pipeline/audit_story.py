@@ -21,7 +21,7 @@ from kafka_dt.audit import AuditEvent, EventType, Outcome
 from kafka_dt.pipeline.table.schema import DATE, INSTANTS, LINE_SCHEMA, day, instant
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 WEEK = timedelta(days=7)
 JAVA = {"client_software": "apache-kafka-java", "client_software_version": "3.9.1"}
@@ -164,20 +164,27 @@ class Story:
 
     def write(self, spark: SparkSession, table: Path) -> None:
         """Write the events into a table, where its readers look for them."""
-        lines = table / "lines.jsonl"
-        table.mkdir(parents=True, exist_ok=True)
+        write_table(spark, self.write_lines(table), table)
+
+    def write_lines(self, folder: Path) -> str:
+        """Write the events as lines of JSON, and say where."""
+        lines = folder / "lines.jsonl"
+        folder.mkdir(parents=True, exist_ok=True)
         documents = ({key: value for key, value in asdict(each).items() if value is not None} for each in self.events)
         lines.write_text("".join(f"{json.dumps(document)}\n" for document in documents), encoding="utf-8")
-        write_table(spark, str(lines), table)
+        return str(lines)
 
 
 def write_table(spark: SparkSession, lines: str, table: Path) -> None:
     """Write lines of JSON into a table as they are: what an ingest leaves of them, in a fraction of its time."""
+    event_rows(spark, lines).coalesce(1).write.partitionBy(DATE).parquet(str(table / "events"))
+
+
+def event_rows(spark: SparkSession, lines: str) -> DataFrame:
+    """Read lines of JSON as a table has them."""
     rows = spark.read.schema(LINE_SCHEMA).json(lines)
     rows = rows.withColumn(DATE, day(rows["time"]))
-    for name in INSTANTS:
-        rows = rows.withColumn(name, instant(rows[name]))
-    rows.coalesce(1).write.partitionBy(DATE).parquet(str(table / "events"))
+    return rows.withColumns({name: instant(rows[name]) for name in INSTANTS})
 
 
 def _ms(at: datetime) -> int:

@@ -109,7 +109,7 @@ def test_use_after_revocation_is_graver_from_a_place_where_the_token_never_was(m
 
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(usage, usage, usage, Zones((), usage), work=lambda _name, frame: frame)
+    seen = Observed(usage, usage, usage, usage, Zones((), usage), work=lambda _name, frame: frame)
     found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
     (finding,) = collected(found)
@@ -118,10 +118,10 @@ def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkS
 
 
 def test_guesses_are_counted_by_different_ids_and_by_network_where_no_address_stands_out(made: Made) -> None:
-    assert made.evidence(stories.GUESSER)["different unknown ids"] == "15 in an hour"
+    assert made.evidence(stories.GUESSER)["different ids"] == "15 in an hour"
     assert made.finding(stories.GUESSER)["address"] == stories.GUESSER
-    assert made.evidence(stories.GUESSING_NETWORK)["different unknown ids"] == "15 in an hour"
-    assert made.evidence(stories.SLOW_GUESSER)["different unknown ids"] == "9 in a day"
+    assert made.evidence(stories.GUESSING_NETWORK)["different ids"] == "15 in an hour"
+    assert made.evidence(stories.SLOW_GUESSER)["different ids"] == "9 in a day"
 
 
 def test_a_renewal_by_who_may_not_proves_that_he_has_the_hmac(made: Made) -> None:

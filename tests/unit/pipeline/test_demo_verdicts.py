@@ -25,7 +25,7 @@ def test_incidents_and_findings_are_compared_kind_by_kind() -> None:
     stolen, renewed = IncidentKind.STOLEN_TOKEN, IncidentKind.FOREIGN_RENEWAL
     verdicts = judge(
         [_incident(stolen, "a"), _incident(stolen, "b"), _incident(renewed, "c")],
-        [_finding(stolen, "a"), _finding(stolen, "c"), _finding(stolen, "a")],
+        [_finding(stolen, "a"), _finding(stolen, "c"), _finding(stolen, "d"), _finding(stolen, "a")],
         (STOLEN_TOKEN, USE_AFTER_REVOCATION, UNKNOWN_ID_BURST, FOREIGN_RENEWAL),
     )
     assert verdicts == (

@@ -1,6 +1,6 @@
 """Signs of theft: what a client with a stolen token, or a client that looks for one, does differently.
 
-    findings = look_for(SIGNS, Observed(events, usage, lives, zones, store.work))
+    findings = look_for(SIGNS, Observed(events, usage, lives, deeds, zones, store.work))
 
 Read `sign.py` first, then one sign: each is a module with its rule, its thresholds, its words and its commands. `SIGNS`
 is the table of them; page, JSON, Parquet output, demo and manual follow from it. `finding.py` is what a rule returns.
@@ -13,18 +13,32 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
+from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
+from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
+from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
+from kafka_dt.pipeline.report.signs.rare_library import RARE_LIBRARY
+from kafka_dt.pipeline.report.signs.refused_changes import REFUSED_CHANGES
 from kafka_dt.pipeline.report.signs.sign import Observed, Sign, Signs, look_for
+from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
 from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCATION
 
 SIGNS: Final[Signs] = (
     STOLEN_TOKEN,
+    RARE_LIBRARY,
     USE_AFTER_REVOCATION,
     UNKNOWN_ID_BURST,
     FOREIGN_RENEWAL,
+    NEW_REQUESTER,
+    NEW_DESCRIBER,
+    NEW_MECHANISM,
+    REFUSED_CHANGES,
+    SPRAYED_PASSWORDS,
+    ENDED_FOR_MANY,
 )
 """What a report looks for unless it is told otherwise, in the order of the page."""
 

@@ -1,6 +1,6 @@
 """What a sign of theft finds: a row of Spark, and the value that it becomes on the driver.
 
-Findings are few by construction: one for each token or address, not one for each event.
+Findings are few by construction: one for each token, address or principal, not one for each event.
 
 A client may choose some of the text in a finding (an id that does not exist, a client id, a user name), so an attacker
 may. Escape it for wherever you print it.
@@ -44,6 +44,7 @@ class SubjectType(StrEnum):
 
     TOKEN = "token"  # noqa: S105 - the name of a type
     ADDRESS = "address"
+    PRINCIPAL = "principal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,11 @@ class Finding:
     severity: Severity
     subject_type: SubjectType
     subject: str
-    """A token id, or an address."""
+    """A token id, an address, or a principal."""
     token_id: str | None
     """The token, where one is concerned."""
     owner: str | None
-    """Its owner: `User:alice`."""
+    """Its owner: `User:alice`; of a finding about a principal, that principal."""
     address: str | None
     """Where it came from; of several addresses the busiest one."""
     first_seen: datetime
@@ -93,7 +94,7 @@ def finding_rows(
 
     Args:
         rows: one for each finding, with `token_id`, `owner`, `address`, `first_seen`, `last_seen` and `events`.
-        subject: the column with the token id or address that each is about.
+        subject: the column with the token id, address or principal that each is about.
         severity: as `high_if` makes it.
         evidence: label and text of each fact; a fact whose text is null is left out.
     """

@@ -47,6 +47,8 @@ class Observed:
     """Where each token was used, as `lives.logins_by_place` makes it, in `zones`."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
+    deeds: DataFrame
+    """What each principal did and was refused, as `deeds.deeds_by_day` makes it."""
     zones: Zones
     """Gives the zones of other addresses: of refused logins, of renewals."""
     work: WriteAndRead
@@ -183,6 +185,11 @@ def follow_address(finding: Finding, table: str) -> Response | None:
 def follow_owner(finding: Finding, table: str) -> Response | None:
     """Report the blast radius of the owner."""
     return _blast_radius("See what else the owner has:", "owner", finding.owner, table)
+
+
+def follow_principal(finding: Finding, table: str) -> Response | None:
+    """Report the blast radius of the principal that a finding is about."""
+    return _blast_radius("See what else that principal can reach:", "owner", finding.owner, table)
 
 
 def _blast_radius(why: str, option: str, start: str | None, table: str) -> Response | None:

@@ -1,0 +1,83 @@
+"""What principals did, and what they were refused: the aggregate of the signs that are about principals.
+
+    deeds = deeds_by_day(events)
+    since = known_since(deeds, usage)
+    refused = of_strangers(deeds.where(...), usage)
+
+`deeds_by_day` makes one row for each day, request, principal and thing that belong together:
+
+| column | |
+|---|---|
+| `date`, `type`, `outcome`, `reason` | the day in UTC, and the request as the events say it |
+| `principal`, `mechanism`, `address` | of the client; for a refused login the claimed principal |
+| `token_id`, `owner`, `requester` | the token that it was about, if it was about one |
+| `acl`, `software` | that was created or deleted; the library of the client |
+| `first_seen`, `last_seen`, `deeds` | when, and how often |
+| `described` | the largest number of tokens in an answer |
+
+Successful logins by token are not in it: `lives.logins_by_place` counts them. Without them few events are left, so the
+signs read these rows again and again, and the events only once.
+
+Source: kafka_dt/audit/event.py
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import UNKNOWN, first_and_last, login_by_token, of_type, software, went_well
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SETTLING: Final = timedelta(days=3)
+"""In so many days most addresses of a company have logged in once."""
+_DEED: Final = (
+    *("date", "type", "outcome", "reason", "principal", "mechanism", "address"),
+    *("token_id", "owner", "requester", "acl", "software"),
+)
+
+
+def deeds_by_day(events: DataFrame) -> DataFrame:
+    """Count everything but successful logins by token, and what nodes do without a client."""
+    told = ~login_by_token() & ~of_type(EventType.TOKEN_REMOVED)
+    named = {"address": F.coalesce("client_address", F.lit(UNKNOWN)), "software": software(F.col("client_software"))}
+    return (
+        events.where(told)
+        .withColumns(named)
+        .groupBy(*_DEED)
+        .agg(
+            *first_and_last("time", "time"),
+            F.count("*").alias("deeds"),
+            F.max("count").alias("described"),
+        )
+    )
+
+
+def known_since(deeds: DataFrame, usage: DataFrame) -> DataFrame:
+    """Tell since when each `principal` works here (`known_since`): it, or a client with a token of it."""
+    own = deeds.where(went_well() & F.col("principal").isNotNull()).select("principal", "first_seen")
+    by_token = usage.select(F.col("who").alias("principal"), "first_seen")
+    return own.unionByName(by_token).groupBy("principal").agg(F.min("first_seen").alias("known_since"))
+
+
+def of_strangers(tries: DataFrame, usage: DataFrame) -> DataFrame:
+    """Keep what comes from addresses from which no client had logged in before; nothing of the first days in the table.
+
+    Args:
+        tries: has `address` and `first_seen`.
+        usage: the successful logins, as `lives.logins_by_place` makes them.
+    """
+    since = usage.groupBy("address").agg(F.min("first_seen").alias("address_since"))
+    began = since.agg((F.min("address_since") + F.lit(_SETTLING)).alias("settled"))
+    known = F.coalesce(F.col("address_since") <= F.col("first_seen"), F.lit(False))
+    return (
+        tries.join(since, "address", "left")
+        .crossJoin(F.broadcast(began))
+        .where(~known & (F.col("settled") < F.col("first_seen")))
+        .drop("address_since", "settled")
+    )

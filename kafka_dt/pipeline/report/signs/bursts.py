@@ -1,0 +1,91 @@
+"""Bursts of refused logins: windows of time in which a place tries many different names, and more than it usually does.
+
+    bursts(guesses, by="address", what="token_id", window=HOUR, many=5, usual=Usual(5.0, timedelta(days=7)))
+
+`guesses` has a row for each attempt, or for several: `time`, `until`, `tries`, `address`, `software`, and the columns
+named by `by` and `what`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import distinct, first_and_last
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+_NEIGHBOURS: Final = 2
+"""Windows that are so near to each other are one burst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """When a window has more than is usual."""
+
+    factor: float
+    """How many times more."""
+    before: timedelta
+    """The time before it that shows what is usual."""
+
+
+def bursts(guesses: DataFrame, *, by: str, what: str, window: timedelta, many: int, usual: Usual) -> DataFrame:
+    """Find the windows in which a place tries many names, and many more than it usually does.
+
+    Returns:
+        A row for each burst, which is one window or several: `place`, `first_seen`, `last_seen`, `events`, `most`
+        (different names in a window), `usual` (on average), `examples`, `clients`, `addresses` (how many), `address`.
+    """
+    seconds = int(window.total_seconds())
+    names = guesses.groupBy(
+        F.col(by).alias("place"), F.floor(F.unix_seconds("first_seen") / seconds).cast("long").alias("window"), what
+    ).agg(
+        *first_and_last(),
+        F.sum("tries").alias("tries"),
+        F.min("software").alias("software"),
+        F.min("address").alias("address"),
+    )
+    windows = names.groupBy("place", "window").agg(
+        *first_and_last(),
+        F.count("*").alias("names"),
+        F.sum("tries").alias("tries"),
+        F.array(F.min(what), F.max(what)).alias("examples"),
+        F.min("software").alias("software"),
+        F.count_distinct("address").alias("addresses"),
+        F.max_by("address", "tries").alias("address"),
+    )
+    length = int(usual.before.total_seconds()) // seconds
+    earlier = Window.partitionBy("place").orderBy("window").rangeBetween(-length, -1)
+    # An earlier burst counts as one of the smallest size that is a sign beside such a usual number.
+    counted = F.least("names", F.lit(many * usual.factor))
+    average = F.coalesce(F.sum(counted).over(earlier), F.lit(0)) / F.lit(length)
+    burst = F.col("names") >= F.greatest(F.lit(many), F.col("usual") * F.lit(usual.factor))
+    return _joined(windows.withColumn("usual", average).where(burst))
+
+
+def _joined(windows: DataFrame) -> DataFrame:
+    """Make one row of windows that follow each other, with one between them at the most."""
+    in_order = Window.partitionBy("place").orderBy("window")
+    begins = F.coalesce(F.col("window") - F.lag("window").over(in_order) > _NEIGHBOURS, F.lit(True))
+    return (
+        windows.withColumn("begins", begins.cast("int"))
+        .withColumn("burst", F.sum("begins").over(in_order))
+        .groupBy("place", "burst")
+        .agg(
+            *first_and_last(),
+            F.sum("tries").alias("events"),
+            F.max("names").alias("most"),
+            F.min("usual").alias("usual"),
+            F.array_distinct(F.flatten(F.collect_set("examples"))).alias("examples"),
+            distinct("software").alias("clients"),
+            F.max("addresses").alias("addresses"),
+            F.max_by("address", "tries").alias("address"),
+        )
+    )

@@ -1,0 +1,125 @@
+"""A principal describes tokens of others, and never described any.
+
+The answer to a describe request has the HMAC of each token, so it is worth more than a stolen token. Monitors describe
+all the time, and so do operators and those who renew tokens. The rule looks at principals that have worked here for
+`describe_history` without describing: the first answers, in a day, that have more tokens than the principal owns, asked
+for or may renew are a finding.
+
+Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
+tokens for others. They may describe for a good reason, and they could do worse.
+
+Not seen: a thief with the password of an operator, a monitor or a scheduler, and a principal that describes from its
+first days on.
+"""
+
+# The work is on requests to describe tokens; of new describers their own tokens are counted.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import known_since
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some
+from kafka_dt.pipeline.report.lives import known_end
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
+_TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class DescriberThresholds:
+    """When it is clear that a principal does not describe."""
+
+    describe_history: timedelta = threshold(timedelta(days=3), "Time that shows whether a principal describes tokens")
+    """Programs that describe do it at their start, or every day."""
+
+
+def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
+    """Find principals that begin to describe tokens of others; one finding a principal."""
+    described = seen.deeds.where(ok(EventType.TOKENS_DESCRIBED))
+    since = described.groupBy("principal").agg(F.min("first_seen").alias("since"))
+    history = F.lit(thresholds.describe_history)
+    new = (
+        since.join(known_since(seen.deeds, seen.usage), "principal")
+        .where(F.col("known_since") + history < F.col("since"))
+        .join(_administrators(seen), "principal", "left_anti")
+    )
+    first_day = F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
+    answers = (
+        described.join(new, "principal")
+        .where(first_day)
+        .groupBy("principal", "since", "known_since")
+        .agg(
+            *first_and_last(),
+            F.sum("deeds").alias("events"),
+            F.max("described").alias("described"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            F.max_by("address", "deeds").alias("address"),
+        )
+    )
+    own = _own_tokens(seen.lives, new)
+    of_others = answers.join(own, "principal", "left").where(F.col("described") > F.coalesce("own", F.lit(0)))
+    return _findings(of_others)
+
+
+def _administrators(seen: Observed) -> DataFrame:
+    """Tell the principals that change rights, users or tokens of others, or may renew some."""
+    of_other = of_type(*_TOKEN_CHANGES) & (F.col("principal") != F.col("owner"))
+    acting = seen.deeds.where(ok(*_ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal")
+    may_renew = seen.lives.select(F.explode("renewers").alias("principal"))
+    return acting.unionByName(may_renew).distinct()
+
+
+def _own_tokens(lives: DataFrame, new: DataFrame) -> DataFrame:
+    """Count the tokens of each new describer that lived when it began."""
+    owned = lives.select(F.col("owner").alias("principal"), "created_at", known_end().alias("end")).join(
+        new, "principal"
+    )
+    alive = (F.col("created_at") <= F.col("since")) & (F.col("end") > F.col("since"))
+    return owned.where(alive).groupBy("principal").agg(F.count("*").alias("own"))
+
+
+def _findings(answers: DataFrame) -> DataFrame:
+    rows = answers.withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
+    return finding_rows(
+        rows,
+        subject="principal",
+        severity=F.lit(Severity.HIGH.value),
+        evidence=[
+            ("tokens in an answer", F.col("described")),
+            ("its own tokens", F.coalesce("own", F.lit(0))),
+            ("requests in its first day", F.col("events")),
+            ("from addresses", some(F.col("addresses"))),
+            ("clients", some(F.col("clients"))),
+            ("the principal is known since", as_text(F.col("known_since"))),
+        ],
+    )
+
+
+NEW_DESCRIBER: Final = Sign(
+    kind="new_describer",
+    title="Describing tokens of others",
+    meaning="A principal that never described tokens gets those of others, with their HMACs.",
+    subject_type=SubjectType.PRINCIPAL,
+    thresholds=DescriberThresholds(),
+    rule=new_describers,
+    steps=(
+        advise("Ask the principal's team. If it was not the team, change its password or keytab, and remove the ACL:"),
+        follow_principal,
+        advise("The client has all tokens of the answer: let their owners get new ones, and end the old ones."),
+        follow_address,
+    ),
+)

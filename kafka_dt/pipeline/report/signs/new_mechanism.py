@@ -1,0 +1,115 @@
+"""A principal logs in without a token by a mechanism that it never used.
+
+A program keeps its mechanism: a keytab, a certificate, or a password. A principal that is known for
+`mechanism_history` and logs in by another mechanism has another credential. A thief with an operator's password can
+make such a credential.
+
+An owner whose tokens others create needs no mechanism, and logs in with tokens only. Its first login without a token is
+a sign, too.
+
+A migration is quiet: `migrated` other principals or more began to use the mechanism within `migration` before. The
+first principals of a migration look like thieves.
+
+Not seen: a thief that logs in by the usual mechanism, and a new mechanism in the first days of a principal.
+"""
+
+# The work is on one row for each principal and mechanism.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismThresholds:
+    """When a mechanism is not the principal's."""
+
+    mechanism_history: timedelta = threshold(timedelta(days=3), "Time in which a principal shows its mechanisms")
+    """Programs log in every day, and a weekend is two days long."""
+    migrated: int = threshold(2, "Other principals that began to use the mechanism")
+    """A team migrates its programs together."""
+    migration: timedelta = threshold(timedelta(days=7), "... in the time before")
+    """A migration takes a week."""
+
+
+def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame:
+    """Find principals that use another mechanism than before; one finding for each principal and mechanism."""
+    logins = seen.deeds.where(ok(EventType.LOGIN) & F.col("principal").isNotNull() & F.col("mechanism").isNotNull())
+    used = logins.groupBy("principal", "mechanism").agg(
+        *first_and_last(),
+        F.sum("deeds").alias("events"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        F.min_by("address", "first_seen").alias("address"),
+    )
+    earlier = Window.partitionBy("principal").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
+    habits = {"by_mechanism": F.min("first_seen").over(earlier), "usual": F.collect_set("mechanism").over(earlier)}
+    with_tokens = F.coalesce(F.col("creates_since") > F.col("first_seen"), F.lit(True))
+    new = (
+        used.withColumns(habits)
+        .join(_by_tokens(seen.lives), "principal", "left")
+        .withColumn("known_since", F.coalesce("by_mechanism", F.when(with_tokens, F.col("by_tokens"))))
+        .where(F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen"))
+    )
+    seconds = int(thresholds.migration.total_seconds())
+    before = Window.partitionBy("mechanism").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, -1)
+    alone = new.withColumn("others", F.count("*").over(before)).where(F.col("others") < thresholds.migrated)
+    return _findings(alone)
+
+
+def _by_tokens(lives: DataFrame) -> DataFrame:
+    """Tell since when an owner's tokens are used, and since when it creates some itself, for which it has to log in."""
+    return lives.groupBy(F.col("owner").alias("principal")).agg(
+        F.min("first_login").alias("by_tokens"),
+        F.min(F.when(F.col("requester") == F.col("owner"), F.col("created_at"))).alias("creates_since"),
+    )
+
+
+def _findings(new: DataFrame) -> DataFrame:
+    rows = new.withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
+    return finding_rows(
+        rows,
+        subject="principal",
+        severity=F.lit(Severity.MEDIUM.value),
+        evidence=[
+            ("new mechanism", F.col("mechanism")),
+            ("logins with it", F.col("events")),
+            (
+                "until then",
+                F.when(F.size("usual") > 0, some(F.array_sort("usual"))).otherwise("tokens that others create"),
+            ),
+            ("known since", as_text(F.col("known_since"))),
+            ("from addresses", some(F.col("addresses"))),
+            ("clients", some(F.col("clients"))),
+        ],
+    )
+
+
+NEW_MECHANISM: Final = Sign(
+    kind="new_mechanism",
+    title="Logged in by a new mechanism",
+    meaning="A principal logs in by a mechanism that it never used, so it has a new credential.",
+    subject_type=SubjectType.PRINCIPAL,
+    thresholds=MechanismThresholds(),
+    rule=new_mechanisms,
+    steps=(
+        advise("Ask the principal's team. If it was not the team, remove the credential of that mechanism:"),
+        follow_principal,
+        follow_address,
+    ),
+)

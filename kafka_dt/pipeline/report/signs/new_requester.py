@@ -1,0 +1,200 @@
+"""A token is created for an owner by a principal that never created one for it.
+
+The tokens of an owner are created by the same principals again and again: by the owner, or by its scheduler. The rule
+looks at the first token that a requester creates for an owner. The new requester of a day and all its owners are one
+finding. The cases:
+
+- *allowed after other work*: an ACL allowed the requester to create tokens for the owner after it had done other work
+  for `other_work`, and it never created tokens for others until then. The severity is high, unless other ACLs for the
+  requester came within an hour: then the operator may make it a scheduler.
+- *its own owner*: the owner creates the tokens that others always created for it. A thief may have its password.
+- *another scheduler*: the requester creates tokens for other owners, and now for this one.
+- *unknown before*: the requester never created tokens for others.
+
+The last three need an owner whose tokens others created and used for `requester_history`. A new scheduler is quiet if
+an operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
+
+Not seen: a thief that creates tokens as the owner's usual requester, and a new requester of an owner that is new.
+"""
+
+# The work is on one row for each owner and requester; only new ones are looked up elsewhere.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import known_since
+from kafka_dt.pipeline.report.expressions import as_text, distinct, ok, some
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_ALLOWS: Final = r"^ALLOW (CreateTokens|All) of (\w+) User:'(.*)' to (.*) from \S+$"
+"""The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
+_HOUR_S: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class RequesterThresholds:
+    """When it is clear which principals create an owner's tokens."""
+
+    requester_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows its requesters")
+    """Schedulers work every day, and a weekend is two days long."""
+    other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
+    """An operator makes a scheduler's user and its ACLs on one day."""
+
+
+def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
+    """Find requesters that are new to owners; one finding for each requester, case and day."""
+    pairs = seen.lives.groupBy("owner", "requester").agg(
+        F.min("created_at").alias("since"), F.min_by("created_known", "created_at").alias("created")
+    )
+    others = pairs.where(F.col("owner") != F.col("requester"))
+    habits = others.groupBy("requester").agg(F.min("since").alias("requests_since"))
+    known = known_since(seen.deeds, seen.usage).withColumnRenamed("principal", "requester")
+    first = pairs.where("created").join(habits, "requester", "left").join(known, "requester", "left")
+    new = _with_grants(_with_others(first, seen.lives), seen.deeds)
+    judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
+    return _findings(_created(judged, seen.deeds))
+
+
+def _case(thresholds: RequesterThresholds) -> Column:
+    never_before = F.coalesce(F.col("requests_since") >= F.col("granted_at"), F.lit(True))
+    worked = never_before & (F.col("known_since") + F.lit(thresholds.other_work) < F.col("granted_at"))
+    planned = F.coalesce(F.col("granted_together") > 1, F.lit(False))
+    shown = F.col("others_until") > F.col("others_since") + F.lit(thresholds.requester_history)
+    itself = F.col("requester") == F.col("owner")
+    return (
+        F.when(worked & ~itself, F.lit("allowed after other work"))
+        .when(planned | ~F.coalesce(shown, F.lit(False)), F.lit(None))
+        .when(itself, F.lit("its own owner"))
+        .when(F.col("requests_since") < F.col("since"), F.lit("another scheduler"))
+        .otherwise(F.lit("unknown before"))
+    )
+
+
+def _with_others(new: DataFrame, lives: DataFrame) -> DataFrame:
+    """Add how many of the owner's tokens others created before, since when, and until when these were used."""
+    tokens = lives.select("owner", "created_at", F.greatest("created_at", "last_login").alias("used_until"))
+    earlier = (
+        tokens.join(new.select("owner", "requester", "since"), "owner")
+        .where(F.col("created_at") < F.col("since"))
+        .groupBy("owner", "requester")
+        .agg(
+            F.min("created_at").alias("others_since"),
+            F.max(F.least("used_until", "since")).alias("others_until"),
+            F.count("*").alias("others_tokens"),
+        )
+    )
+    return new.join(earlier, ["owner", "requester"], "left")
+
+
+def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
+    """Add when an ACL first allowed it, and how many ACLs for the requester came within an hour of that one."""
+    acl = F.col("acl")
+    grants = deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(_ALLOWS)).select(
+        F.regexp_extract(acl, _ALLOWS, 4).alias("requester"),
+        F.regexp_extract(acl, _ALLOWS, 2).alias("pattern"),
+        F.regexp_extract(acl, _ALLOWS, 3).alias("resource"),
+        F.col("first_seen").alias("granted_at"),
+        F.col("principal").alias("operator"),
+    )
+    within_an_hour = (
+        Window.partitionBy("requester").orderBy(F.unix_seconds("granted_at")).rangeBetween(-_HOUR_S, _HOUR_S)
+    )
+    counted = grants.withColumn("together", F.count("*").over(within_an_hour))
+    begins = (F.col("pattern") == "PREFIXED") & F.col("owner").startswith(F.col("resource"))
+    covers = (F.col("resource") == F.col("owner")) | (F.col("resource") == "*") | begins
+    first = (
+        new.select("owner", "requester", "since")
+        .join(counted, "requester")
+        .where(covers & (F.col("granted_at") <= F.col("since")))
+        .groupBy("owner", "requester")
+        .agg(
+            F.min("granted_at").alias("granted_at"),
+            F.min_by("together", "granted_at").alias("granted_together"),
+            F.min_by("operator", "granted_at").alias("operator"),
+        )
+    )
+    return new.join(first, ["owner", "requester"], "left")
+
+
+def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
+    """Give what the new requesters created for these owners in their first day."""
+    created = deeds.where(ok(EventType.TOKEN_CREATED)).select(
+        F.coalesce("owner", "principal").alias("owner"),
+        F.col("principal").alias("requester"),
+        *("token_id", "address", "software", "first_seen", "last_seen"),
+    )
+    return created.join(new, ["owner", "requester"]).where(
+        F.col("first_seen").between(F.col("since"), F.col("since") + F.expr("INTERVAL 1 DAY"))
+    )
+
+
+def _findings(created: DataFrame) -> DataFrame:
+    run = F.to_date("since")
+    rows = created.groupBy("requester", "case", run.alias("day")).agg(
+        F.min_by("token_id", "first_seen").alias("token_id"),
+        F.min_by("owner", "first_seen").alias("owner"),
+        F.min_by("address", "first_seen").alias("address"),
+        F.min("first_seen").alias("first_seen"),
+        F.max("last_seen").alias("last_seen"),
+        F.count("*").alias("events"),
+        F.slice(distinct("owner"), 1, SHOWN).alias("owners"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        F.min("others_since").alias("others_since"),
+        F.min("others_tokens").alias("others_tokens"),
+        F.min("known_since").alias("known_since"),
+        F.min("granted_at").alias("granted_at"),
+        F.max("granted_together").alias("granted_together"),
+        F.min("operator").alias("operator"),
+    )
+    late = F.col("case") == "allowed after other work"
+    return finding_rows(
+        rows,
+        subject="token_id",
+        severity=high_if(late & (F.col("granted_together") == 1)),
+        evidence=[
+            ("what is unusual", F.concat(F.lit("a new requester: "), F.col("case"))),
+            ("created by", F.col("requester")),
+            ("for owners", some(F.col("owners"))),
+            ("tokens in its first day", F.col("events")),
+            ("from addresses", some(F.col("addresses"))),
+            ("clients", some(F.col("clients"))),
+            ("tokens of an owner that others created before", F.col("others_tokens")),
+            ("they created since", as_text(F.col("others_since"))),
+            ("the requester is known since", as_text(F.col("known_since"))),
+            ("allowed", as_text(F.col("granted_at"))),
+            ("allowed by", F.col("operator")),
+            ("ACLs for it in that hour", F.col("granted_together")),
+        ],
+    )
+
+
+NEW_REQUESTER: Final = Sign(
+    kind="new_requester",
+    title="Created by a new requester",
+    meaning="A principal creates tokens for an owner whose tokens others created until now.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=RequesterThresholds(),
+    rule=new_requesters,
+    steps=(
+        advise(
+            "Ask the operator who allowed it, and the owner, whether this principal should create these tokens. If not:"
+        ),
+        end_token,
+        advise("Remove the ACL that allows it (kafka-dt acl remove), and change the password of the principal."),
+        follow_address,
+    ),
+)

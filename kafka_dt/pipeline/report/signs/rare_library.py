@@ -1,0 +1,125 @@
+"""A token is used with a library that is rare for its owner, while the usual one goes on.
+
+An owner's programs are written with one library or two. Another one that comes after `library_history`, stays below
+`rare_share` of the usual one's logins, and ends before the usual one does, is a tool in other hands. A roll-out is
+quiet, because there the new library takes over. So is an owner that used more than `usual_libraries` before, such as a
+team with notebooks. The rule also looks at later logins: whether the usual library goes on.
+
+The severity is high when the library comes only from zones in which the owner's usual library never was.
+
+An engineer who tries a token by hand looks like a thief.
+
+Not seen: a thief with the owner's library, or with one that does not name itself (`unknown`); a new version of the
+usual library; and owners that are known for less than `library_history`.
+"""
+
+# The work is on one row for each token, address and client; there are few libraries for each owner.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryThresholds:
+    """When a library is not the owner's."""
+
+    library_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows its libraries")
+    """Jobs run every day, and a weekend is two days long."""
+    rare_share: float = threshold(0.05, "Logins with a library for each one with the usual library, at most")
+    """The first pods of a roll-out are more."""
+    usual_libraries: int = threshold(2, "Libraries that an owner had before, at most")
+    """An owner that uses more is shared by people, or by programs of several teams."""
+
+
+def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
+    """Find libraries that are rare for an owner; one finding for each of them."""
+    by_token = seen.usage.where(F.col("token_id").isNotNull())
+    libraries = by_token.groupBy("who", "software").agg(*first_and_last(), F.sum("logins").alias("logins"))
+    owners = libraries.groupBy("who").agg(
+        F.min("first_seen").alias("owner_since"),
+        F.max_by("software", "logins").alias("usual"),
+        F.max("logins").alias("usual_logins"),
+        F.max_by("last_seen", "logins").alias("usual_until"),
+    )
+    in_order = Window.partitionBy("who").orderBy("first_seen", "software")
+    is_rare = (
+        (F.col("software") != F.col("usual"))
+        & (F.col("software") != UNKNOWN)
+        & (F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.library_history))
+        & (F.col("logins") <= F.col("usual_logins") * F.lit(thresholds.rare_share))
+        & (F.col("last_seen") < F.col("usual_until"))
+        & (F.col("earlier") <= thresholds.usual_libraries)
+    )
+    rare = libraries.withColumn("earlier", F.row_number().over(in_order) - 1).join(owners, "who").where(is_rare)
+    about = rare.select("who", "software", "usual", "usual_logins", "usual_until")
+    return _findings(by_token.join(about, ["who", "software"]), _usual_zones(by_token, about))
+
+
+def _usual_zones(by_token: DataFrame, rare: DataFrame) -> DataFrame:
+    """Tell in which zones the usual libraries of some owners were, and since when."""
+    usual = rare.select("who", F.col("usual").alias("software")).distinct()
+    return by_token.join(usual, ["who", "software"]).groupBy("who", "zone").agg(F.min("first_seen").alias("since"))
+
+
+def _findings(uses: DataFrame, zones: DataFrame) -> DataFrame:
+    there = F.coalesce(F.col("since") <= F.col("first_seen"), F.lit(False))
+    rows = (
+        uses.join(zones, ["who", "zone"], "left")
+        .withColumn("there", there)
+        .groupBy(F.col("who").alias("owner"), "software", "usual", "usual_logins", "usual_until")
+        .agg(
+            *first_and_last(),
+            F.sum("logins").alias("events"),
+            F.max_by("token_id", "logins").alias("token_id"),
+            F.max_by("address", "logins").alias("address"),
+            F.count_distinct("token_id").alias("tokens"),
+            F.max("there").alias("there"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("client"), 1, SHOWN).alias("clients"),
+        )
+    )
+    return finding_rows(
+        rows,
+        subject="token_id",
+        severity=high_if(~F.col("there")),
+        evidence=[
+            ("unusual library", F.col("software")),
+            ("logins with it", F.col("events")),
+            ("tokens", F.col("tokens")),
+            ("from addresses", some(F.col("addresses"))),
+            ("as clients", some(F.col("clients"))),
+            ("the usual library", F.col("usual")),
+            ("logins with that", F.col("usual_logins")),
+            ("last with that", as_text(F.col("usual_until"))),
+        ],
+    )
+
+
+RARE_LIBRARY: Final = Sign(
+    kind="rare_library",
+    title="Used with a library that is rare for the owner",
+    meaning="A client uses the token with a library that the owner's programs do not use, and those go on.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=LibraryThresholds(),
+    rule=rare_libraries,
+    steps=(
+        advise("Ask the owner whether an engineer tried the token by hand, or wrote a new program. If not:"),
+        end_token,
+        follow_address,
+    ),
+)

@@ -1,0 +1,145 @@
+"""Each sign finds what it should in small stories, and nothing in stories that look like them.
+
+The stories are in `signs/`, a file for each sign. A line with `case` begins a story; `finds` says what a report has to
+find in it, as kind and severity. Each further line is an event, or several (`to`, `every`: in hours; `{n}` in a text is
+the number of the event). An event has the fields of `docs/audit.md`, and three more: `at`, in days since the story
+begins; `by`, the id of the token with which the client logs in; `lives`, how many hours a token lives.
+
+All stories are in one table, so that one run of Spark is enough. Each has its own month, its own names and its own
+networks: `#` in a text is its number. The stories marked `cold` are in the first month, with nothing before them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.signs import SIGNS, look_for
+from kafka_dt.pipeline.report.signs.finding import collected
+from kafka_dt.pipeline.report.store import Store
+from tests.integration.pipeline.audit_story import Story, event_rows
+from tests.support.spark.observed import observed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_dt.pipeline.report.signs import Finding
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Py4J leaves its sockets to the garbage collector."""
+FILES: Final = sorted((Path(__file__).parent / "signs").glob("*.jsonl"))
+STORIED: Final = [sign for sign in SIGNS if sign.kind in {path.stem for path in FILES}]
+BEGIN: Final = datetime(2020, 1, 1, tzinfo=UTC)
+MONTH: Final = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One story."""
+
+    sign: str
+    number: int
+    name: str
+    cold: bool
+    finds: tuple[tuple[str, str], ...]
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def begin(self) -> datetime:
+        """When it begins."""
+        return BEGIN if self.cold else BEGIN + self.number * MONTH
+
+    def tell(self, story: Story) -> None:
+        """Tell its events."""
+        owners: dict[str, dict[str, str]] = {}
+        for line in self.lines:
+            for event in _repeated(json.loads(json.dumps(line).replace("#", str(self.number)))):
+                _tell(story, self.begin, event, owners)
+
+
+def _cases() -> Iterator[Case]:
+    """Read all stories, and number them."""
+    number = 0
+    for path in FILES:
+        case: Case | None = None
+        for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            if "case" in line:
+                if case is not None:
+                    yield case
+                number += 1
+                finds = tuple((kind, severity) for kind, severity in line["finds"])
+                case = Case(path.stem, number, line["case"], line.get("cold", False), finds)
+            else:
+                assert case is not None, f"{path.name} begins with an event"
+                case.lines.append(line)
+        if case is not None:
+            yield case
+
+
+def _repeated(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give each event of a line."""
+    at, to, every = line.pop("at"), line.pop("to", None), line.pop("every", 24)
+    instants = [at] if to is None else [at + each * every / 24 for each in range(int((to - at) * 24 / every) + 1)]
+    for number, instant in enumerate(instants):
+        yield {**json.loads(json.dumps(line).replace("{n}", str(number))), "at": instant}
+
+
+def _tell(story: Story, begin: datetime, event: dict[str, Any], tokens: dict[str, dict[str, str]]) -> None:
+    """Tell an event; what a token's events always say is kept in `tokens`."""
+    at = begin + timedelta(days=event.pop("at"))
+    kind, reason = EventType(event.pop("type")), event.pop("reason", None)
+    fields: dict[str, Any] = {"client_software": "apache-kafka-java", "mechanism": "SCRAM-SHA-512"}
+    if (used := event.pop("by", None)) is not None:
+        token = tokens[used]
+        fields |= {**token, "principal": token["owner"], "token_id": used, "session_token_id": used, "by_token": True}
+    if "token_id" in event and event["token_id"] in tokens:
+        fields |= tokens[event["token_id"]]
+    if kind is EventType.TOKEN_CREATED and reason is None:
+        event.setdefault("owner", event["principal"])
+        event.setdefault("requester", event["principal"])
+        tokens[event["token_id"]] = {"owner": event["owner"], "requester": event["requester"]}
+        end_ms = int((at + timedelta(hours=event.pop("lives", 24))).timestamp() * 1000)
+        fields |= {"issue_time": int(at.timestamp() * 1000), "expiry_time": end_ms, "max_time": end_ms}
+    address = event.pop("address", "10.0.0.1")
+    story.tell(kind, at, reason, address, **{**fields, **event})
+
+
+CASES: Final = list(_cases())
+
+
+@pytest.fixture(scope="module")
+def findings(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
+    folder = tmp_path_factory.mktemp("cases")
+    story = Story()
+    for case in CASES:
+        case.tell(story)
+    work = Store(spark, str(folder / "work")).work
+    events = work("events", event_rows(spark, story.write_lines(folder)).coalesce(1))
+    return collected(look_for(STORIED, observed(events, work)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.sign}: {case.name}" for case in CASES])
+def test_a_story_has_the_findings_that_it_should(findings: tuple[Finding, ...], case: Case) -> None:
+    own = [each for each in findings if case.begin <= each.first_seen < case.begin + MONTH and _is_about(each, case)]
+    assert sorted((each.kind, each.severity.value) for each in own) == sorted(case.finds), own
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_each_sign_has_stories_that_it_finds_and_three_that_look_like_them(path: Path) -> None:
+    own = [case for case in CASES if case.sign == path.stem]
+    assert any((path.stem, severity) in case.finds for case in own for severity in ("high", "medium"))
+    assert sum(not case.finds and not case.cold for case in own) >= 3
+    assert any(case.cold for case in own)
+
+
+def _is_about(finding: Finding, case: Case) -> bool:
+    """Say whether a finding of a month is about this story; the cold ones share a month."""
+    marks = (finding.subject, finding.owner, finding.address)
+    return not case.cold or any(f"{case.number}." in mark or mark.endswith(f"-{case.number}") for mark in marks if mark)
