@@ -1,12 +1,14 @@
-"""The URLs that settings may name: of an issuer's keys, and of the place where tokens are got.
+"""The URLs that settings may name: of an issuer's keys, of the place where tokens are got, and of webhooks.
 
 if not usable_scheme(url): ...      # "https", "http" or "file"; empty if the URL cannot be used
+opener = build_opener(NoRedirects())
 """
 
 from __future__ import annotations
 
 from typing import Final
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler
 
 SCHEMES: Final = ("https", "http", "file")
 
@@ -19,3 +21,10 @@ def usable_scheme(url: str) -> str:
         return ""
     place = split.path if split.scheme == "file" else split.hostname
     return split.scheme if split.scheme in SCHEMES and place else ""
+
+
+class NoRedirects(HTTPRedirectHandler):
+    """Follows no redirection: what is sent, such as a secret, is for the address that the settings name."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none."""

@@ -115,7 +115,7 @@ def client_config(bootstrap_server: str | None, command_config: Path | None) -> 
             command_config = Path(context.command_config) if context.command_config else None
     elif named():
         raise click.UsageError("Give --context, or --bootstrap-server and --command-config, not both.")
-    properties = {} if command_config is None else _read_properties(command_config)
+    properties = {} if command_config is None else read_properties(command_config)
     if bootstrap_server is not None:
         properties["bootstrap.servers"] = bootstrap_server
     if not properties.get("bootstrap.servers"):
@@ -189,7 +189,12 @@ def confirm(question: str, advice: str) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-def _read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: Path) -> dict[str, str]:
+    """Read a file in Java's properties form.
+
+    Raises:
+        ClientConfigError: it cannot be read; the text shows nothing of it.
+    """
     try:
         with click.open_file(str(path), encoding="utf-8") as file:
             properties: dict[str, str] = javaproperties.loads(file.read())

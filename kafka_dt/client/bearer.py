@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPSHandler, Request, build_opener
 
 from kafka_dt.client.errors import ClientConfigError, TokenClientError
 from kafka_dt.client.login_module import JAAS, login_options
 from kafka_dt.jaas import OAUTHBEARER_LOGIN_MODULE
 from kafka_dt.tls import TlsError, client_context
-from kafka_dt.urls import usable_scheme
+from kafka_dt.urls import NoRedirects, usable_scheme
 from kafka_dt_protocol.sasl import OAUTHBEARER
 
 MAX_BYTES: Final = 1024 * 1024
@@ -137,7 +137,7 @@ class BearerLogin:
         body = {"grant_type": "client_credentials"} | ({"scope": credentials.scope} if credentials.scope else {})
         headers = {"Authorization": credentials.header, "Accept": "application/json"}
         request = Request(self.url, urlencode(body).encode("ascii"), headers)  # noqa: S310 - http or https, checked
-        opener = build_opener(HTTPSHandler(context=self.tls), _NoRedirects())
+        opener = build_opener(HTTPSHandler(context=self.tls), NoRedirects())
         try:
             with opener.open(request, timeout=self.timeout_ms / 1000) as answer:
                 text = answer.read(MAX_BYTES + 1)
@@ -151,13 +151,6 @@ class BearerLogin:
         if token is None:
             raise BearerTokenMissing(self.url, "the answer is no JSON with an access_token")
         return token
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows none: the client's secret is for the endpoint that the settings name."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow none."""
 
 
 def _access_token(text: bytes) -> str | None:

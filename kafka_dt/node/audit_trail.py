@@ -21,7 +21,8 @@ from kafka_dt.audit.delivery import Sink
 from kafka_dt.audit.files import EventFiles
 from kafka_dt.audit.recorder import QueuedLog, Recorder
 from kafka_dt.audit.topic import BATCH_BYTES, TOPIC_MODULE, AiokafkaMissing, EventTopic
-from kafka_dt.client import ClientConfig, ClientConfigError, Credentials
+from kafka_dt.client import ClientConfig, ClientConfigError
+from kafka_dt.client.producing import producer_arguments
 from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings, ConfigError
 from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
@@ -120,38 +121,21 @@ def event_topic(settings: AuditTopicSettings) -> EventTopic:
     """
     try:
         client = ClientConfig.from_properties(settings.client)
+        connection = producer_arguments(client)
     except ClientConfigError as error:
         raise ConfigError(AUDIT_KAFKA_PREFIX + error.key, error.reason) from error
     arguments = {
-        "bootstrap_servers": [str(address) for address in client.bootstrap_servers],
-        "client_id": client.client_id,
-        "request_timeout_ms": client.request_timeout_ms,
         "acks": settings.acks if settings.acks == "all" else int(settings.acks),
         "compression_type": None if settings.compression_type == "none" else settings.compression_type,
         "max_batch_size": BATCH_BYTES,
-        "security_protocol": str(client.security_protocol),
-        "ssl_context": client.ssl_context if client.security_protocol.uses_tls else None,
     }
     try:
-        return EventTopic(settings.topic, client.request_timeout_ms / 1000, arguments | _login(client.login))
+        return EventTopic(settings.topic, client.request_timeout_ms / 1000, connection | arguments)
     except AiokafkaMissing:
         raise ConfigError(
             f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
             f"events in a topic need the extra audit-kafka ({installed_by('audit-kafka')})",
         ) from None
-
-
-def _login(credentials: Credentials | None) -> dict[str, str]:
-    if credentials is None:
-        return {}
-    if credentials.token_auth:
-        reason = 'it is a token (tokenauth="true"), which ends some day; log in as a user'
-        raise ConfigError(f"{AUDIT_KAFKA_PREFIX}sasl.jaas.config", reason)
-    return {
-        "sasl_mechanism": credentials.mechanism,
-        "sasl_plain_username": credentials.username,
-        "sasl_plain_password": credentials.password,
-    }
 
 
 def _signing_key(files: AuditFileSettings) -> Ed25519PrivateKey | None:

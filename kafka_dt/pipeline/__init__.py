@@ -6,9 +6,9 @@
     from kafka_dt.pipeline.token_file import following      # a token for Spark's own Kafka source
 
 Read first: `table/` says where events are kept, `session.py` how Spark is started. `ingest/`, `report/` and `bulk/` are
-the jobs, each of functions DataFrame -> DataFrame; `cases/` joins findings, without Spark; `generator/` makes events to
-try them with. The commands `kafka-dt pipeline ...` call them. The same code runs on one machine, under `spark-submit`
-and on a cluster.
+the jobs, each of functions DataFrame -> DataFrame; `cases/` joins findings and `alerts/` sends them, without Spark;
+`generator/` makes events to try them with. The commands `kafka-dt pipeline ...` call them. The same code runs on one
+machine, under `spark-submit` and on a cluster.
 
 Nothing is imported here: pyspark is an extra, and importing it takes a second.
 """

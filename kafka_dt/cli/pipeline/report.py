@@ -4,8 +4,8 @@ On stdout: where everything is, the numbers that matter, and the worst cases wit
 `--output json` the same for programs, with all cases and findings (the document on disk has the rest). While the
 command works, it names the present step on stderr.
 
-Exit status: 0; 1 when the report could not be made; 2 for wrong usage; 4 when there is a case of the severity of
-`--fail-on`, or of a higher one.
+Exit status: 0; 1 when the report could not be made, or an alert could not be sent; 2 for wrong usage; 4 when there is a
+case of the severity of `--fail-on`, or of a higher one.
 
 Source: kafka_dt/pipeline/report
 """
@@ -23,6 +23,7 @@ import click
 from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
 from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
+from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.cases import SEVERITIES, reaches
@@ -128,6 +129,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     type=click.Choice(SEVERITIES),
     help="Exit with status 4 if there is a case of this severity, or of a higher one. The report is made all the same.",
 )
+@alert_options
 @output_option()
 @session_options
 def report(  # noqa: PLR0917 - click gives them by name
@@ -142,6 +144,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     unused_for: timedelta,
     networks: Path | None,
     fail_on: str | None,
+    alerting: Alerting,
     output: Output,
     master: str | None,
     conf: Mapping[str, str],
@@ -178,10 +181,15 @@ def report(  # noqa: PLR0917 - click gives them by name
             now=datetime.now(UTC),
             parquet=parquet,
         )
+    told = alerting.tell(made.contents.cases, to)
     if output is Output.JSON:
-        write_json(_summary(made))
+        write_json(_summary(made) | ({} if told is None else {"alerts": told.as_document()}))
     else:
         _write_table(made)
+        if told is not None:
+            click.echo(f"{'alerts':16} {told.sent:,} sent")
+    if told is not None:
+        told.raise_failure()
     if fail_on is not None and any(reaches(case.severity, fail_on) for case in made.contents.cases):
         sys.exit(FOUND)
 

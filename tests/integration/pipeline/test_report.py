@@ -60,8 +60,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("report")
     table, to = folder / "table", folder / "to"
     stories.whole_story().write(spark, table)
-    asked = ("--at", "2026-03-06T00:00:00Z", "--owner", stories.YARN, "--fail-on", "high", "--output", "json")
-    result = run(table, to, *asked)
+    at, alerts = ("--at", "2026-03-06T00:00:00Z"), ("--alert", f"file:{folder / 'alerts.jsonl'}", "--alert-on", "high")
+    result = run(table, to, *at, *alerts, "--owner", stories.YARN, "--fail-on", "high", "--output", "json")
     assert result.exit_code == 4, result.output
     return Made(table, to, json.loads(result.stdout), json.loads((to / "report.json").read_text()))
 
@@ -151,6 +151,15 @@ def test_a_case_says_who_where_and_what_ends_it(made: Made) -> None:
     assert (case["owners"], case["addresses"]) == (["User:bob"], ["203.0.113.9"])
     assert case["why"] == ["Used by a stranger: what is unusual elsewhere"]
     assert case["end"]["command"].endswith(f"-- {stories.ELSEWHERE}")
+
+
+def test_each_grave_case_is_an_alert(made: Made) -> None:
+    alerts = [json.loads(line) for line in (made.to.parent / "alerts.jsonl").read_text().splitlines()]
+    assert [alert["case"] for alert in alerts] == [
+        each for each in made.document["cases"] if each["severity"] == "high"
+    ]
+    assert made.printed["alerts"] == {"sent": len(alerts), "failed": []}
+    assert (made.to / "alerts.json").exists()
 
 
 def test_lists_have_the_tokens_that_somebody_should_look_at(made: Made) -> None:

@@ -1,0 +1,140 @@
+"""The options by which a command sends alerts, and the sending.
+
+@click.command()
+@alert_options
+def command(*, alerting: Alerting) -> None:
+    told = alerting.tell(cases, folder)
+
+Destinations are made before the command does anything else, so that a wrong one is wrong usage.
+
+Source: kafka_dt/pipeline/alerts
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kafka_dt.cli.options import read_properties, together
+from kafka_dt.cli.output import counted
+from kafka_dt.pipeline.alerts import KINDS, AlertError, Delivery, Destination, Failure, Memory, destination
+from kafka_dt.pipeline.alerts.destinations import check_settings
+from kafka_dt.pipeline.cases import SEVERITIES, Case
+
+MEMORY: Final = "alerts.json"
+"""The name of the memory of what was told, in the folder of a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was sent."""
+
+    sent: int
+    failures: Sequence[Failure]
+
+    def as_document(self) -> dict[str, Any]:
+        """Give it as JSON's types."""
+        failed = [{"to": each.name, "reason": each.reason, "left": each.left} for each in self.failures]
+        return {"sent": self.sent, "failed": failed}
+
+    def raise_failure(self) -> None:
+        """Raise an error that names what failed, if anything did."""
+        if self.failures:
+            shown = "; ".join(f"{each.name} ({counted(each.left, 'alert')}): {each.reason}" for each in self.failures)
+            raise click.ClickException(
+                f"The report was made. The next one sends the alerts that were not taken. {shown}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """Where alerts go."""
+
+    destinations: Sequence[Destination]
+    level: str
+    memory: Path | None
+
+    def tell(self, cases: Sequence[Case], folder: Path) -> Told | None:
+        """Tell the destinations of what they do not know yet; None if there are none.
+
+        Raises:
+            AlertError: the memory cannot be used.
+        """
+        if not self.destinations:
+            return None
+        memory = Memory.of(self.memory or folder / MEMORY)
+        delivery = Delivery(memory, now=datetime.now(UTC), sleep=time.sleep)
+        failures = delivery.deliver(cases, self.destinations, self.level)
+        return Told(delivery.sent, failures)
+
+
+def alert_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of alerts: the argument `alerting`."""
+
+    @wraps(command)
+    def with_alerting(
+        *,
+        alert: tuple[str, ...],
+        alert_on: str,
+        alert_config: Path | None,
+        alert_memory: Path | None,
+        **arguments: Any,
+    ) -> None:
+        settings = {} if alert_config is None else read_properties(alert_config)
+        alerting = Alerting(_destinations(alert, settings), alert_on, alert_memory)
+        command(alerting=alerting, **arguments)
+
+    return _options(with_alerting)
+
+
+_options: Final = together(
+    click.option(
+        "--alert",
+        multiple=True,
+        metavar="KIND:TARGET",
+        help="Send an alert of each case that is new: webhook:URL, file:PATH, kafka:TOPIC, syslog:udp://HOST:PORT (or "
+        "tcp://, tls://, or a path), email:ADDRESS. May be given several times.",
+    ),
+    click.option(
+        "--alert-on",
+        type=click.Choice(SEVERITIES),
+        default="medium",
+        show_default=True,
+        help="Send alerts of cases of this severity and of higher ones.",
+    ),
+    click.option(
+        "--alert-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Settings of the destinations, as properties; a value may be file:F or env:N.",
+    ),
+    click.option(
+        "--alert-memory",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"The file that remembers what was sent. [default: {MEMORY} in --to]",
+    ),
+)
+
+
+def _destinations(given: Sequence[str], settings: Mapping[str, str]) -> list[Destination]:
+    try:
+        check_settings(settings)
+    except AlertError as error:
+        raise click.BadParameter(str(error), param_hint="'--alert-config'") from None
+    made = []
+    for each in given:
+        try:
+            made.append(destination(each, settings, lambda: datetime.now(UTC)))
+        except AlertError as error:
+            kind = each.partition(":")[0]
+            named = f"{kind}:...: " if kind in KINDS else ""
+            raise click.BadParameter(f"{named}{error}", param_hint="'--alert'") from None
+    return made

@@ -1,0 +1,103 @@
+"""Syslog: each alert is a message of RFC 5424 with the JSON, over UDP, TCP, TLS or a socket of this machine.
+
+    syslog:udp://siem.example.com:514     syslog:tcp://siem.example.com:514
+    syslog:tls://siem.example.com:6514    syslog:/dev/log
+
+Over TCP and TLS a message has its length in front. Syslog acknowledges nothing: a message counts as delivered when the
+system has taken it, and over UDP it can be lost on the way.
+
+Source: RFC 5424, RFC 5425, RFC 5426, RFC 6587 section 3.4.1
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import datetime
+from ssl import SSLContext
+from typing import Final
+from urllib.parse import urlsplit
+
+from kafka_dt.pipeline.alerts.alert import Alert
+from kafka_dt.pipeline.alerts.destination import TIMEOUT_S, AlertError, NotDelivered, key_of
+
+_FACILITY: Final = 10
+"""Security and authorization messages."""
+_SEVERITIES: Final[Mapping[str, int]] = {"high": 2, "medium": 4, "low": 5}
+"""Critical, warning, notice."""
+_PORTS: Final[Mapping[str, int]] = {"udp": 514, "tcp": 514, "tls": 6514}
+
+
+class Syslog:
+    """Sends alerts to a syslog server.
+
+    Args:
+        target: as the module says.
+        tls: for `tls://`.
+        clock: gives the time, in UTC.
+
+    Raises:
+        AlertError: it is no such target.
+    """
+
+    digest = False
+
+    def __init__(self, target: str, tls: SSLContext, clock: Callable[[], datetime]) -> None:
+        self._transport, self._place = _read(target)
+        self._tls = tls
+        self._clock = clock
+        self.name = f"syslog {target}"
+        self.key = key_of("syslog", target)
+
+    def send(self, alerts: Sequence[Alert]) -> None:
+        """Send one alert."""
+        (alert,) = alerts
+        message = self._message(alert)
+        try:
+            with closing(self._connected()) as connection:
+                if self._transport in {"tcp", "tls"}:
+                    message = b"%d %s" % (len(message), message)
+                connection.sendall(message)
+        except OSError as error:
+            raise NotDelivered(str(error.strerror or error)) from None
+
+    def _message(self, alert: Alert) -> bytes:
+        priority = _FACILITY * 8 + _SEVERITIES[alert.case.severity]
+        at = self._clock().isoformat(timespec="milliseconds")
+        host = socket.gethostname() or "-"
+        return f"<{priority}>1 {at} {host} kafka-dt {os.getpid()} {alert.id} - {alert.as_json()}".encode("ascii")
+
+    def _connected(self) -> socket.socket:
+        if self._transport == "path":
+            return _opened(socket.AF_UNIX, self._place[0])
+        if self._transport == "udp":
+            family, _, _, _, address = socket.getaddrinfo(*self._place, type=socket.SOCK_DGRAM)[0]
+            return _opened(family, address)
+        connection = socket.create_connection(self._place, TIMEOUT_S)
+        if self._transport == "tls":
+            return self._tls.wrap_socket(connection, server_hostname=self._place[0])
+        return connection
+
+
+def _read(target: str) -> tuple[str, tuple[str, int]]:
+    """Give the transport, and the host with its port or the path."""
+    if target.startswith("/"):
+        return "path", (target, 0)
+    with suppress(ValueError, KeyError):
+        split = urlsplit(target)
+        if split.hostname:
+            return split.scheme, (split.hostname, split.port or _PORTS[split.scheme])
+    raise AlertError(f"{target!r} is no syslog server: write udp://HOST:PORT, tcp://..., tls://... or a path")
+
+
+def _opened(family: int, address: object) -> socket.socket:
+    datagrams = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        datagrams.settimeout(TIMEOUT_S)
+        datagrams.connect(address)  # type: ignore[arg-type]
+    except OSError:
+        datagrams.close()
+        raise
+    return datagrams
