@@ -26,6 +26,7 @@ from kafka_dt.cli.options import read_properties, together
 from kafka_dt.cli.output import counted
 from kafka_dt.pipeline.alerts import KINDS, AlertError, Delivery, Destination, Failure, Memory, destination
 from kafka_dt.pipeline.alerts.destinations import check_settings
+from kafka_dt.pipeline.alerts.forms import FORMS, Form, as_case
 from kafka_dt.pipeline.cases import SEVERITIES, Case
 
 MEMORY: Final = "alerts.json"
@@ -83,12 +84,13 @@ def alert_options(command: Callable[..., None]) -> Callable[..., None]:
         *,
         alert: tuple[str, ...],
         alert_on: str,
+        alert_format: tuple[str, ...],
         alert_config: Path | None,
         alert_memory: Path | None,
         **arguments: Any,
     ) -> None:
         settings = {} if alert_config is None else read_properties(alert_config)
-        alerting = Alerting(_destinations(alert, settings), alert_on, alert_memory)
+        alerting = Alerting(_destinations(alert, settings, _forms(alert_format)), alert_on, alert_memory)
         command(alerting=alerting, **arguments)
 
     return _options(with_alerting)
@@ -110,6 +112,13 @@ _options: Final = together(
         help="Send alerts of cases of this severity and of higher ones.",
     ),
     click.option(
+        "--alert-format",
+        multiple=True,
+        metavar="[KIND=]FORM",
+        help=f"The form of alerts ({', '.join(FORMS)}), for all destinations or for those of a kind: syslog=cef. May "
+        "be given several times. [default: json; mail is text]",
+    ),
+    click.option(
         "--alert-config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
@@ -124,17 +133,31 @@ _options: Final = together(
 )
 
 
-def _destinations(given: Sequence[str], settings: Mapping[str, str]) -> list[Destination]:
+def _destinations(given: Sequence[str], settings: Mapping[str, str], forms: Mapping[str, Form]) -> list[Destination]:
     try:
         check_settings(settings)
     except AlertError as error:
         raise click.BadParameter(str(error), param_hint="'--alert-config'") from None
     made = []
     for each in given:
+        kind = each.partition(":")[0]
         try:
-            made.append(destination(each, settings, lambda: datetime.now(UTC)))
+            made.append(destination(each, settings, lambda: datetime.now(UTC), forms.get(kind, forms[""])))
         except AlertError as error:
-            kind = each.partition(":")[0]
             named = f"{kind}:...: " if kind in KINDS else ""
             raise click.BadParameter(f"{named}{error}", param_hint="'--alert'") from None
     return made
+
+
+def _forms(given: Sequence[str]) -> dict[str, Form]:
+    """Give the forms by the kind of the destination; the empty text is for all others."""
+    forms: dict[str, Form] = {"": as_case}
+    for each in given:
+        kind, _, form = each.rpartition("=")
+        if form not in FORMS or kind not in {"", *KINDS}:
+            raise click.BadParameter(
+                f"{each!r} is not of the form [KIND=]FORM: kinds are {', '.join(KINDS)}, forms {', '.join(FORMS)}",
+                param_hint="'--alert-format'",
+            )
+        forms[kind] = FORMS[form]
+    return forms

@@ -19,6 +19,7 @@ from kafka_dt.config.options.option import resolve_secret
 from kafka_dt.pipeline.alerts.destination import AlertError, Destination
 from kafka_dt.pipeline.alerts.email import Mail, MailServer
 from kafka_dt.pipeline.alerts.file import AlertFile
+from kafka_dt.pipeline.alerts.forms import Form, as_case
 from kafka_dt.pipeline.alerts.syslog import Syslog
 from kafka_dt.pipeline.alerts.topic import PREFIX, AlertTopic
 from kafka_dt.pipeline.alerts.webhook import Webhook
@@ -37,13 +38,16 @@ _SMTP_PORT: Final = 25
 _ADDRESS: Final = re.compile(r"[^\s,@<>]+@[^\s,@<>]+")
 
 
-def destination(given: str, settings: Mapping[str, str], clock: Callable[[], datetime]) -> Destination:
+def destination(
+    given: str, settings: Mapping[str, str], clock: Callable[[], datetime], form: Form = as_case
+) -> Destination:
     """Make a destination.
 
     Args:
         given: KIND:TARGET.
         settings: properties of all destinations; those of other kinds are not looked at.
         clock: gives the time, in UTC.
+        form: writes alerts; mail is text for people in any form.
 
     Raises:
         AlertError: it cannot be used; the text has no secret.
@@ -55,15 +59,15 @@ def destination(given: str, settings: Mapping[str, str], clock: Callable[[], dat
         match kind:
             case "webhook":
                 return Webhook(
-                    resolve_secret("--alert", target).value.strip(), _headers(settings), _tls(settings, kind)
+                    resolve_secret("--alert", target).value.strip(), form, _headers(settings), _tls(settings, kind)
                 )
             case "file":
-                return AlertFile(Path(target))
+                return AlertFile(Path(target), form)
             case "kafka":
                 own = {key.removeprefix(PREFIX): _value(settings, key) for key in settings if key.startswith(PREFIX)}
-                return AlertTopic(target, own)
+                return AlertTopic(target, form, own)
             case "syslog":
-                return Syslog(target, _tls(settings, kind), clock)
+                return Syslog(target, form, _tls(settings, kind), clock)
             case _:
                 return Mail(_recipients(target), _mail_server(settings), clock)
     except (ConfigError, TlsError) as error:

@@ -1,4 +1,4 @@
-"""A file: each alert is a line of JSON at its end, on the disk before the alert counts as delivered."""
+"""A file: each message is a line at its end, on the disk before its alert counts as delivered."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kafka_dt.pipeline.alerts.alert import Alert
 from kafka_dt.pipeline.alerts.destination import NotDelivered, key_of
+from kafka_dt.pipeline.alerts.forms import Form
 
 
 class AlertFile:
@@ -15,14 +16,15 @@ class AlertFile:
 
     digest = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, form: Form) -> None:
         self._path = path
+        self._form = form
         self.name = f"file {path}"
         self.key = key_of("file", str(path.absolute()))
 
     def send(self, alerts: Sequence[Alert]) -> None:
         """Write alerts."""
-        lines = "".join(f"{alert.as_json()}\n" for alert in alerts).encode("ascii")
+        lines = "".join(f"{message.text}\n" for alert in alerts for message in self._form(alert)).encode()
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with os.fdopen(descriptor, "ab") as file:

@@ -1,4 +1,4 @@
-"""Syslog: each alert is a message of RFC 5424 with the JSON, over UDP, TCP, TLS or a socket of this machine.
+"""Syslog: each message of an alert is one of RFC 5424, over UDP, TCP, TLS or a socket of this machine.
 
     syslog:udp://siem.example.com:514     syslog:tcp://siem.example.com:514
     syslog:tls://siem.example.com:6514    syslog:/dev/log
@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from kafka_dt.pipeline.alerts.alert import Alert
 from kafka_dt.pipeline.alerts.destination import TIMEOUT_S, AlertError, NotDelivered, key_of
+from kafka_dt.pipeline.alerts.forms import Form, Message
 
 _FACILITY: Final = 10
 """Security and authorization messages."""
@@ -35,6 +36,7 @@ class Syslog:
 
     Args:
         target: as the module says.
+        form: writes alerts.
         tls: for `tls://`.
         clock: gives the time, in UTC.
 
@@ -44,30 +46,30 @@ class Syslog:
 
     digest = False
 
-    def __init__(self, target: str, tls: SSLContext, clock: Callable[[], datetime]) -> None:
+    def __init__(self, target: str, form: Form, tls: SSLContext, clock: Callable[[], datetime]) -> None:
         self._transport, self._place = _read(target)
+        self._form = form
         self._tls = tls
         self._clock = clock
         self.name = f"syslog {target}"
         self.key = key_of("syslog", target)
 
     def send(self, alerts: Sequence[Alert]) -> None:
-        """Send one alert."""
-        (alert,) = alerts
-        message = self._message(alert)
+        """Send each message of alerts, over one connection."""
         try:
             with closing(self._connected()) as connection:
-                if self._transport in {"tcp", "tls"}:
-                    message = b"%d %s" % (len(message), message)
-                connection.sendall(message)
+                for alert in alerts:
+                    for message in self._form(alert):
+                        connection.sendall(self._framed(message))
         except OSError as error:
             raise NotDelivered(str(error.strerror or error)) from None
 
-    def _message(self, alert: Alert) -> bytes:
-        priority = _FACILITY * 8 + _SEVERITIES[alert.case.severity]
+    def _framed(self, message: Message) -> bytes:
+        priority = _FACILITY * 8 + _SEVERITIES[message.severity]
         at = self._clock().isoformat(timespec="milliseconds")
         host = socket.gethostname() or "-"
-        return f"<{priority}>1 {at} {host} kafka-dt {os.getpid()} {alert.id} - {alert.as_json()}".encode("ascii")
+        written = f"<{priority}>1 {at} {host} kafka-dt {os.getpid()} {message.id} - {message.text}".encode()
+        return b"%d %s" % (len(written), written) if self._transport in {"tcp", "tls"} else written
 
     def _connected(self) -> socket.socket:
         if self._transport == "path":

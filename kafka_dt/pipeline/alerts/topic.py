@@ -1,4 +1,4 @@
-"""A Kafka topic: each alert is the JSON value of a record, acknowledged by all replicas in sync.
+"""A Kafka topic: each message of an alert is the value of a record, acknowledged by all replicas in sync.
 
 The connection is described as for Kafka's own clients: `kafka.bootstrap.servers`, `kafka.sasl.jaas.config` and so on.
 It needs aiokafka, an extra (`audit-kafka`).
@@ -18,6 +18,7 @@ from kafka_dt.client.producing import producer_arguments
 from kafka_dt.extras import installed_by
 from kafka_dt.pipeline.alerts.alert import Alert
 from kafka_dt.pipeline.alerts.destination import AlertError, NotDelivered, key_of
+from kafka_dt.pipeline.alerts.forms import Form
 
 PREFIX = "kafka."
 
@@ -27,6 +28,7 @@ class AlertTopic:
 
     Args:
         topic: its name.
+        form: writes alerts.
         properties: Kafka's client properties.
 
     Raises:
@@ -35,7 +37,7 @@ class AlertTopic:
 
     digest = False
 
-    def __init__(self, topic: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, form: Form, properties: Mapping[str, str]) -> None:
         try:
             client = ClientConfig.from_properties(properties)
             arguments = {**producer_arguments(client), "acks": "all"}
@@ -43,6 +45,7 @@ class AlertTopic:
             raise AlertError(f"{PREFIX}{error.key}: {error.reason}") from None
         self._timeout_s = client.request_timeout_ms / 1000
         self._topic = topic
+        self._form = form
         self._arguments = arguments
         try:
             EventTopic(topic, self._timeout_s, arguments)
@@ -57,6 +60,6 @@ class AlertTopic:
         sink.open()
         with closing(sink):
             try:
-                sink.write([f"{alert.as_json()}\n".encode("ascii") for alert in alerts])
+                sink.write([f"{message.text}\n".encode() for alert in alerts for message in self._form(alert)])
             except SinkFailed as error:
                 raise NotDelivered(error.reason) from None

@@ -1,8 +1,8 @@
-"""A webhook: each alert is the JSON body of a POST; an answer of 2xx takes it.
+"""A webhook: each message of an alert is the body of a POST; an answer of 2xx takes it.
 
-The header Idempotency-Key has the alert's id. An answer of 408, 425, 429 or 5xx, and a connection that breaks, is tried
-again; another answer is final. Redirections are not followed: an alert, and a secret with it, is for the address that
-was named. A proxy is that of the environment (`https_proxy`).
+The header Idempotency-Key has the message's id. An answer of 408, 425, 429 or 5xx, and a connection that breaks, is
+tried again; another answer is final. Redirections are not followed: an alert, and a secret with it, is for the address
+that was named. A proxy is that of the environment (`https_proxy`).
 
 Source: RFC 9110, sections 10.2.3 and 15; draft-ietf-httpapi-idempotency-key-header
 """
@@ -21,6 +21,7 @@ from urllib.request import HTTPSHandler, Request, build_opener
 
 from kafka_dt.pipeline.alerts.alert import Alert
 from kafka_dt.pipeline.alerts.destination import TIMEOUT_S, AlertError, NotDelivered, key_of
+from kafka_dt.pipeline.alerts.forms import Form, Message
 from kafka_dt.urls import NoRedirects, usable_scheme
 
 _AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
@@ -34,6 +35,7 @@ class Webhook:
 
     Args:
         url: http or https; it may be a secret.
+        form: writes alerts.
         headers: go with each alert.
         tls: for https.
 
@@ -43,20 +45,25 @@ class Webhook:
 
     digest = False
 
-    def __init__(self, url: str, headers: Mapping[str, str], tls: SSLContext) -> None:
+    def __init__(self, url: str, form: Form, headers: Mapping[str, str], tls: SSLContext) -> None:
         if usable_scheme(url) not in {"http", "https"} or not _URL.fullmatch(url):
             raise AlertError("the URL of a webhook begins with https:// or http://, and has a host")
         self._url = url
-        self._headers = {"Content-Type": "application/json", "User-Agent": "kafka-dt", **headers}
+        self._form = form
+        self._headers = {"User-Agent": "kafka-dt", **headers}
         self._opener = build_opener(HTTPSHandler(context=tls), NoRedirects())
         self.name = f"webhook {urlsplit(url).hostname}"
         self.key = key_of("webhook", url)
 
     def send(self, alerts: Sequence[Alert]) -> None:
-        """Post one alert."""
-        (alert,) = alerts
-        headers = {**self._headers, "Idempotency-Key": f'"{alert.id}"'}
-        request = Request(self._url, alert.as_json().encode("ascii"), headers)  # noqa: S310 - http or https, checked
+        """Post each message of alerts."""
+        for alert in alerts:
+            for message in self._form(alert):
+                self._post(message)
+
+    def _post(self, message: Message) -> None:
+        own = {"Content-Type": message.content_type, "Idempotency-Key": f'"{message.id}"'}
+        request = Request(self._url, message.text.encode(), own | self._headers)  # noqa: S310 - http or https, checked
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as answer:
                 answer.read(1)

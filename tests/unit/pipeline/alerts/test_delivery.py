@@ -11,6 +11,7 @@ import pytest
 
 from kafka_dt.pipeline.alerts import Alert, AlertError, Delivery, Failure, Memory, NotDelivered
 from kafka_dt.pipeline.alerts.file import AlertFile
+from kafka_dt.pipeline.alerts.forms import as_case
 from kafka_dt.pipeline.cases import Sighting, form_cases
 from kafka_dt.pipeline.report.signs import Severity
 from tests.support.findings import MONDAY, sighting
@@ -168,7 +169,7 @@ def test_a_finding_that_no_report_has_is_forgotten_after_a_year(runs: Runs) -> N
 
 def test_the_memory_shows_no_target(tmp_path: Path) -> None:
     memory = tmp_path / "alerts.json"
-    destination = AlertFile(tmp_path / "secret-place.jsonl")
+    destination = AlertFile(tmp_path / "secret-place.jsonl", as_case)
     Delivery(Memory.of(memory), now=MONDAY, sleep=lambda _: None).deliver(form_cases([HIGH]), [destination], "low")
     assert "secret-place" not in memory.read_text()
     assert memory.stat().st_mode & 0o777 == 0o600
@@ -186,7 +187,7 @@ def test_a_file_gets_a_line_for_each_alert(tmp_path: Path) -> None:
     path = tmp_path / "alerts.jsonl"
     for seen in (HIGH, MEDIUM):
         (case,) = form_cases([seen])
-        AlertFile(path).send([Alert(case, case.sightings)])
+        AlertFile(path, as_case).send([Alert(case, case.sightings)])
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["case"]["severity"] for line in lines] == ["high", "medium"]
     assert lines[0]["new_findings"] == [HIGH.id]
@@ -196,7 +197,7 @@ def test_a_file_gets_a_line_for_each_alert(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_not_tried_again(tmp_path: Path) -> None:
     (case,) = form_cases([HIGH])
     with pytest.raises(NotDelivered, match="No such file") as failed:
-        AlertFile(tmp_path / "missing" / "alerts.jsonl").send([Alert(case, case.sightings)])
+        AlertFile(tmp_path / "missing" / "alerts.jsonl", as_case).send([Alert(case, case.sightings)])
     assert not failed.value.again
 
 

@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.pipeline.alerts import Alert, AlertError, NotDelivered, destination
+from kafka_dt.pipeline.alerts.forms import FORMS
+from kafka_dt.pipeline.cases import form_cases
+from kafka_dt.pipeline.report.signs import Severity
+from tests.support.findings import sighting
 from tests.unit.pipeline.alerts.conftest import NOON
 
 MESSAGE = re.compile(rb"<(\d+)>1 (\S+) (\S+) kafka-dt (\d+) (\S+) - (\{.*\})", re.DOTALL)
@@ -39,6 +43,19 @@ def test_a_datagram_has_one_alert(alert: Alert) -> None:
         server.settimeout(10)
         send(f"udp://127.0.0.1:{server.getsockname()[1]}", alert)
         check(server.recv(65_536), alert)
+
+
+def test_a_siem_gets_a_datagram_of_cef_for_each_finding() -> None:
+    (case,) = form_cases([sighting("t1", severity=Severity.HIGH), sighting("t2", day=1)])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(10)
+        target = f"syslog:udp://127.0.0.1:{server.getsockname()[1]}"
+        destination(target, {}, lambda: NOON, FORMS["cef"]).send([Alert(case, case.sightings)])
+        got = [server.recv(65_536).decode() for _ in case.sightings]
+    assert [re.match(r"<(\d+)>1 .* (\w{16}) - CEF:0\|", each).groups() for each in got] == [  # type: ignore[union-attr]
+        (str(10 * 8 + severity), one.id) for severity, one in zip((2, 4), case.sightings, strict=True)
+    ]
 
 
 def test_a_socket_of_this_machine_takes_it(alert: Alert, tmp_path: Path) -> None:
