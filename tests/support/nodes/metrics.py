@@ -34,6 +34,8 @@ class MetricsEndpoint:
     port: int
     login: str = ""
     context: ssl.SSLContext | None = None
+    host: str = "127.0.0.1"
+    """Without TLS."""
     _headers: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -43,7 +45,7 @@ class MetricsEndpoint:
     @property
     def url(self) -> str:
         """Where it is, without a path."""
-        return f"http://127.0.0.1:{self.port}" if self.context is None else f"https://localhost:{self.port}"
+        return f"http://{self.host}:{self.port}" if self.context is None else f"https://localhost:{self.port}"
 
     def get(self, path: str) -> tuple[int, str]:
         """The status and the text of a page."""
