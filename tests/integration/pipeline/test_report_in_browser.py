@@ -134,6 +134,7 @@ def test_its_policy_lets_no_other_script_run(browser: Browser, path: Path) -> No
     assert any("Content Security Policy" in each for each in page.complaints)
 
 
+@pytest.mark.soak
 def test_the_page_of_a_company_takes_a_browser_less_than_two_seconds(company: Page) -> None:
     """CPU time of the page's thread with all plots, so that a busy machine does not change it."""
     metrics = company.command("Performance.getMetrics")["metrics"]
