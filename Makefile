@@ -137,6 +137,8 @@ lock: ## Resolve the dependencies again (needs uv)
 		-o requirements-release.lock
 	echo kubernetes-validate | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-kubernetes.lock
+	echo pysigma-backend-sqlite | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-sigma.lock
 	echo matplotlib | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --constraint requirements.lock - -o requirements-bench.lock
 	echo gssapi | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -2,7 +2,7 @@
 
     messages = FORMS["ocsf"](alert)
 
-Read `message.py` first: what a form makes. `ecs.py` is the shortest form of a SIEM.
+Read `message.py` first: what a form makes. `ocsf.py`, `ecs.py` and `cef.py` are the forms of SIEMs.
 
 A SIEM correlates by itself, so its forms have a message for each new finding, with the case's id in it. A message has
 the id of its finding, which stays the same whenever it is sent.
