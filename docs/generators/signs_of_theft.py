@@ -22,8 +22,8 @@ tries to get one. A sign is a reason to look, not a proof. Each finding has a se
 has a token that works: act now) or **medium** (look today), and the next commands.
 
 No sign compares clients by address alone, because a pod that starts again has another one: addresses count by their
-network (/24 of IPv4, /64 of IPv6), client ids without their numbers and random parts. All signs see what a node sees:
-behind a proxy that hides addresses, every client is in one place.
+[zone](how-to/pipeline-report.md#zones), client ids without their numbers and random parts. All signs see what a node
+sees: behind a proxy that hides addresses, every client is in one place.
 """
 
 

@@ -7,9 +7,10 @@ Everything but `rows_of` is a function of Spark SQL. The session's time zone has
 `kafka_dt.pipeline.session` sets it: instants are shown as text.
 
 The place and the kind of a client leave out what changes from one start to the next. A pod that starts again has
-another address in the same network, and another random part of its name. So addresses are compared by their subnet (/24
-of IPv4, /64 of IPv6), and client ids by their shape: `etl-7f9c4b-x2k9q` and `etl-5d8c7d-b7w4n` are both `etl-#`.
-Addresses come as getpeername gives them, IPv6 compressed and in small letters. Other text is a place of its own.
+another address in the same network, and another random part of its name. So addresses are compared by their zone
+(`zones.py`) or their subnet (/24 of IPv4, /64 of IPv6), and client ids by their shape: `etl-7f9c4b-x2k9q` and
+`etl-5d8c7d-b7w4n` are both `etl-#`. Addresses come as getpeername gives them, IPv6 compressed and in small letters.
+Other text is a place of its own.
 
 Source: kafka_dt/audit/event.py; RFC 4291, section 2.2; RFC 5952
 """

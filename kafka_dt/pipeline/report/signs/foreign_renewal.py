@@ -7,13 +7,15 @@ signs:
   `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough.
 - *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
   which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
-  for longer than `renewal_history`. The severity is high when the others go on.
+  for longer than `renewal_history`. The owner allowed it, so the severity is medium.
 
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
-renewed other tokens of the owner before, such as a second resource manager that takes over.
+renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
+owners name as a renewer, and that renewed no token more often than `earlier_renewals`, is an engineer on call: it is
+there to renew a token now and then. But if it logs in elsewhere as a rule, it is not excused.
 
-Not seen: a thief that renews as the usual renewer, and the first renewal of a token that was never renewed. A principal
-that takes over for good looks like a new renewer, once for each owner.
+Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewal of a token that was
+never renewed. A principal that takes over for good looks like a new renewer, once for each owner.
 """
 
 # The work is on renewals; each window is over one token.
@@ -60,13 +62,33 @@ class RenewalThresholds:
 def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
     renewers = _with_owners(_renewers(_renewals(seen.events, seen.lives)), thresholds)
+    known = _with_duties(seen.work("renewers", seen.zones.of(renewers)), seen)
     # A principal that renewed before it was clear which ones do is usual for the owner.
-    in_turn = renewers.where((F.col("renewals") > 0) & ~F.col("late"))
+    in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
     never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
-    new = F.col("late") & never_before & (F.col("renewals") > 0)
+    new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds)
     case = F.when(F.col("mismatches") > 0, F.lit("stranger")).when(new, F.lit("new renewer"))
-    return _findings(renewers.join(habits, ["owner", "principal"], "left").withColumn("case", case))
+    return _findings(known.join(habits, ["owner", "principal"], "left").withColumn("case", case))
+
+
+def _on_call(thresholds: RenewalThresholds) -> Column:
+    """Whether a principal is there to renew a token now and then, and is in its own place."""
+    rarely = F.col("most_renewals") <= thresholds.earlier_renewals
+    elsewhere = F.col("logins") - F.col("logins_here")
+    away = elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals))
+    return (F.col("named_by") > 1) & rarely & ~away
+
+
+def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
+    """Add to each renewer how many owners name it, how often it renews a token, and how often it logs in from there."""
+    names = seen.lives.select("owner", F.explode("renewers").alias("principal"))
+    named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
+    most = renewers.groupBy("principal").agg(F.max("renewals").alias("most_renewals"))
+    there = seen.usage.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
+    everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"))
+    rows = renewers.join(most, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
+    return rows.join(there, ["principal", "zone"], "left").fillna(0, ["named_by", "logins", "logins_here"])
 
 
 def _with_owners(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
@@ -128,11 +150,10 @@ def _findings(renewers: DataFrame) -> DataFrame:
         )
         .where(F.size("cases") > 0)
     )
-    goes_on = F.coalesce(F.col("usual_until") > F.col("first_seen"), F.lit(False))
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if((F.col("mismatches") > 0) | goes_on),
+        severity=high_if(F.col("mismatches") > 0),
         evidence=[
             ("what is unusual", some(F.col("cases"))),
             ("renewed or tried by", some(F.col("strangers"))),

@@ -1,31 +1,40 @@
-"""A token is used from more places, or by more clients, than its history says.
+"""A token is used from more places, or by more clients, than its history and its owner's say.
 
 What a token does in the time after its first login (`history`) is usual for the token. What an owner's tokens do in
-their histories, and what the owner does without a token, is usual for the owner. The rule compares other uses by
-network, library and client id, never by address alone. A use is a sign in one of these cases:
+their histories, and what the owner does without a token, is usual for the owner. The rule compares other uses by zone,
+library and client id, never by address alone. A use is a sign in one of these cases:
 
-- *elsewhere*: it comes from a network that is new to the token and to its owner, and the usual use goes on beside it
-  (`overlap`); a roll-out or a move is over by then. For an owner that is in another network all the time, such as a
+- *alone in a network, with another client*: when the owner came to this large network (/16, of IPv6 /48), no other
+  principal was there for a day, and fewer than `move_together` came on the same day; and the library or the kind of
+  client id is new to the owner, which has been known for `known_for`. The token need not have a history. An owner that
+  came to such networks before travels, and is left out.
+- *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
+- *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
+  (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
   user with a laptop, the client has to be another one as well.
 - *another client*: at a new address it is another library, or another release of the library with another kind of
   client id, and the usual clients go on.
-- *moved and changed*: the network is new to the token and its owner, and the library or the kind of client id is new to
+- *moved and changed*: the zone is new to the token and its owner, and the library or the kind of client id is new to
   the token. The usual use need not go on: a thief that moves a job takes its program along.
 - *strange to its owner*: the owner is known for longer than `history`, so even the first day of a token is no excuse.
-  The use comes from a network in which the owner never was, and the library or the kind of client id is new to the
+  The use comes from a zone in which the owner never was, and the library or the kind of client id is new to the
   owner, too. Or it comes from one machine alone although the job began on several (`parts`), which neither move nor
-  change as one: from a network that is strange to an owner that stays where it is (`known_tokens`,
-  `networks_a_token`), or with a library and a kind of client id that are both new to the owner.
+  change as one: from a zone that is strange to an owner that stays where it is (`known_tokens`, `networks_a_token`), or
+  with a library and a kind of client id that are both new to the owner.
 
-Not seen: a thief in the victim's own network with the victim's own program; one behind the same proxy or address
-translation; one that takes over a token that is not used any more, from a network of its owner; one that needs no
-login, because it has a connection that is open already. A network into which a job grows after its first day looks
-like a theft if no other token of the owner began there. An owner with one token has little history, and a token with
-fewer logins than `history_logins` has none.
+A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
+cluster moves, or fails over. The severity is high where another client goes on beside the usual one elsewhere, where an
+owner is alone with another client, in a foreign network, and where several cases hold.
+
+Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy or address
+translation; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
+of a move; one that needs no login, because it has a connection that is open already. An owner that moves alone and
+changes its program looks like a theft once. An owner with one token has little history, and a token with fewer logins
+than `history_logins` has none.
 """
 
-# The work is on one row for each token, address and client, not on events. Each window is over one token; what is known
-# of an owner, which may have very many, is counted without one.
+# The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
+# places of one owner or zone; what is known of an owner, which may have very many tokens, is counted without one.
 
 from __future__ import annotations
 
@@ -43,6 +52,8 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     some,
 )
+from kafka_dt.pipeline.report.networks import ZoneKind
+from kafka_dt.pipeline.report.peers import peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
@@ -52,14 +63,21 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 _PARTS: Final = {
-    "subnet_since": ("subnet",),
+    "zone_since": ("zone",),
     "software_since": ("software",),
     "release_since": ("software", "software_version"),
     "client_since": ("client",),
     "address_since": ("address",),
 }
 """Column -> since when a token is known for the same of these."""
-_OWNED: Final = ("subnet", "software", "client")
+_PLACE: Final = ("token_id", "address", "software", "software_version", "client")
+"""What a use is, among the uses of a token."""
+ALONE: Final = "alone in a network, with another client"
+FOREIGN: Final = "in a foreign network"
+ELSEWHERE_CHANGED: Final = "elsewhere, with another client"
+_SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
+"""The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
+_OWNED: Final = ("zone", "software", "client")
 """Of what an owner's habits are known."""
 
 
@@ -84,40 +102,78 @@ class StolenTokenThresholds:
     """An owner that is in more networks than this, for each of its tokens, moves about."""
     parts: int = threshold(3, "Machines of a job that does not move as one")
     """A job of so many machines, that began within a `shortest_history`, does not move as one."""
+    known_for: timedelta = threshold(timedelta(days=3), "How long an owner is known that has a usual place")
+    """Before that, an owner is known by too few days: jobs run daily, and the first day is not the truth."""
+    move_together: int = threshold(3, "Owners that came to a zone on the same day move together")
+    """A cluster that moves or fails over takes several owners along; a thief has the token of one, or of two."""
 
 
 def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Find tokens that another client seems to have as well; one finding a token."""
     rows = seen.work("history", _with_history(seen.usage, seen.lives, thresholds))
     judged = _with_owners(rows, seen.usage).withColumn("case", _case(thresholds))
-    odd = seen.work("odd", judged.where(F.col("case").isNotNull()))
-    return _findings(odd, _habits(rows, odd))
+    alone = _alone(seen.usage, thresholds).withColumn("case", F.lit(ALONE))
+    columns = [*_PLACE, "who", "zone", "first_seen", "last_seen", "logins", "case"]
+    other = judged.where(F.col("case").isNotNull()).join(alone.select(*_PLACE), [*_PLACE], "left_anti").select(*columns)
+    odd = seen.work("odd", alone.select(*columns, "counts").unionByName(other, allowMissingColumns=True))
+    return _findings(odd, _habits(seen.usage, odd))
+
+
+def _alone(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Find uses in a large network where no other principal was, by a client that is new to the owner as well.
+
+    An owner that was alone in a network before, after it was known, travels.
+    """
+    others = F.col("others_before") + F.col("others_along")
+    by_owner = Window.partitionBy("who").orderBy("since", "wide")
+    new = F.col("since") >= F.col("owner_since") + F.lit(thresholds.known_for)
+    lonely = new & (F.col("others_before") == 0) & (F.col("others_along") < thresholds.move_together - 1)
+    journeys = F.coalesce(F.sum(lonely.cast("int")).over(by_owner.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0))
+    places = peers(usage, "wide").withColumn("journeys", journeys).where(lonely & (F.col("journeys") == 0))
+    rows = usage.where(F.col("token_id").isNotNull()).join(
+        places.select("who", "wide", "since", "owner_since", "owner_before", others.alias("others")), ["who", "wide"]
+    )
+    for name in ("software", "client"):
+        first = usage.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
+        rows = rows.join(first, ["who", name])
+    new_client = (F.col("owner_software_since") >= F.col("since")) | (F.col("owner_client_since") >= F.col("since"))
+    counts = F.format_string(
+        "%d other principals came to %s; the owner was in %d other networks since %s",
+        "others",
+        "wide",
+        "owner_before",
+        as_text(F.col("owner_since")),
+    )
+    return rows.where(new_client).withColumn("counts", counts)
 
 
 def _case(thresholds: StolenTokenThresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
-    subnet_new, software_new, client_new = (~_usual(f"{part}_since") for part in ("subnet", "software", "client"))
-    strange_network = _new_to_owner("subnet")
+    zone_new, software_new, client_new = (~_usual(f"{part}_since") for part in _OWNED)
+    moves = (F.col("others_along") >= thresholds.move_together - 1) & ~_new_to_owner("software")
+    strange_zone = _new_to_owner("zone") & ~moves
     strange_client = _new_to_owner("software") | _new_to_owner("client")
     known_well = F.col("owner_tokens") >= thresholds.known_tokens
     many_networks = F.col("owner_networks") > F.col("owner_tokens") * F.lit(thresholds.networks_a_token)
     roams, stays = known_well & many_networks, known_well & ~many_networks
 
-    subnet_goes_on = F.col("usual_subnet_until") >= F.col("subnet_since") + overlap
+    zone_goes_on = F.col("usual_zone_until") >= F.col("zone_since") + overlap
     client_goes_on = F.col("usual_client_until") >= F.greatest("release_since", "address_since") + overlap
     other_release = ~_usual("release_since") & client_new
 
-    elsewhere = subnet_new & strange_network & subnet_goes_on & (~roams | software_new | client_new)
+    elsewhere = zone_new & strange_zone & zone_goes_on
     another_client = ~_usual("address_since") & (software_new | other_release) & client_goes_on
-    moved_and_changed = subnet_new & strange_network & (software_new | client_new)
+    moved_and_changed = zone_new & strange_zone & (software_new | client_new)
 
     many_machines = F.col("parts") >= thresholds.parts
     one_there = many_machines & F.col("alone_there") & stays
-    strange_there = _known_before("subnet_since", thresholds) & strange_network & (strange_client | one_there)
+    strange_there = _known_before("zone_since", thresholds) & strange_zone & (strange_client | one_there)
     one_with_client = many_machines & F.col("alone_with_client") & _new_to_owner("software") & _new_to_owner("client")
     strange_program = _known_before("software_since", thresholds) & one_with_client
     return (
-        F.when(elsewhere, F.lit("elsewhere"))
+        F.when(_new_to_owner("zone") & (F.col("zone_kind") == ZoneKind.FOREIGN.value), F.lit(FOREIGN))
+        .when(elsewhere & (software_new | client_new), F.lit(ELSEWHERE_CHANGED))
+        .when(elsewhere & ~roams, F.lit("elsewhere"))
         .when(another_client, F.lit("another client"))
         .when(moved_and_changed, F.lit("moved and changed"))
         .when(strange_there | strange_program, F.lit("strange to its owner"))
@@ -144,14 +200,14 @@ def _with_history(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThr
     for name, columns in _PARTS.items():
         rows = rows.withColumn(name, F.min("first_seen").over(Window.partitionBy("token_id", *columns)))
     usual_client = _usual("software_since") & _usual("client_since")
-    in_subnet, of_token = Window.partitionBy("token_id", "subnet"), Window.partitionBy("token_id")
+    in_zone, of_token = Window.partitionBy("token_id", "zone"), Window.partitionBy("token_id")
     by_client = Window.partitionBy("token_id", "software", "client")
     rows = rows.withColumns(
         {
-            "alone_there": F.min("address").over(in_subnet) == F.max("address").over(in_subnet),
+            "alone_there": F.min("address").over(in_zone) == F.max("address").over(in_zone),
             "alone_with_client": F.min("address").over(by_client) == F.max("address").over(by_client),
             "history_logins": F.sum(F.when(_usual("first_seen"), F.col("logins"))).over(of_token),
-            "usual_subnet_until": F.max(F.when(_usual("subnet_since"), F.col("last_seen"))).over(of_token),
+            "usual_zone_until": F.max(F.when(_usual("zone_since"), F.col("last_seen"))).over(of_token),
             "usual_client_until": F.max(F.when(usual_client, F.col("last_seen"))).over(of_token),
             "token_since": F.min("first_seen").over(of_token),
         }
@@ -176,12 +232,13 @@ def _with_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:
     owners = known.groupBy("who").agg(
         F.min("first_seen").alias("owner_since"),
         F.count_distinct("token_id").alias("owner_tokens"),
-        F.count_distinct("subnet").alias("owner_networks"),
+        F.count_distinct("zone").alias("owner_networks"),
     )
     for name in _OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
         rows = rows.join(known.groupBy("who", name).agg(since), ["who", name], "left")
-    return rows.join(owners, "who", "left")
+    along = peers(usage, "zone").select("who", "zone", "others_along")
+    return rows.join(owners, "who", "left").join(along, ["who", "zone"], "left")
 
 
 def _usual(since: str) -> Column:
@@ -195,19 +252,17 @@ def _new_to_owner(name: str) -> Column:
     return (known.isNull() | (known >= since)) & (since > F.col("token_since"))
 
 
-def _habits(rows: DataFrame, odd: DataFrame) -> DataFrame:
-    """Tell the usual places of each token of which anything is unusual."""
-    place = ["token_id", "address", "software", "software_version", "client"]
-    habits = rows.join(odd.select("token_id").distinct(), "token_id", "left_semi")
-    habits = habits.join(odd.select(*place), place, "left_anti")
-    newest = Window.partitionBy("token_id").orderBy(F.desc("logins"), "address", "software", "client")
+def _habits(usage: DataFrame, odd: DataFrame) -> DataFrame:
+    """Tell the usual places of each owner of whose tokens a use is unusual."""
+    habits = usage.join(odd.select("who").distinct(), "who", "left_semi")
+    habits = habits.join(odd.select(*_PLACE), [*_PLACE], "left_anti")
+    busiest = Window.partitionBy("who").orderBy(F.desc("logins"), "token_id", "address", "software", "client")
     return (
-        habits.withColumn("rank", F.row_number().over(newest))
-        .where(F.col("rank") <= SHOWN)
-        .groupBy("token_id")
+        habits.withColumn("rank", F.row_number().over(busiest))
+        .groupBy(F.col("who").alias("owner"))
         .agg(
-            some(distinct("subnet")).alias("usual_networks"),
-            some(distinct(_client())).alias("usual_clients"),
+            some(distinct(F.when(F.col("rank") <= SHOWN, F.col("zone")))).alias("usual_zones"),
+            some(distinct(F.when(F.col("rank") <= SHOWN, _client()))).alias("usual_clients"),
             F.max("last_seen").alias("usual_until"),
         )
     )
@@ -227,22 +282,24 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
             F.sum("logins").alias("events"),
             distinct("case").alias("cases"),
             some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
-            some(distinct(F.when(shown, F.col("subnet")))).alias("networks"),
+            some(distinct(F.when(shown, F.col("zone")))).alias("zones"),
+            F.min("counts").alias("counts"),
             some(distinct(F.when(shown, _client()))).alias("clients"),
         )
-        .join(habits, "token_id", "left")
+        .join(habits, "owner", "left")
     )
-    goes_on = F.array_contains("cases", "elsewhere") | (F.size("cases") > 1)
+    sure = F.arrays_overlap("cases", F.array(*map(F.lit, _SURE))) | (F.size("cases") > 1)
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if(goes_on),
+        severity=high_if(sure),
         evidence=[
             ("what is unusual", F.array_join("cases", ", ")),
             ("unusual addresses", F.col("addresses")),
-            ("in networks", F.col("networks")),
+            ("in zones", F.col("zones")),
+            ("counted", F.col("counts")),
             ("unusual clients", F.col("clients")),
-            ("usual networks", F.col("usual_networks")),
+            ("usual zones", F.col("usual_zones")),
             ("usual clients", F.col("usual_clients")),
             ("usual use last seen", as_text(F.col("usual_until"))),
         ],

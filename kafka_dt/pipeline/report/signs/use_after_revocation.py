@@ -1,16 +1,26 @@
-"""A client goes on trying a token after a request has ended it.
+"""A client tries a token after a request has ended it, from a place where its owner is not at home.
 
-A principal that ends a token does not want it used. A login with the token's id is a sign when it comes later than
-clocks differ and clients need to hear of the end (`clock_skew`): either of a thief, or of a job that was not told. The
-severity is high when the login comes from a network in which the token was never used, or when it succeeds; no node
-that sees ZooKeeper allows that.
+A principal that ends a token does not want it used. Most clients that try it again are jobs that were not told: they
+are on a machine of the owner. So a login with the token's id is a sign when it comes later than clocks differ and
+clients need to hear of the end (`clock_skew`), and in one of these cases:
+
+- *a zone that is strange to the owner*: the token did not begin there, and the owner used nothing else there; or the
+  file of networks calls it foreign.
+- *a place strange to the owner, where this token was used before*: the same, but the token was used there before its
+  end, and nothing else of the owner: a thief goes on.
+- *a machine where the owner never was*: the zone is the owner's, but the machine is new, and the zone is a /24. In a
+  larger one, such as that of a cluster, machines come and go, and in IPv6 each start may bring a new address.
+- *it succeeded*: no node that sees ZooKeeper allows that. Only this case has the severity high, because in the others
+  the token does not work any more.
 
 Tokens that end by age are left out, because their jobs try again for a while. A token that was to end at a later time,
-and that was renewed before then, is not revoked.
+and that was renewed before then, is not revoked. An owner without a login before the end is not known, so its tokens
+are left out as well.
 
-Not seen: a thief that notices the end of the token and stops trying, and one whose last try is within the clock skew.
-Nor is a token that was ended where no event is written: by `kafka-dt token revoke`, or at a broker. This sign
-cannot tell a thief from a forgotten job that runs where the token was used.
+Not seen: a thief in a zone of the owner, if the zone is large or if the owner was on the machine as well; a thief that
+used another token of the owner in the same place; one that notices the end of the token and stops trying, and one whose
+last try is within the clock skew. Nor is a token that was
+ended where no event is written: by `kafka-dt token revoke`, or at a broker.
 """
 
 # Only tokens with a late attempt are looked up in the events, and there are few of them.
@@ -36,11 +46,12 @@ from kafka_dt.pipeline.report.expressions import (
     subnet,
     went_well,
 )
+from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_owner, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
@@ -60,14 +71,14 @@ def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> D
     tried = seen.lives.where(F.col("last_attempt") > F.col("revoked_at") + skew).select(
         "token_id", "owner", "revoked_at"
     )
-    attempts = _attempts(seen.events, tried, seen.usage).where(F.col("time") > F.col("revoked_at") + skew)
-    return _findings(attempts)
+    late = _attempts(seen.events, tried).where(F.col("time") > F.col("revoked_at") + skew)
+    attempts = seen.work("late_attempts", seen.zones.of(_by_place(late)))
+    judged = _with_past(attempts, seen.usage).withColumn("case", _case())
+    return _findings(judged.where(F.col("case").isNotNull()))
 
 
-def _attempts(events: DataFrame, tried: DataFrame, usage: DataFrame) -> DataFrame:
-    """Give the logins with the ids of some tokens, and whether each came from a network of before the revocation."""
-    used_before = usage.join(tried, "token_id").where(F.col("first_seen") <= F.col("revoked_at"))
-    before = used_before.select("token_id", "subnet", F.lit(True).alias("known")).distinct()
+def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
+    """Give the logins with the ids of some tokens."""
     logins = events.where(of_type(EventType.LOGIN) & F.col("token_id").isNotNull()).select(
         "token_id",
         "time",
@@ -76,42 +87,80 @@ def _attempts(events: DataFrame, tried: DataFrame, usage: DataFrame) -> DataFram
         F.concat_ws(" ", software(F.col("client_software")), "client_software_version").alias("client"),
         went_well().alias("succeeded"),
     )
-    return logins.join(tried, "token_id").join(before, ["token_id", "subnet"], "left")
+    return logins.join(tried, "token_id")
+
+
+def _by_place(attempts: DataFrame) -> DataFrame:
+    return attempts.groupBy("token_id", "owner", "revoked_at", "address", "subnet", "client").agg(
+        *first_and_last("time", "time"),
+        F.count("*").alias("tries"),
+        F.count(F.when(F.col("succeeded"), 1)).alias("successes"),
+    )
+
+
+def _with_past(attempts: DataFrame, usage: DataFrame) -> DataFrame:
+    """Add what the owner did at each address and in its zone: with this token, with others, and without one."""
+    used = usage.withColumnRenamed("who", "owner").join(attempts.select("owner").distinct(), "owner", "left_semi")
+    credential = F.coalesce("token_id", F.lit(""))
+    began = used.groupBy("token_id").agg(F.min_by("zone", "first_seen").alias("began_in"))
+    since = used.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
+    machines = used.select("owner", "address", F.lit(True).alias("used_here")).distinct()
+    in_zone = used.groupBy("owner", "zone").agg(
+        F.min(credential).alias("one_credential"), F.max(credential).alias("other_credential")
+    )
+    rows = attempts.join(began, "token_id", "left").join(since, "owner", "left")
+    return rows.join(machines, ["owner", "address"], "left").join(in_zone, ["owner", "zone"], "left")
+
+
+def _case() -> Column:
+    """Say why an attempt is no honest one; null if its place explains it."""
+    is_company = F.col("zone_kind") != ZoneKind.FOREIGN.value
+    at_home = is_company & (_others_used() | F.coalesce(F.col("began_in") == F.col("zone"), F.lit(False)))
+    used_here = F.coalesce("used_here", F.lit(False))
+    is_known = F.col("owner_since") <= F.col("revoked_at")
+    is_small = (F.col("zone") == F.col("subnet")) & F.col("zone").endswith("/24")
+    return (
+        F.when(F.col("successes") > 0, F.lit("it succeeded"))
+        .when(is_known & ~at_home & used_here, F.lit("a place strange to the owner, where this token was used before"))
+        .when(is_known & ~at_home, F.lit("a zone that is strange to the owner"))
+        .when(is_known & is_small & ~used_here, F.lit("a machine where the owner never was"))
+    )
+
+
+def _others_used() -> Column:
+    """Whether the owner used another credential than this token in the zone."""
+    used = (F.col("one_credential") != F.col("token_id")) | (F.col("other_credential") != F.col("token_id"))
+    return F.coalesce(used, F.lit(False))
 
 
 def _findings(attempts: DataFrame) -> DataFrame:
     busiest = Window.partitionBy("token_id").orderBy(F.desc("tries"), "address", "client")
-    by_address = (
-        attempts.groupBy("token_id", "owner", "revoked_at", "address", "subnet", "client")
-        .agg(
-            *first_and_last("time", "time"),
-            F.count("*").alias("tries"),
-            F.count(F.when(F.col("succeeded"), 1)).alias("successes"),
-            F.max(F.coalesce("known", F.lit(False))).alias("known"),
-        )
-        .withColumn("rank", F.row_number().over(busiest))
-    )
     shown = F.col("rank") <= SHOWN
-    rows = by_address.groupBy("token_id", "owner", "revoked_at").agg(
-        F.max(F.when(F.col("rank") == 1, F.col("address"))).alias("address"),
-        *first_and_last(),
-        F.sum("tries").alias("events"),
-        F.sum("successes").alias("successes"),
-        F.min("known").alias("all_known"),
-        some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
-        some(distinct(F.when(shown, F.col("client")))).alias("clients"),
+    rows = (
+        attempts.withColumn("rank", F.row_number().over(busiest))
+        .groupBy("token_id", "owner", "revoked_at")
+        .agg(
+            F.max(F.when(F.col("rank") == 1, F.col("address"))).alias("address"),
+            *first_and_last(),
+            F.sum("tries").alias("events"),
+            F.sum("successes").alias("successes"),
+            distinct("case").alias("cases"),
+            some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
+            some(distinct(F.when(shown, F.col("zone")))).alias("zones"),
+            some(distinct(F.when(shown, F.col("client")))).alias("clients"),
+        )
     )
-    foreign = F.when(~F.col("all_known"), F.lit("yes")).otherwise(F.lit("no: the token was used there before"))
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if((F.col("successes") > 0) | ~F.col("all_known")),
+        severity=high_if(F.col("successes") > 0),
         evidence=[
+            ("what is unusual", F.array_join("cases", ", ")),
             ("revoked", as_text(F.col("revoked_at"))),
             ("attempts since", F.col("events")),
             ("of these successful", F.col("successes")),
             ("from addresses", F.col("addresses")),
-            ("in a network new to the token", foreign),
+            ("in zones", F.col("zones")),
             ("by clients", F.col("clients")),
         ],
     )
@@ -120,7 +169,7 @@ def _findings(attempts: DataFrame) -> DataFrame:
 USE_AFTER_REVOCATION: Final = Sign(
     kind="use_after_revocation",
     title="Tried after revocation",
-    meaning="A request ended the token, and a client goes on trying it.",
+    meaning="A request ended the token, and a client tries it from a place where the owner is not at home.",
     subject_type=SubjectType.TOKEN,
     thresholds=RevocationThresholds(),
     rule=used_after_revocation,
