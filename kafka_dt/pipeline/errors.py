@@ -4,9 +4,11 @@ PipelineError
   SparkNotStarted       there is no Java for Spark, no directory that it can write to, or its JVM ended at once
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
-  TableInUse            another ingest writes to the table
+  OldTable              the table at the path is one of an earlier release
+  NotConverted          a table of an earlier release cannot be converted as asked for
+  SourceInUse           another ingest reads the same source into the table
   TableNotShared        the driver does not find the files that executors write to the table
-  TableBroken           the table's own records cannot be understood
+  TableBroken           a record that the ingest keeps about itself cannot be understood
   IngestFailed          a batch could not be done; `reason` is Spark's, in one line
   BulkJobFailed         work on every token failed; `reason` says why, in one line
   DuplicatedTasks       Spark is set to do work twice, which no rate allows for
@@ -58,11 +60,31 @@ class NoTable(PipelineError):
         self.path = path
 
 
-class TableInUse(PipelineError):
-    """Only one ingest at a time writes to a table."""
+class OldTable(PipelineError):
+    """The table is one of kafka-dt 0.1."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"another ingest writes to {path}; stop it first, or give this one a table of its own")
+        super().__init__(
+            f"{path} is a table of an earlier release: `kafka-dt pipeline convert --table {path} --to DIR` makes a new "
+            "one of it"
+        )
+        self.path = path
+
+
+class NotConverted(PipelineError):
+    """A table of an earlier release cannot be converted as asked for."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} cannot be converted: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class SourceInUse(PipelineError):
+    """Several ingests may write to a table, but each from a source of its own."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"another ingest reads this source into {path}; stop one of the two")
         self.path = path
 
 
@@ -78,7 +100,7 @@ class TableNotShared(PipelineError):
 
 
 class TableBroken(PipelineError):
-    """The records that the table keeps about itself cannot be read."""
+    """A record that the ingest keeps about itself cannot be read."""
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file} cannot be used: {reason}; put it back from a backup")

@@ -4,12 +4,13 @@
         ...
 
 On one machine it listens on 127.0.0.1 only, has no web page and says nothing but errors; `conf` wins over all of that.
-Under `spark-submit` nothing is set that it was given. Everywhere the session's time zone is UTC, as the days of the
-table are.
+Under `spark-submit` only Delta's classes, the time zone and the form of files are set. Everywhere the session's time
+zone is UTC, as the days of the table are.
 
-With `kafka=True` Spark's Kafka source comes from `spark.jars` or `spark.jars.packages` in `conf`, or is resolved from
-Maven Central, once: afterwards it is in the cache of Ivy (`spark.jars.ivy`). A mirror or a proxy is an Ivy settings
-file in `spark.jars.ivySettings`.
+With `delta=True` sessions read and write Delta tables, with `kafka=True` they have Spark's Kafka source. The jars of
+both come from `spark.jars` or `spark.jars.packages` in `conf`, or are resolved from Maven Central, once: afterwards
+they are in the cache of Ivy (`spark.jars.ivy`). A mirror or a proxy is an Ivy settings file in
+`spark.jars.ivySettings`.
 
 Files that Spark makes are for their owner alone, because they tell which token is used where;
 `spark.hadoop.fs.permissions.umask-mode` opens them to a group. Executors that are other processes are given this
@@ -23,12 +24,14 @@ Source: Spark 4.0, "Submitting Applications", "Python Package Management"; umask
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -42,15 +45,35 @@ import kafka_dt_protocol
 from kafka_dt.pipeline.errors import SparkNotStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
 LOCAL: Final = "local[*]"
 KAFKA_PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+DELTA_PACKAGE: Final = f"io.delta:delta-spark_2.13:{importlib.metadata.version('delta-spark')}"
+_DELTA: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The log of a table is small: Delta's 50 tasks would cost more than what they do.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+)
+"""What sessions with Delta Lake are started with, also by `spark-submit`."""
 UMASK: Final = "spark.hadoop.fs.permissions.umask-mode"
 PRIVATE: Final = "077"
 """The umask of what Spark makes, unless a setting says otherwise."""
 TIME_ZONE: Final = "spark.sql.session.timeZone"
+
+_SESSION: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        TIME_ZONE: "UTC",
+        # Spark's own choice, INT96, is unknown to others, and has no statistics by which files are passed over.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.compression.codec": "zstd",
+    }
+)
+"""What a session has wherever it runs."""
 
 _ARTIFACTS: Final = "artifacts"
 """Spark's directory for what sessions bring along, in the directory in which it is started."""
@@ -70,7 +93,12 @@ _IVY_SETTINGS: Final = """\
 
 @contextmanager
 def spark_session(
-    name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None, kafka: bool = False
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    delta: bool = False,
+    kafka: bool = False,
 ) -> Iterator[SparkSession]:
     """Give a running Spark; it is stopped at the end, unless it ran before.
 
@@ -78,6 +106,7 @@ def spark_session(
         name: of the application.
         master: where it runs; None = as submitted, otherwise on all cores of this machine.
         conf: settings of Spark, over those made here.
+        delta: whether Delta tables are read or written.
         kafka: whether Spark's Kafka source is needed.
 
     Raises:
@@ -87,7 +116,9 @@ def spark_session(
         yield running
         return
     with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
-        spark = _start(name, master, dict(conf or {}), Path(scratch), kafka=kafka)
+        packages = [*([DELTA_PACKAGE] if delta else ()), *([KAFKA_PACKAGE] if kafka else ())]
+        settings = {**(_DELTA if delta else {}), **(conf or {})}
+        spark = _start(name, master, settings, Path(scratch), packages)
         try:
             yield spark
         finally:
@@ -111,8 +142,8 @@ def runs_here(spark: SparkSession) -> bool:
     return is_local(str(spark.sparkContext.master))
 
 
-def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> SparkSession:
-    settings = conf if is_submitted() else _settings(name, master, conf, scratch, kafka=kafka)
+def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str]) -> SparkSession:
+    settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages)
     if is_submitted() and master is not None:
         settings["spark.master"] = master
     builder = SparkSession.builder
@@ -126,7 +157,8 @@ def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, *
         raise SparkNotStarted(f"its JVM ended at once; {_NEEDED}") from error
     except Py4JJavaError as error:
         raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error
-    spark.conf.set(TIME_ZONE, "UTC")
+    for key, value in _SESSION.items():
+        spark.conf.set(key, value)
     if not runs_here(spark):
         _ship(spark, scratch)
     return spark
@@ -155,7 +187,9 @@ def _umask(text: str) -> Iterator[None]:
         os.umask(before)
 
 
-def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path, *, kafka: bool) -> dict[str, str]:
+def _settings(
+    name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str]
+) -> dict[str, str]:
     """Give the settings that Spark is started with unless the caller gives others."""
     if not _has_java():
         raise SparkNotStarted(f"there is no java; {_NEEDED}")
@@ -175,10 +209,10 @@ def _settings(name: str, master: str | None, conf: dict[str, str], scratch: Path
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         # The interpreter that has what this one has; Spark's own choice is the first python3 on PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if kafka and not conf.keys() & {"spark.jars", "spark.jars.packages"}:
+    if packages and not conf.keys() & {"spark.jars", "spark.jars.packages"}:
         ivy_settings = scratch / "ivysettings.xml"
         ivy_settings.write_text(_IVY_SETTINGS)
-        settings |= {"spark.jars.packages": KAFKA_PACKAGE, "spark.jars.ivySettings": str(ivy_settings)}
+        settings |= {"spark.jars.packages": ",".join(packages), "spark.jars.ivySettings": str(ivy_settings)}
     settings |= conf
     quiet = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     settings[_DRIVER_JAVA_OPTIONS] = f"{quiet} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()

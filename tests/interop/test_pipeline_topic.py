@@ -135,6 +135,8 @@ def test_a_topic_is_ingested_with_a_token_that_is_replaced(
     (result,) = map(json.loads, re.findall(r"^{.*}$", output, re.MULTILINE))
     assert result.items() >= {"lines": 8, "events": 5, "duplicates": 2, "quarantined": 1, "interrupted": True}.items()
     (bad,) = stored(ingest.table, "quarantine")
+    # The id of a Kafka cluster is an UUID in base64.
+    assert {len(row["cluster_id"]) for row in [bad, *stored(ingest.table)]} == {22}
     place = ("source", "source_partition", "source_offset", "raw")
     assert [bad[name] for name in place] == [TOPIC, 0, 2, "no event"]
     assert "Traceback" not in output

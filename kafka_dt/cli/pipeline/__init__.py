@@ -13,6 +13,7 @@ from kafka_dt.cli import LazyGroup
 @click.group(
     cls=LazyGroup,
     lazy_commands={
+        "convert": "kafka_dt.cli.pipeline.convert:convert",
         "demo": "kafka_dt.cli.pipeline.demo:demo",
         "expire": "kafka_dt.cli.pipeline.bulk:expire",
         "generate": "kafka_dt.cli.pipeline.demo:generate",

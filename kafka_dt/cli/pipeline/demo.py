@@ -164,7 +164,7 @@ def demo(
 
     now = datetime.now(UTC)
     scenario = Scenario.of_size(events, start=_days_before(now, days), days=days, seed=seed)
-    with started("demo", master, {**_SMALL, **conf}) as spark:
+    with started("demo", master, {**_SMALL, **conf}, delta=True) as spark:
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
         shown = run_demo(spark, scenario, folder or make_user_data_dir() / "demo", Steps(), now=now)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 QUARANTINED: Final = 3
 """The exit status of `--strict` when lines went to quarantine."""
+_HOUR_MS: Final = 3_600_000
 _ROWS: Final = {
     "lines": "read",
     "events": "new events",
@@ -62,6 +63,13 @@ class _Duration(click.ParamType[int]):
 _DURATION: Final = _Duration()
 
 
+def _at_least_an_hour(_context: click.Context, _parameter: click.Parameter, duration_ms: int) -> int:
+    """Refuse what would delete files that a batch under way has written."""
+    if duration_ms < _HOUR_MS:
+        raise click.BadParameter("a batch that is being written may be as old as an hour: 1h is the least.")
+    return duration_ms
+
+
 @example("kafka-dt pipeline ingest --table /data/events --from /var/log/kafka-dt/audit --once")
 @click.command()
 @click.option("--table", required=True, metavar="DIR", help="The table: a directory, or a URI such as hdfs:///audit.")
@@ -76,6 +84,12 @@ _DURATION: Final = _Duration()
     "reads the file again when it changes.",
 )
 @click.option("--skip-lost", is_flag=True, help="Pass over records that the topic deleted before they were read.")
+@click.option(
+    "--cluster-id",
+    metavar="ID",
+    help="Name the cluster whose nodes wrote the files of --from; a topic has the id of its Kafka cluster. "
+    "[default: default]",
+)
 @click.option("--once", is_flag=True, help="End when everything that is there now has been read.")
 @click.option(
     "--interval",
@@ -90,7 +104,7 @@ _DURATION: Final = _Duration()
     show_default=True,
     metavar="DURATION|off",
     callback=lambda context, parameter, value: None if value == "off" else _DURATION.convert(value, parameter, context),
-    help="Put events into quarantine that are further behind the newest event of the table.",
+    help="Put events into quarantine that are further behind the newest event of their cluster in the table.",
 )
 @click.option(
     "--future-after",
@@ -102,18 +116,18 @@ _DURATION: Final = _Duration()
 @click.option(
     "--compact-at",
     type=click.IntRange(0),
-    default=16,
+    default=64,
     show_default=True,
     metavar="FILES",
-    help="Merge the small files of a day when there are this many; 0 means never.",
+    help="Merge the small files of the table when there are this many; 0 means never.",
 )
 @click.option(
     "--keep-replaced",
     type=_DURATION,
-    default="0s",
+    default="7d",
     show_default=True,
-    help="How long to keep files that were merged, for jobs that are reading them. Reports leave these files out; "
-    "other readers must leave them out too.",
+    callback=_at_least_an_hour,
+    help="How long to keep files that were merged, for jobs that are reading them; at least 1h.",
 )
 @click.option("--strict", is_flag=True, help="Exit with status 3 if lines went to quarantine.")
 @output_option()
@@ -126,6 +140,7 @@ def ingest(
     bootstrap_server: str | None,
     command_config: Path | None,
     skip_lost: bool,
+    cluster_id: str | None,
     once: bool,
     interval: int,
     late_after: int | None,
@@ -137,13 +152,15 @@ def ingest(
     master: str | None,
     conf: Mapping[str, str],
 ) -> None:
-    """Read audit events into a table of Parquet files, each exactly once.
+    """Read audit events into a Delta table, each exactly once.
 
     The table's quarantine keeps the lines that are not events, and the events that are too late or from the future.
     """
     if (directory is None) is (topic is None):
         raise click.UsageError("Give one of '--from' and '--from-topic'.")
-    with started("ingest", master, conf, kafka=topic is not None) as spark:
+    if topic is not None and cluster_id is not None:
+        raise click.UsageError("'--cluster-id' is for '--from': a topic has the id of its Kafka cluster.")
+    with started("ingest", master, conf, delta=True, kafka=topic is not None) as spark:
         # Imported here: pyspark is an extra.
         from kafka_dt.pipeline.ingest import FileSource, Ingest, Rules, TopicSource  # noqa: PLC0415
         from kafka_dt.pipeline.table import Table  # noqa: PLC0415
@@ -151,7 +168,7 @@ def ingest(
         source: LineSource
         if topic is None:
             assert directory is not None  # noqa: S101 - one of the two was given
-            source = FileSource(directory)
+            source = FileSource(directory) if cluster_id is None else FileSource(directory, cluster_id)
         else:
             source = TopicSource(topic, bootstrap_server, command_config, skips_lost=skip_lost)
         rules = Rules(

@@ -171,7 +171,7 @@ def report(  # noqa: PLR0917 - click gives them by name
         steps=steps,
         networks=() if networks is None else load_networks(networks),
     )
-    with started("report", master, conf) as spark, Steps().step("Reading the table") as step:
+    with started("report", master, conf, delta=True) as spark, Steps().step("Reading the table") as step:
         made = make_report(
             spark,
             Table(table),

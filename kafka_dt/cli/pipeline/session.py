@@ -52,13 +52,16 @@ session_options: Final = together(
 
 
 @contextmanager
-def started(name: str, master: str | None, conf: Mapping[str, str], *, kafka: bool = False) -> Iterator[SparkSession]:
+def started(
+    name: str, master: str | None, conf: Mapping[str, str], *, delta: bool = False, kafka: bool = False
+) -> Iterator[SparkSession]:
     """Give a running Spark.
 
     Args:
         name: of the application.
         master: of the option.
         conf: of the option.
+        delta: whether Delta tables are read or written.
         kafka: whether Spark's Kafka source is needed.
 
     Raises:
@@ -68,5 +71,5 @@ def started(name: str, master: str | None, conf: Mapping[str, str], *, kafka: bo
 
     with ExitStack() as stack:
         with Console(stderr=True).status("Starting Spark"):
-            spark = stack.enter_context(spark_session(name, master=master, conf=conf, kafka=kafka))
+            spark = stack.enter_context(spark_session(name, master=master, conf=conf, delta=delta, kafka=kafka))
         yield spark

@@ -4,13 +4,13 @@
     counts = ingest.run()                          # reads all that the source has now, then returns
     counts = ingest.run(interval_ms=10_000)        # until `stop` is called, by another thread or a signal handler
 
-It starts by completing the changes that the last ingest left half done, and continues from there. `stop` lets the
-batch under way end; `stop(at_once=True)` does not, and the next run does that batch again.
+It continues where the last ingest of this source has ended. `stop` lets the batch under way end; `stop(at_once=True)`
+does not, and the next run does that batch again.
 
 Read this file first: it has the stream. `batches.py` does one batch of it, `lines.py` says what is an event, and
 `sources.py` where lines come from.
 
-Limits: one ingest at a time writes to a table.
+Several ingests may write to a table at the same time, each from a source of its own.
 
 Source: Spark, "Structured Streaming Programming Guide" (availableNow, foreachBatch, checkpoints).
 """
@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from kafka_dt.pipeline.errors import IngestFailed, PipelineError
+from kafka_dt.pipeline.errors import IngestFailed, PipelineError, SourceInUse, TableNotShared
 from kafka_dt.pipeline.ingest.batches import BatchWriter, Counts, Rules
 from kafka_dt.pipeline.ingest.sources import FileSource, LineSource, TopicSource
-from kafka_dt.pipeline.table.journal import JOURNAL, Journal
-from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE
+from kafka_dt.pipeline.session import runs_here
+from kafka_dt.pipeline.table.delta import retried
+from kafka_dt.pipeline.table.table import CHECKPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,9 @@ __all__ = ["Counts", "FileSource", "Ingest", "LineSource", "Rules", "TopicSource
 
 _POLL_S: Final = 0.2
 _BEFORE_CAUSE: Final = "terminated with exception: "
+_PROBE: Final = "_probe"
+_OTHER_QUERIES: Final = ("CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming")
+"""What Spark says when another query has the checkpoint."""
 
 
 class Ingest:
@@ -88,30 +92,44 @@ class Ingest:
 
         Raises:
             NoSource: there is nothing to read.
-            TableInUse: another ingest writes to the table.
+            OldTable: the table is one of an earlier release.
+            SourceInUse: another ingest reads the source into this table.
+            TableNotShared: executors write to disks of their own.
             IngestFailed: Spark could not do it.
         """
-        storage = self._table.storage(self._spark)
-        if not storage.exists():
-            storage.make_root()
-        lock = storage.lock()
+        self._table.check_format(self._spark)
         try:
-            for each in (EVENTS, QUARANTINE, JOURNAL):
-                storage.make_directory(each)
-            Journal(storage).roll_forward(self._now_ms())
+            self._make_table()
             while self._read_until_changed(interval_ms):
                 pass
         except (PySparkException, Py4JError) as error:
             if not self._stopping:
-                raise IngestFailed(_cause(error)) from error
-        finally:
-            lock.release()
+                cause = _cause(error)
+                if any(mark in cause for mark in _OTHER_QUERIES):
+                    raise SourceInUse(self._table.path) from error
+                raise IngestFailed(cause) from error
         return self.counts
+
+    def _make_table(self) -> None:
+        storage = self._table.storage(self._spark)
+        if not storage.exists():
+            storage.make_root()
+        if storage.is_local and not runs_here(self._spark):
+            self._spark.range(1).write.mode("overwrite").parquet(storage.uri(_PROBE))
+            shared = any(name.endswith(".parquet") for name in storage.names(_PROBE))
+            storage.delete(_PROBE)
+            if not shared:
+                raise TableNotShared(storage.root)
+        events = self._table.event_files(self._spark)
+        if not events.exists():
+            retried(events.create)
 
     def _read_until_changed(self, interval_ms: int | None) -> bool:
         """Read the source; True if it has to be read anew because it is another one now."""
-        name = self._source.checkpoint(self._spark)
-        writer = BatchWriter(self._spark, self._table, name, self._rules, now_ms=self._now_ms, heard=self._add)
+        name, cluster_id = self._source.checkpoint(self._spark), self._source.cluster_id(self._spark)
+        writer = BatchWriter(
+            self._spark, self._table, name, cluster_id, self._rules, now_ms=self._now_ms, heard=self._add
+        )
         stream = self._source.lines(self._spark).writeStream.foreachBatch(writer)
         stream = stream.option("checkpointLocation", self._table.storage(self._spark).uri(f"{CHECKPOINTS}/{name}"))
         if interval_ms is None:

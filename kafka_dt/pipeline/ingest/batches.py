@@ -1,49 +1,51 @@
-"""One batch of the ingest: lines become staged files, and these become part of the table in one change.
+"""One batch of the ingest: lines become events and quarantine of the table, each in one commit.
 
 Exactly once, whenever the process ends: Spark runs a batch again, with the same lines, until it has noted in its
-checkpoint that the batch is done. A batch that ended before its change was prepared has left staged files only; one
-whose change was prepared is rolled forward at the next start, and is found in the journal when it is run again. Before
-a change is prepared, its files and Spark's notes about the lines of the batch are on the disk, so the same holds if the
-machine stops.
+checkpoint that the batch is done. Both commits have the number of the batch in them, so neither is made twice: first
+that of the quarantine, then that of the events, which is what the batch is known by. Lines that a repeated batch judges
+again are judged as before, because the limits are written down before the first commit. Before it, all notes about the
+lines of the batch are on the disk; before Spark notes that the batch is done, both commits are.
 
-Nearly every batch is read once and written once: an observation tells whether lines have to go to quarantine, and the
-ids of the staged events whether the table has one of them already. Only then the events are written again, without
-those. The ids also tell whether all that executors wrote is there: on a cluster whose machines do not share the files
-of the table, it is not.
+A batch is parsed once, onto the disks of the executors. What is written leaves out the events that the table has
+already, as part of the same commit: if another writer adds events meanwhile, Delta refuses the commit, and the batch is
+compared with the table anew. Ids are compared, and only they are shuffled: the rows stay where they were parsed.
 
-Limits: an event that comes again is known by its id and its time; it is not looked for under another time.
+Limits: an event that comes again is known by its cluster, its id and its time; it is not looked for under another time.
 
-Source: Spark, "Structured Streaming Programming Guide", foreachBatch; `Dataset.observe`.
+Source: Spark, "Structured Streaming Programming Guide", foreachBatch; Delta Lake, "Idempotent table writes".
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, fields, replace
+import time
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Observation
+from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.errors import TableNotShared
-from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events, quarantined_lines
-from kafka_dt.pipeline.table.journal import STAGING, Change, Journal
-from kafka_dt.pipeline.table.parquet import Compaction, parquet_files, staged_files, write_parquet
-from kafka_dt.pipeline.table.schema import DATE, DAY_MS, EVENT_SCHEMA, QUARANTINE_SCHEMA, Reason, instant
+from kafka_dt.pipeline.ingest.lines import SOURCE, LineLimits, check_lines, good_events, quarantined_lines
+from kafka_dt.pipeline.table.delta import Conflict, retried
+from kafka_dt.pipeline.table.schema import CLUSTER_ID, DATE, DAY_MS, Reason, instant
 from kafka_dt.pipeline.table.table import CHECKPOINTS, EVENTS, QUARANTINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from kafka_dt.pipeline.table import Table
-    from kafka_dt.pipeline.table.storage import Storage
+    from kafka_dt.pipeline.table.delta import DeltaFiles
 
 _HOUR_MS: Final = 3_600_000
-_NEWEST: Final = "newest_ms"
-"""In the record of a batch: the newest instant of the table."""
+LIMITS: Final = "limits"
+"""In a checkpoint: the limits of the last batch."""
+_ROW: Final = "row"
+"""The number of a line in its batch."""
+_PARTITIONS_A_CORE: Final = 4
+"""Into how many parts ids are divided to be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +53,12 @@ class Rules:
     """The limits that the ingest keeps."""
 
     late_after_ms: int | None = 7 * DAY_MS
-    """How far behind the newest event of the table an event may be; None = any distance."""
+    """How far behind the newest event of its cluster in the table an event may be; None = any distance."""
     future_after_ms: int = _HOUR_MS
     """How far ahead of the clock of this machine an event may be."""
-    compact_at: int = 16
-    """How many small files of a day are merged; 0 = none are."""
-    keep_replaced_ms: int = 0
+    compact_at: int = 64
+    """How many small files are merged; 0 = none are."""
+    keep_replaced_ms: int = 7 * DAY_MS
     """How long merged files are kept for readers that have listed them."""
 
 
@@ -86,29 +88,38 @@ class Stopped(Exception):
 
 
 class BatchWriter:
-    """Is called by Spark with each batch; `source` is the name of the checkpoint."""
+    """Is called by Spark with each batch of lines.
+
+    Args:
+        spark: does the work.
+        table: receives the events.
+        checkpoint: the name of the checkpoint.
+        cluster_id: names the cluster whose lines these are.
+        rules: the limits.
+        now_ms: the clock, in milliseconds since 1970.
+        heard: is called with the counts of each batch.
+    """
 
     def __init__(
         self,
         spark: SparkSession,
         table: Table,
-        source: str,
+        checkpoint: str,
+        cluster_id: str,
         rules: Rules,
         *,
         now_ms: Callable[[], int],
         heard: Callable[[Counts], None],
     ) -> None:
-        self._spark = spark
-        self._table = table
-        self._source = source
+        self._storage = table.storage(spark)
+        self._events = table.event_files(spark)
+        self._quarantine = table.quarantine_files(spark)
+        self._checkpoint = checkpoint
+        self._cluster_id = cluster_id
         self._rules = rules
         self._now_ms = now_ms
         self._heard = heard
-        self._storage = table.storage(spark)
-        self._journal = Journal(self._storage)
-        self._compaction = Compaction(
-            spark, self._storage, self._journal, at=rules.compact_at, kept_ms=rules.keep_replaced_ms, now_ms=now_ms
-        )
+        self._newest_ms: int | None = None
         self._closed = False
         self._idle = threading.Event()
         self._idle.set()
@@ -139,150 +150,127 @@ class BatchWriter:
         if self._closed:
             raise Stopped
         series = self._series()
-        if batch <= self._journal.last(series):
+        if batch <= self._events.last_batch(series):
             return
-        now_ms = self._now_ms()
-        newest_ms = max((record[_NEWEST] for record in self._journal.records() if _NEWEST in record), default=0)
-        name = f"{series}.{batch:012d}"
-        directory = f"{STAGING}/{name}"
-        self._storage.delete(directory)
-        staged = stage(lines, self._limits(now_ms, newest_ms), self._storage, directory, now_ms)
-        fresh = without_known(staged, self._table.events(self._spark), self._storage)
-        for each in (directory, f"{CHECKPOINTS}/{self._source}"):
-            self._storage.sync(each)
-        change = Change(adds=self._places(fresh, name), record={_NEWEST: max(newest_ms, fresh.to_ms)})
-        self._journal.carry_out(series, batch, change, now_ms)
-        self._storage.delete(directory)
+        # Before the batch, when Delta knows the files of the table anyway.
+        compacted = self._compact(self._events)
+        begun_s = time.time()
+        judged_ms, limits = self._limits(batch)
+        # What Spark has noted of the lines of this batch must outlive the commits: they say that these lines are done.
+        self._storage.sync(f"{CHECKPOINTS}/{self._checkpoint}")
+        checked = _slim(check_lines(lines, limits)).persist(StorageLevel.DISK_ONLY)
+        try:
+            found = _counted(checked)
+            if found["quarantined"]:
+                compacted += self._compact(self._quarantine)
+                bad = quarantined_lines(checked, self._cluster_id, judged_ms)
+                retried(lambda: self._quarantine.append(bad, series, batch))
+            fresh = retried(lambda: self._append_new(checked, found, series, batch))
+        finally:
+            checked.unpersist()
+        if self._newest_ms is not None:  # else the next batch asks the table, this one was a repeated one
+            self._newest_ms = max(self._newest_ms, found["to_ms"] or 0)
+        for part in (EVENTS, QUARANTINE):
+            self._storage.sync(part, begun_s)
         self._heard(
             Counts(
                 batches=1,
-                lines=staged.events + staged.quarantined,
-                events=fresh.events,
-                quarantined=staged.quarantined,
-                late=staged.late,
-                duplicates=staged.events - fresh.events,
-                compacted_files=self._compact({place.rpartition("/")[0] for _, place in change.adds}),
+                lines=found["events"] + found["quarantined"],
+                events=fresh,
+                quarantined=found["quarantined"],
+                late=found["late"],
+                duplicates=found["events"] - fresh,
+                compacted_files=compacted,
             )
         )
 
     def _series(self) -> str:
         """Name the checkpoint, as it is told from one that had its name before it was deleted."""
-        metadata = self._storage.read_document(f"{CHECKPOINTS}/{self._source}/metadata")
-        return f"{self._source}-{metadata['id']}"
+        metadata = self._storage.read_document(f"{CHECKPOINTS}/{self._checkpoint}/metadata")
+        return f"{self._checkpoint}-{metadata['id']}"
 
-    def _limits(self, now_ms: int, newest_ms: int) -> LineLimits:
+    def _limits(self, batch: int) -> tuple[int, LineLimits]:
+        """Give the time of a batch and its limits; a batch that is repeated has those of the first time."""
+        folder = f"{CHECKPOINTS}/{self._checkpoint}/{LIMITS}"
+        try:
+            noted = self._storage.read_document(f"{folder}/{batch}")
+        except FileNotFoundError:
+            noted = self._new_limits(self._now_ms())
+            self._storage.write_document(f"{folder}/{batch}", noted)
+            self._storage.delete(f"{folder}/{batch - 1}")
+        return noted["now_ms"], LineLimits(latest_ms=noted["latest_ms"], earliest_ms=noted["earliest_ms"])
+
+    def _new_limits(self, now_ms: int) -> dict[str, int]:
+        if self._newest_ms is None:
+            self._newest_ms = self._newest_of_table_ms()
         late_after_ms = self._rules.late_after_ms
-        return LineLimits(
-            latest_ms=now_ms + self._rules.future_after_ms,
-            earliest_ms=0 if late_after_ms is None else max(0, newest_ms - late_after_ms),
-        )
+        return {
+            "now_ms": now_ms,
+            "latest_ms": now_ms + self._rules.future_after_ms,
+            "earliest_ms": 0 if late_after_ms is None else max(0, self._newest_ms - late_after_ms),
+        }
 
-    def _places(self, staged: Staged, name: str) -> tuple[tuple[str, str], ...]:
-        days = self._storage.directories(staged.events_directory)
-        return (
-            *(
-                file
-                for day in days
-                for file in staged_files(self._storage, day, f"{EVENTS}/{day.rpartition('/')[2]}", name)
-            ),
-            *staged_files(self._storage, staged.quarantine_directory, QUARANTINE, name),
-        )
+    def _newest_of_table_ms(self) -> int:
+        (newest_ms,) = self._of_cluster().agg(F.unix_millis(F.max("time"))).collect()[0]
+        return newest_ms or 0
 
-    def _compact(self, directories: set[str]) -> int:
-        files = 0
-        for directory in sorted(directories):
-            if directory == QUARANTINE:
-                files += self._compaction.compact(directory, QUARANTINE_SCHEMA, "ingest_time")
-            else:
-                files += self._compaction.compact(directory, EVENT_SCHEMA, "time")
-        return files
+    def _append_new(self, checked: DataFrame, found: Row, series: str, batch: int) -> int:
+        """Append the events that the table lacks, each once, and return how many these are."""
+        known = self._of_cluster().where(_between(found["from_ms"] or 0, found["to_ms"] or 0))
+        fresh = checked.join(F.broadcast(_new_rows(checked, known)), _ROW, "left_semi")
+        return self._events.append(good_events(fresh, self._cluster_id), series, batch)
 
+    def _of_cluster(self) -> DataFrame:
+        return self._events.latest().where(F.col(CLUSTER_ID) == self._cluster_id)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
-    """The files of a batch that are not yet part of the table."""
-
-    directory: str
-    """Of the batch."""
-    events_directory: str
-    """Of its events, a directory a day in it."""
-    events: int
-    quarantined: int
-    late: int
-    """Of those in quarantine, the events that are too far behind."""
-    from_ms: int
-    """The oldest instant of its events."""
-    to_ms: int
-    """The newest one, 0 without events."""
-
-    @property
-    def quarantine_directory(self) -> str:
-        """Where what goes to quarantine is, if anything does."""
-        return f"{self.directory}/{QUARANTINE}"
+    def _compact(self, files: DeltaFiles) -> int:
+        if not self._rules.compact_at or files.surplus_files() < self._rules.compact_at:
+            return 0
+        try:
+            replaced = files.optimize()
+        except Conflict:
+            return 0  # another writer does the same
+        files.vacuum(self._rules.keep_replaced_ms)
+        return replaced
 
 
-def stage(lines: DataFrame, limits: LineLimits, storage: Storage, directory: str, now_ms: int) -> Staged:
-    """Write what the lines of a batch say into a directory that does not exist yet."""
-    checked = check_lines(lines, limits)
+def _counted(checked: DataFrame) -> Row:
+    """Count the lines of a batch, good and bad, and find the oldest and the newest instant of the good ones."""
     good = F.col("reason").isNull()
     time_ms = F.when(good, F.col("event.time"))
-    observation = Observation()
-    # No filter is pushed below an observation: every line would be read once for the filter, and again.
-    observed = checked.observe(
-        observation,
-        F.count_if(good).alias("events"),
-        F.count_if(~good).alias("quarantined"),
-        F.count_if(F.col("reason") == Reason.LATE.value).alias("late"),
-        F.min(time_ms).alias("from_ms"),
-        F.max(time_ms).alias("to_ms"),
+    counts = {
+        "events": F.count_if(good),
+        "quarantined": F.count_if(~good),
+        "late": F.count_if(F.col("reason") == Reason.LATE.value),
+        "from_ms": F.min(time_ms),
+        "to_ms": F.max(time_ms),
+    }
+    return checked.agg(*(count.alias(name) for name, count in counts.items())).collect()[0]
+
+
+def _slim(checked: DataFrame) -> DataFrame:
+    """Give each line a number, and leave out of good ones what only the quarantine has."""
+    bad = F.col("reason").isNotNull()
+    rest = (F.when(bad, F.col(name)).alias(name) for name in (*SOURCE, "raw"))
+    return checked.select("event", "reason", "fields", *rest, F.monotonically_increasing_id().alias(_ROW))
+
+
+def _new_rows(checked: DataFrame, known: DataFrame) -> DataFrame:
+    """Give the numbers of good lines whose ids are not known; of those with the same id the first."""
+    good = checked.where(F.col("reason").isNull()).select("event.id", _ROW)
+    ids = good.unionAll(known.select("id", F.lit(None).cast("bigint")))
+    # Spark's 200 partitions would cost a small batch more than its events do.
+    partitions = _PARTITIONS_A_CORE * checked.sparkSession.sparkContext.defaultParallelism
+    each = (
+        ids.repartition(partitions, "id")
+        .groupBy("id")
+        .agg(F.min(_ROW).alias(_ROW), F.count_if(F.col(_ROW).isNull()).alias("known"))
     )
-    write_parquet(good_events(observed), storage.uri(f"{directory}/{EVENTS}"), DATE)
-    seen: dict[str, Any] = observation.get
-    staged = Staged(
-        directory=directory,
-        events_directory=f"{directory}/{EVENTS}",
-        events=seen["events"],
-        quarantined=seen["quarantined"],
-        late=seen["late"],
-        from_ms=seen["from_ms"] or 0,
-        to_ms=seen["to_ms"] or 0,
-    )
-    if staged.quarantined:
-        write_parquet(quarantined_lines(checked, now_ms), storage.uri(staged.quarantine_directory))
-    return staged
-
-
-def without_known(staged: Staged, known: DataFrame, storage: Storage) -> Staged:
-    """Give what is staged without the events that the table knows, and each of the others once.
-
-    Raises:
-        TableNotShared: not all that was written is there.
-    """
-    if staged.quarantined and not parquet_files(storage, staged.quarantine_directory):
-        raise TableNotShared(storage.root)
-    if not staged.events:
-        return staged
-    spark = known.sparkSession
-    new = spark.read.schema(EVENT_SCHEMA).parquet(storage.uri(staged.events_directory))
-    there = known.where(_between(staged.from_ms, staged.to_ms)).select("id")
-    # A hash is shorter; two ids that share one are told apart below.
-    key = F.xxhash64("id").alias("key")
-    keys = new.select(key, F.lit(1).alias("new")).union(there.select(key, F.lit(0)))
-    times = keys.groupBy("key").agg(F.count("*").alias("times"), F.sum("new").alias("new"))
-    found = times.agg(F.sum("new").alias("new"), F.count_if(F.expr("times > 1 AND new > 0")).alias("repeated")).first()
-    if found is None or found["new"] != staged.events:
-        raise TableNotShared(storage.root)
-    if not found["repeated"]:
-        return staged
-    directory = f"{staged.directory}/fresh"
-    fresh = new.dropDuplicates(["id"]).join(there, "id", "left_anti").select(*EVENT_SCHEMA.names)
-    write_parquet(fresh, storage.uri(directory), DATE)
-    events = spark.read.schema(EVENT_SCHEMA).parquet(storage.uri(directory)).count()
-    return replace(staged, events_directory=directory, events=events)
+    return each.where("known = 0").select(_ROW)
 
 
 def _between(from_ms: int, to_ms: int) -> Column:
-    """Select instants, and the directories in which they can be."""
+    """Select instants, and the days by which Delta passes over files."""
     first, last = (datetime.fromtimestamp(each / 1000, UTC).date() for each in (from_ms, to_ms))
     lowest, highest = (instant(F.lit(each).cast("bigint")) for each in (from_ms, to_ms))
     return F.col(DATE).between(F.lit(first), F.lit(last)) & F.col("time").between(lowest, highest)

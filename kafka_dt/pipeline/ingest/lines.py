@@ -1,8 +1,8 @@
 """Lines to events: each line of text becomes a row of the table, or a row in quarantine with the reason.
 
     checked = check_lines(lines, LineLimits(latest_ms=..., earliest_ms=...))
-    good_events(checked)          # as EVENT_SCHEMA
-    quarantined_lines(checked)    # as QUARANTINE_SCHEMA
+    good_events(checked, cluster_id)                  # as EVENT_SCHEMA
+    quarantined_lines(checked, cluster_id, now_ms)    # as QUARANTINE_SCHEMA
 
 A line is good if it is one JSON object with the fields of `AuditEvent`, each of its own type, and with those that every
 event has; null is as good as nothing. Names that are not known are left out: a new field does not change the version.
@@ -40,6 +40,7 @@ from pyspark.sql.types import (
 
 from kafka_dt.audit.event import VERSION, EventType, Outcome
 from kafka_dt.pipeline.table.schema import (
+    CLUSTER_ID,
     DATE,
     EVENT_SCHEMA,
     INSTANTS,
@@ -128,22 +129,23 @@ def check_lines(lines: DataFrame, limits: LineLimits) -> DataFrame:
     return limited.select(*SOURCE, "raw", "event", "finding.reason", "finding.fields")
 
 
-def good_events(checked: DataFrame) -> DataFrame:
-    """Give the events of what `check_lines` has read."""
+def good_events(checked: DataFrame, cluster_id: str) -> DataFrame:
+    """Give the events of what `check_lines` has read, as those of a cluster."""
     good = checked.where(F.col("reason").isNull()).select("event.*")
     columns = {each.name: F.col(each.name) for each in LINE_SCHEMA}
     columns |= {name: instant(F.col(name)) for name in INSTANTS}
-    columns[DATE] = day(F.col("time"))
+    columns |= {DATE: day(F.col("time")), CLUSTER_ID: F.lit(cluster_id)}
     return good.select(*(columns[each.name].alias(each.name) for each in EVENT_SCHEMA))
 
 
-def quarantined_lines(checked: DataFrame, now_ms: int) -> DataFrame:
-    """Give what is not good of what `check_lines` has read; the time is kept with each line."""
+def quarantined_lines(checked: DataFrame, cluster_id: str, now_ms: int) -> DataFrame:
+    """Give what is not good of what `check_lines` has read; the cluster and the time are kept with each line."""
     columns = {
         **{name: F.col(name) for name in ("reason", "fields", *SOURCE)},
         "time": instant(F.when(is_instant("event.time"), F.col("event.time"))),
         "ingest_time": instant(F.lit(now_ms).cast("bigint")),
         "raw": F.substring("raw", 1, RAW_LENGTH),
+        CLUSTER_ID: F.lit(cluster_id),
     }
     bad = checked.where(F.col("reason").isNotNull())
     return bad.select(*(columns[each.name].cast(each.dataType).alias(each.name) for each in QUARANTINE_SCHEMA))

@@ -1,15 +1,18 @@
 """Where the ingest reads lines: the files that nodes write, or the topic that they write to.
 
-    source = FileSource("/var/log/kafka-dt/audit")
+    source = FileSource("/var/log/kafka-dt/audit", "east")
     source = TopicSource("kafka-dt-audit", "broker:9092", Path("client.properties"))
-    source.lines(spark)    # a stream with the columns of `ingest_lines`
+    source.lines(spark)         # a stream with the columns of `lines.py`
+    source.cluster_id(spark)    # names the cluster whose events they are
 
 A topic is read with Kafka's own client properties, such as those that `kafka-dt token create --output properties`
 prints: a delegation token is a login like others. They become options of the source, which Spark shows in no plan, log
 or event log; the file is read again when it changes, so that a token can be replaced while the ingest runs.
 
-Limits: the ingest knows a topic's checkpoint by the topic's name alone, so two clusters' topics of the same name need
-two tables. It knows files by their paths, so it misses lines that are added to a file after it was read.
+Kafka tells the id of a topic's cluster. It names the checkpoint together with the topic, so that topics of the same
+name in several clusters are several sources.
+
+Limits: files are known by their paths, so lines that are added to a file after it was read are missed.
 
 Source: Spark, "Structured Streaming + Kafka Integration Guide"; Structured Streaming, "Input sources".
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import javaproperties
 from py4j.protocol import Py4JJavaError
@@ -27,6 +30,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.files import Stamp, stamp
 from kafka_dt.pipeline.errors import NoSource
 from kafka_dt.pipeline.ingest.lines import LINE
+from kafka_dt.pipeline.session import KAFKA_PACKAGE
 from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 512 * 1024 * 1024
 BATCH_RECORDS: Final = 1_000_000
+DEFAULT_CLUSTER: Final = "default"
+"""Names the cluster of files whose cluster has no other name."""
 GROUP_PREFIX: Final = "kafka-dt-ingest"
 """What the names of the consumer groups begin with: Spark makes them, for each run."""
 
@@ -62,12 +68,18 @@ class FileSource:
 
     path: str
     """Of the directory, or its URI."""
+    cluster: str = DEFAULT_CLUSTER
+    """Names the cluster whose nodes write the files."""
     batch_bytes: int = BATCH_BYTES
     """About how much of them is one batch."""
 
     def checkpoint(self, spark: SparkSession) -> str:
         """Name their checkpoint in the table, after where they are."""
         return f"files-{_short_hash(self._storage(spark).root)}"
+
+    def cluster_id(self, spark: SparkSession) -> str:  # noqa: ARG002 - a topic needs it
+        """Name the cluster."""
+        return self.cluster
 
     def lines(self, spark: SparkSession) -> DataFrame:
         """Give the stream of their lines.
@@ -118,10 +130,30 @@ class TopicSource:
     skips_lost: bool = field(default=False, kw_only=True)
     """Whether to pass over records that were deleted before they were read; otherwise they are an error."""
     _seen: Stamp = field(default=None, init=False, repr=False)
+    _cluster_id: str | None = field(default=None, init=False, repr=False)
 
-    def checkpoint(self, spark: SparkSession) -> str:  # noqa: ARG002 - what files are known by needs it
-        """Name its checkpoint, after its name."""
-        return f"topic-{_short_hash(self.topic)}"
+    def checkpoint(self, spark: SparkSession) -> str:
+        """Name its checkpoint, after its name and its cluster.
+
+        Raises:
+            NoSource: see `cluster_id`.
+        """
+        return topic_checkpoint(f"topic-{_short_hash(self.topic)}", self.cluster_id(spark))
+
+    def cluster_id(self, spark: SparkSession) -> str:
+        """Ask the cluster for its id.
+
+        Raises:
+            NoSource: it does not answer, or the properties cannot be read, or they name no server.
+        """
+        if self._cluster_id is None:
+            try:
+                self._cluster_id = _ask_cluster_id(spark, self._client_properties())
+            except Py4JJavaError as error:
+                raise NoSource(f"topic {self.topic}", _innermost(error)) from error
+            except TypeError as error:  # Kafka's class is a package, as all names are that the JVM does not know
+                raise NoSource(f"topic {self.topic}", f"Spark has no Kafka source: add {KAFKA_PACKAGE}") from error
+        return self._cluster_id
 
     def lines(self, spark: SparkSession) -> DataFrame:
         """Give the stream of its records' values.
@@ -129,16 +161,11 @@ class TopicSource:
         Raises:
             NoSource: the properties cannot be read, or name no server.
         """
-        properties = self._properties()
-        servers = self.bootstrap_servers or properties.get("bootstrap.servers")
-        if not servers:
-            raise NoSource(f"topic {self.topic}", "no bootstrap server is named")
-        options = {f"kafka.{key}": value for key, value in properties.items() if key not in _NOT_OURS}
+        options = {f"kafka.{key}": value for key, value in self._client_properties().items()}
         spark.conf.set("spark.sql.redaction.options.regex", _REDACTED_OPTIONS)
         records = (
             spark.readStream.format("kafka")
             .options(**options)
-            .option("kafka.bootstrap.servers", servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", BATCH_RECORDS)
@@ -157,6 +184,14 @@ class TopicSource:
         """Say whether the file of properties is another one than was read."""
         return self.command_config is not None and stamp(self.command_config) not in {self._seen, None}
 
+    def _client_properties(self) -> dict[str, str]:
+        properties = self._properties()
+        servers = self.bootstrap_servers or properties.get("bootstrap.servers")
+        if not servers:
+            raise NoSource(f"topic {self.topic}", "no bootstrap server is named")
+        kept = {key: value for key, value in properties.items() if key not in _NOT_OURS}
+        return {**kept, "bootstrap.servers": servers}
+
     def _properties(self) -> dict[str, str]:
         path = self.command_config
         if path is None:
@@ -173,6 +208,30 @@ class TopicSource:
 
 LineSource = FileSource | TopicSource
 """Where lines come from."""
+
+
+def topic_checkpoint(name: str, cluster_id: str) -> str:
+    """Name the checkpoint of a topic of a cluster, after what names that of the topic."""
+    return f"{name}-{_short_hash(cluster_id)}"
+
+
+def _ask_cluster_id(spark: SparkSession, properties: dict[str, str]) -> str:
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - Kafka's client is where its source is
+    settings = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(properties)
+    # Adds a token by which Spark itself has logged in, as its source does.
+    updater = jvm.org.apache.spark.kafka010.KafkaConfigUpdater("admin", settings).setAuthenticationConfigIfNeeded()
+    admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(updater.build())
+    try:
+        return str(admin.describeCluster().clusterId().get())
+    finally:
+        admin.close()
+
+
+def _innermost(error: Py4JJavaError) -> str:
+    cause = error.java_exception
+    while (inner := cause.getCause()) is not None:
+        cause = inner
+    return str(cause.getMessage()).partition("\n")[0]
 
 
 def _short_hash(text: str) -> str:

@@ -17,7 +17,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.pipeline.errors import OutputTaken
-from kafka_dt.pipeline.table.parquet import write_parquet
 from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Store:
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Write an output, and give it as it was written."""
         uri = self._storage.uri(name)
-        write_parquet(frame, uri)
+        frame.write.mode("overwrite").parquet(uri)
         return self._spark.read.schema(frame.schema).parquet(uri)
 
     def work(self, name: str, frame: DataFrame) -> DataFrame:

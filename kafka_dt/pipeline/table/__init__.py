@@ -2,8 +2,8 @@
 
     from kafka_dt.pipeline.table import Table
 
-Read `table.py` first, then `schema.py`. `journal.py` changes the files of a table as a whole, `storage.py` reaches them
-on any file system of Hadoop's, `parquet.py` writes and merges them.
+Read `table.py` first, then `schema.py`. `delta.py` is one Delta table, `storage.py` reaches small files on any file
+system of Hadoop's; `old.py` reads tables of earlier releases.
 """
 
 from kafka_dt.pipeline.table.table import Table

@@ -1,7 +1,8 @@
 """What an audit event is in Spark: made of the fields of `AuditEvent`, so that the two cannot differ.
 
     LINE_SCHEMA        an event as its JSON says it: instants are milliseconds, BIGINT
-    EVENT_SCHEMA       an event as the table has it: instants are TIMESTAMP, and `date`, the day of `time` in UTC
+    EVENT_SCHEMA       an event as the table has it: instants are TIMESTAMP; `date` is the day of `time` in UTC, and
+                       `cluster_id` names the cluster of the node that wrote it
     QUARANTINE_SCHEMA  what could not become an event, and why
 
 Days and instants never depend on the time zone of a session: `instant` and `day` compute with milliseconds.
@@ -65,7 +66,9 @@ INSTANTS: Final = tuple(name for name, note in notes().items() if note.timestamp
 """The fields that are instants: `time`, `issue_time`, ..."""
 
 DATE: Final = "date"
-"""The column that the table is partitioned by."""
+"""The day of the event, in UTC."""
+CLUSTER_ID: Final = "cluster_id"
+"""Names the cluster that the event is from; ids of events are unique within it."""
 
 REQUIRED: Final = tuple(name for name in notes() if not _is_optional(_HINTS[name]))
 """The fields that every event has."""
@@ -77,6 +80,7 @@ EVENT_SCHEMA: Final = StructType(
     [
         *(StructField(each.name, TimestampType() if each.name in INSTANTS else each.dataType) for each in LINE_SCHEMA),
         StructField(DATE, DateType()),
+        StructField(CLUSTER_ID, StringType()),
     ]
 )
 """An event as it stands in the table."""
@@ -115,12 +119,14 @@ QUARANTINE_SCHEMA: Final = StructType(
         StructField("time", TimestampType()),
         StructField("ingest_time", TimestampType()),
         StructField("raw", StringType()),
+        StructField(CLUSTER_ID, StringType()),
     ]
 )
 """A line in quarantine.
 
 `reason` is one of Reason, `fields` names the fields that are concerned; `source` is the path of the file, or the topic
-with `source_partition` and `source_offset`; `time` is the event's own where it has one; `raw` is the line.
+with `source_partition` and `source_offset`; `time` is the event's own where it has one; `raw` is the line; `cluster_id`
+names the cluster of its source.
 """
 
 

@@ -1,17 +1,14 @@
-"""Files of a table wherever Hadoop has a file system: this machine's, HDFS, an object store.
+"""Small files wherever Hadoop has a file system: this machine's, HDFS, an object store.
 
     storage = Storage(spark, "hdfs://namenode/audit")
-    storage.write_document("_journal/a.done", {...})    # whole or not at all
-    storage.rename("_staging/part-0", "events/part-0")
+    storage.write_document("_checkpoints/files-0a/limits/7.json", {...})    # whole or not at all
+    storage.sync("events")                                                # on the disk, where that is this machine's
 
 All names are relative to the root. The calls go to Hadoop's API in the driver's JVM, a fraction of a millisecond each,
-so nothing here is for what there are very many of.
+so nothing here is for what there are very many of. What rows are in is Delta Lake's or Spark's to write.
 
-Limits: where renaming copies, as object stores do, it is neither quick nor whole; use HDFS or a shared file system for
-tables there. Only a local file system has the lock, and only there `sync` has anything to do: what HDFS has closed is
-on several machines.
-
-Source: org.apache.hadoop.fs.FileSystem; Hadoop, "Filesystem specification"; fsync(2).
+Source: org.apache.hadoop.fs.FileSystem; Hadoop, "Filesystem specification"; java.nio.channels.FileLock;
+io.delta.storage.HDFSLogStore (what it does on a local disk); fsync(2).
 """
 
 from __future__ import annotations
@@ -19,36 +16,23 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
-from kafka_dt.pipeline.errors import TableBroken, TableInUse
+from kafka_dt.pipeline.errors import TableBroken
 from kafka_dt.pipeline.session import umask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
-LOCK: Final = "_lock"
 _LOCAL: Final = "file"
-LOCK_WAIT_S: Final = 15.0
-"""How long the JVM of a process that was killed may take to notice."""
-_LOCK_POLL_S: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """One file."""
-
-    name: str
-    """Relative to the root of its storage."""
-    size: int
-    """In bytes."""
+_LOCK: Final = ".lock"
+_LOCK_POLL_S: Final = 0.05
 
 
 class Storage:
@@ -58,11 +42,17 @@ class Storage:
         self._spark = spark
         context: Any = spark.sparkContext
         self._jvm: Any = context._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+        self._configuration: Any = context._jsc.hadoopConfiguration()  # noqa: SLF001
         path = self._jvm.org.apache.hadoop.fs.Path(root)
-        self._files: Any = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
+        self._files: Any = path.getFileSystem(self._configuration)
         self._root: Any = self._files.makeQualified(path)
         self.root = str(self._root.toString())
         """The URI of the root."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a directory of this machine; a mounted one counts as such."""
+        return bool(self._files.getScheme() == _LOCAL)
 
     def uri(self, name: str) -> str:
         """Give the URI of a file or a directory."""
@@ -72,21 +62,12 @@ class Storage:
         """Say whether there is a file or a directory; without a name, the root."""
         return bool(self._files.exists(self._path(name)))
 
-    def files(self, name: str) -> list[StoredFile]:
-        """Give the files right in a directory, by name; none if there is no such directory."""
-        return [StoredFile(f"{name}/{each.getPath().getName()}", each.getLen()) for each in self._list(name, "isFile")]
-
-    def directories(self, name: str) -> list[str]:
-        """Give the names of the directories right in a directory; none if there is no such directory."""
-        return [f"{name}/{each.getPath().getName()}" for each in self._list(name, "isDirectory")]
-
-    def count(self, name: str) -> int:
-        """Count the files below a directory."""
-        return int(self._files.getContentSummary(self._path(name)).getFileCount())
-
-    def make_directory(self, name: str) -> None:
-        """Make a directory and those above it."""
-        self._files.mkdirs(self._path(name))
+    def names(self, name: str) -> list[str]:
+        """Give the names of what is right in a directory, sorted; none if there is no such directory."""
+        path = self._path(name)
+        if not self._files.exists(path):
+            return []
+        return sorted(f"{name}/{each.getPath().getName()}" for each in self._files.listStatus(path))
 
     def make_root(self) -> None:
         """Make the root for its owner alone, or as the session's umask says; one that is there gets the same mode.
@@ -97,20 +78,30 @@ class Storage:
         mode = f"{0o777 & ~umask(self._spark):o}"
         self._files.setPermission(self._root, self._jvm.org.apache.hadoop.fs.permission.FsPermission(mode))
 
-    def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name, in one step; it is no error if that has been done already.
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait until no other process of this machine has its turn here, and have it; elsewhere begin at once.
 
-        Raises:
-            TableBroken: there is a file of neither name, or the file system refuses.
+        On a disk of this machine a rename replaces a file that is there, so that of two commits one would be lost. The
+        JVM holds the lock: it can go on for a moment after Python was killed.
         """
-        source, target = self._path(name), self._path(new_name)
-        if not self._files.exists(source):
-            if not self._files.exists(target):
-                raise TableBroken(self.uri(name), "it is gone")
+        if not self.is_local:
+            yield
             return
-        self._files.mkdirs(target.getParent())
-        if not self._files.rename(source, target):
-            raise TableBroken(self.uri(name), f"it cannot be renamed to {self.uri(new_name)}")
+        self._files.mkdirs(self._root.getParent())
+        file = self._jvm.java.io.RandomAccessFile(f"{self._root.toUri().getPath()}{_LOCK}", "rw")
+        try:
+            while not self._try_lock(file):
+                time.sleep(_LOCK_POLL_S)
+            yield
+        finally:
+            with suppress(Py4JNetworkError):  # the JVM is gone, and its locks with it
+                file.close()
+
+    def copy_to(self, name: str, other: Storage, new_name: str) -> None:
+        """Copy a file, or a directory with all that is in it, to where there is none yet."""
+        copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
+        copy(self._files, self._path(name), other._files, other._path(new_name), False, self._configuration)
 
     def delete(self, name: str) -> None:
         """Delete a file, or a directory with all that is in it; it is no error if there is none."""
@@ -123,7 +114,7 @@ class Storage:
             TableBroken: it is none.
             FileNotFoundError: there is no such file.
         """
-        text = self._read(name)
+        text = self.read_text(name)
         try:
             document = json.loads(text)
         except ValueError as error:
@@ -132,62 +123,16 @@ class Storage:
             raise TableBroken(self.uri(name), "it is no JSON object")
         return document
 
-    def write_document(self, name: str, document: Mapping[str, object]) -> None:
-        """Write a new file with a JSON object, so that no reader sees half of it, and keep it on the disk."""
-        partial = f"{name}.partial"
-        stream = self._files.create(self._path(partial), True)  # one that was left is overwritten
-        try:
-            stream.write(json.dumps(document).encode())
-            stream.hsync()
-        finally:
-            stream.close()
-        self.sync(partial)  # Hadoop's local file system only says that it does that
-        self.rename(partial, name)
-        self.sync(name)
-
-    def sync(self, name: str) -> None:
-        """See that a file, or a directory with all that is in it, is still there should the machine stop now."""
-        if self._files.getScheme() != _LOCAL:
-            return
-        path = Path(self._path(name).toUri().getPath())
-        for each in (*path.rglob("*"), path, path.parent):
-            with suppress(FileNotFoundError):  # Spark tidies its checkpoint up meanwhile
-                _sync(each)
-
-    def lock(self) -> TableLock:
-        """Keep others from writing, until the lock is released or this process has ended.
-
-        The JVM holds it: it can go on for a moment after Python was killed.
+    def read_text(self, name: str) -> str:
+        """Read a file.
 
         Raises:
-            TableInUse: another one has it.
+            FileNotFoundError: there is no such file.
         """
-        if self._files.getScheme() != _LOCAL:
-            return TableLock(None)
-        self._files.mkdirs(self._root)
-        file = self._jvm.java.io.RandomAccessFile(self._path(LOCK).toUri().getPath(), "rw")
-        deadline_s = time.monotonic() + LOCK_WAIT_S
-        while (held := self._try_lock(file)) is None:
-            if time.monotonic() > deadline_s:
-                file.close()
-                raise TableInUse(self.root)
-            time.sleep(_LOCK_POLL_S)
-        return TableLock(held)
-
-    def _try_lock(self, file: Any) -> Any:
-        try:
-            return file.getChannel().tryLock()
-        except Py4JJavaError as error:
-            # Another thread of this JVM has it.
-            if _is(error, "OverlappingFileLockException"):
-                return None
-            raise
-
-    def _read(self, name: str) -> str:
         try:
             stream = self._files.open(self._path(name))
         except Py4JJavaError as error:
-            if _is(error, "FileNotFoundException"):
+            if str(error.java_exception.getClass().getSimpleName()) == "FileNotFoundException":
                 raise FileNotFoundError(self.uri(name)) from error
             raise
         try:
@@ -195,20 +140,47 @@ class Storage:
         finally:
             stream.close()
 
-    def _list(self, name: str, kind: str) -> list[Any]:
-        path = self._path(name)
-        if not self._files.exists(path):
-            return []
-        found = [each for each in self._files.listStatus(path) if getattr(each, kind)()]
-        return sorted(found, key=lambda each: str(each.getPath().getName()))
+    def write_document(self, name: str, document: Mapping[str, object]) -> None:
+        """Write a new file with a JSON object, so that no reader sees half of it."""
+        self.write_text(name, json.dumps(document))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a new file, as `write_document` does."""
+        partial = self._path(f"{name}.partial")
+        stream = self._files.create(partial, True)  # one that was left is overwritten
+        try:
+            stream.write(text.encode())
+            stream.hsync()  # Hadoop's local file system only says that it does so: see `sync`
+        finally:
+            stream.close()
+        self._files.rename(partial, self._path(name))
+
+    def sync(self, name: str, since_s: float = 0.0) -> None:
+        """See that a file, or a directory with all that is in it, is still there should the machine stop now.
+
+        Args:
+            name: what to keep.
+            since_s: of a directory, only what has changed since then, in seconds since 1970.
+        """
+        if not self.is_local:
+            return  # what HDFS or an object store has closed is on several machines
+        path = Path(self._path(name).toUri().getPath())
+        for each in (*path.rglob("*"), path, path.parent):
+            with suppress(FileNotFoundError):  # Spark tidies its checkpoint up meanwhile
+                if each.stat().st_mtime >= since_s:
+                    _sync(each)
+
+    def _try_lock(self, file: Any) -> bool:
+        try:
+            return file.getChannel().tryLock() is not None
+        except Py4JJavaError as error:
+            # Another thread of this JVM has it.
+            if str(error.java_exception.getClass().getSimpleName()) == "OverlappingFileLockException":
+                return False
+            raise
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, name) if name else self._root
-
-
-def _is(error: Py4JJavaError, name: str) -> bool:
-    """Say whether it is of a class of Java."""
-    return str(error.java_exception.getClass().getSimpleName()) == name
 
 
 def _sync(path: Path) -> None:
@@ -217,18 +189,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-class TableLock:
-    """Keeps others from writing to a table."""
-
-    def __init__(self, held: Any) -> None:
-        self._held = held
-
-    def release(self) -> None:
-        """Let others write again."""
-        held, self._held = self._held, None
-        if held is not None:
-            with suppress(Py4JNetworkError):  # the JVM is gone, and its locks with it
-                held.release()
-                held.channel().close()

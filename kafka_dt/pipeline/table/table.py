@@ -4,37 +4,42 @@
     table.events(spark).where("type = 'login'")
     table.quarantine(spark).groupBy("reason").count()
 
-    events/date=2026-01-31/*.parquet   the events, by their day in UTC
-    quarantine/*.parquet               what could not become an event, with the reason
-    _checkpoints/                      how far each source was read: Spark's own
-    _journal/ _staging/ _lock          changes under way (journal.py)
+    events/           the events: a Delta table, clustered by cluster, day and owner
+    quarantine/       what could not become an event, with the reason: a Delta table
+    *.lock            whose turn it is to write to one of them, on a disk of this machine
+    _checkpoints/     how far each source was read: Spark's own, and the limits of the batch under way
 
-Readers may come while an ingest runs: they see all of a batch or nothing of it, and a day before or after it was
-compacted, never both. Other tools can read the Parquet files as they are; for them a batch appears file by file.
+Any reader of Delta tables can read the first two. A frame of this class shows the table as it was when the frame was
+made, also while an ingest runs.
 
-Limits: a read fails if the ingest deletes replaced files meanwhile; `--keep-replaced` keeps these for a while.
-
-Source: Spark SQL, "Parquet files", "Partition discovery".
+Source: Delta Lake, "Table batch reads and writes".
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-from kafka_dt.pipeline.errors import NoTable
-from kafka_dt.pipeline.table.journal import Journal
-from kafka_dt.pipeline.table.schema import EVENT_SCHEMA, QUARANTINE_SCHEMA
+from kafka_dt.pipeline.errors import NoTable, OldTable
+from kafka_dt.pipeline.table.delta import DeltaFiles, Layout
+from kafka_dt.pipeline.table.old import JOURNAL
+from kafka_dt.pipeline.table.schema import CLUSTER_ID, DATE, EVENT_SCHEMA, QUARANTINE_SCHEMA
 from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 EVENTS: Final = "events"
 QUARANTINE: Final = "quarantine"
 CHECKPOINTS: Final = "_checkpoints"
+
+EVENTS_LAYOUT: Final = Layout(
+    schema=EVENT_SCHEMA,
+    clustered_by=(CLUSTER_ID, DATE, "owner"),
+    indexed=(CLUSTER_ID, DATE, "owner", "time", "token_id"),
+)
+QUARANTINE_LAYOUT: Final = Layout(
+    schema=QUARANTINE_SCHEMA, clustered_by=("ingest_time",), indexed=("ingest_time", "reason")
+)
 
 
 class Table:
@@ -52,28 +57,38 @@ class Table:
 
         Raises:
             NoTable: there is none.
+            OldTable: an earlier release has made it.
         """
-        return self._read(spark, EVENTS, EVENT_SCHEMA)
+        return self._read(spark, self.event_files(spark))
 
     def quarantine(self, spark: SparkSession) -> DataFrame:
         """Read what is in quarantine, as QUARANTINE_SCHEMA has it.
 
         Raises:
             NoTable: there is no table.
+            OldTable: an earlier release has made it.
         """
-        return self._read(spark, QUARANTINE, QUARANTINE_SCHEMA)
+        return self._read(spark, self.quarantine_files(spark))
 
-    def _read(self, spark: SparkSession, name: str, schema: StructType) -> DataFrame:
-        storage = self.storage(spark)
-        if not storage.exists(name):
+    def event_files(self, spark: SparkSession) -> DeltaFiles:
+        """Give the Delta table of the events."""
+        return DeltaFiles(spark, self.storage(spark).uri(EVENTS), EVENTS_LAYOUT)
+
+    def quarantine_files(self, spark: SparkSession) -> DeltaFiles:
+        """Give the Delta table of what is in quarantine."""
+        return DeltaFiles(spark, self.storage(spark).uri(QUARANTINE), QUARANTINE_LAYOUT)
+
+    def check_format(self, spark: SparkSession) -> None:
+        """See that the table, if there is one, is none of an earlier release.
+
+        Raises:
+            OldTable: it is one.
+        """
+        if self.storage(spark).exists(JOURNAL):
+            raise OldTable(self.path)
+
+    def _read(self, spark: SparkSession, files: DeltaFiles) -> DataFrame:
+        self.check_format(spark)
+        if not self.event_files(spark).exists():
             raise NoTable(self.path)
-        journal = Journal(storage)
-        view = journal.view()
-        while True:
-            # This is where Spark lists the files.
-            rows = spark.read.schema(schema).parquet(storage.uri(name))
-            before, view = view, journal.view()
-            if before == view:
-                break
-        names = sorted(each.rpartition("/")[2] for each in view.hidden if each.startswith(f"{name}/"))
-        return rows.where(~F.col("_metadata.file_name").isin(names)) if names else rows
+        return files.now()

@@ -17,8 +17,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
 from kafka_dt.audit import AuditEvent, EventType, Outcome
-from kafka_dt.pipeline.table.schema import DATE, INSTANTS, LINE_SCHEMA, day, instant
+from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.table.schema import CLUSTER_ID, DATE, INSTANTS, LINE_SCHEMA, day, instant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -177,13 +180,13 @@ class Story:
 
 def write_table(spark: SparkSession, lines: str, table: Path) -> None:
     """Write lines of JSON into a table as they are: what an ingest leaves of them, in a fraction of its time."""
-    event_rows(spark, lines).coalesce(1).write.partitionBy(DATE).parquet(str(table / "events"))
+    Table(str(table)).event_files(spark).append(event_rows(spark, lines).coalesce(1), "story", 0)
 
 
 def event_rows(spark: SparkSession, lines: str) -> DataFrame:
     """Read lines of JSON as a table has them."""
     rows = spark.read.schema(LINE_SCHEMA).json(lines)
-    rows = rows.withColumn(DATE, day(rows["time"]))
+    rows = rows.withColumn(DATE, day(rows["time"])).withColumn(CLUSTER_ID, F.lit("here"))
     return rows.withColumns({name: instant(rows[name]) for name in INSTANTS})
 
 

@@ -16,6 +16,7 @@ import pytest
 from kafka_dt.pipeline.session import spark_session
 from tests.interop.conftest import unavailable
 from tests.support.java.jvm import Java, JavaMissing, find_java
+from tests.support.java.maven import DELTA, ResolutionFailed, resolve
 from tests.support.spark.quick_spark import QUICK_SPARK, keep_classes
 
 if TYPE_CHECKING:
@@ -42,16 +43,26 @@ def spark_java() -> Java:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def delta_jars(spark_java: Java) -> str:
+    """The jars of Delta Lake, as `spark.jars` takes them."""
+    try:
+        return ",".join(map(str, resolve(DELTA, spark_java)))
+    except (ResolutionFailed, FileNotFoundError) as failure:
+        unavailable(failure)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_java: Java, delta_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Spark on two threads, as the commands start it; what it keeps is below the run's temporary folder."""
     os.environ.setdefault("JAVA_HOME", str(spark_java.executable.resolve().parent.parent))
     folder = tmp_path_factory.mktemp("spark")
     conf = {
         **QUICK_SPARK,
         "spark.driver.memory": "768m",
+        "spark.jars": delta_jars,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
     }
-    with spark_session("tests", master="local[2]", conf=conf) as session:
+    with spark_session("tests", master="local[2]", conf=conf, delta=True) as session:
         yield session

@@ -1,14 +1,13 @@
 """`kafka-dt pipeline ARGUMENTS` as a process that is killed with SIGKILL at a step of its work.
 
     python -m tests.integration.pipeline.killed_ingest writing ingest --table ...   while Spark writes a batch's files
-    python -m tests.integration.pipeline.killed_ingest 4 ingest --table ...         before its fourth change of a file
+    python -m tests.integration.pipeline.killed_ingest 4 ingest --table ...         before its fourth change
 
 Nothing of the process gets to know of it: neither Python nor, at first, Spark's JVM, which goes on for a moment.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -19,8 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_dt.cli.pipeline import pipeline
-from kafka_dt.pipeline.table.storage import Storage
-from tests.support.spark.ingests import MUTATIONS
+from tests.support.spark.ingests import CHANGES
 
 _WRITING: Final = "writing"
 _POLL_S: Final = 0.001
@@ -30,19 +28,16 @@ def main(step: str, *arguments: str) -> None:
     """Run the command until it is killed."""
     if step == _WRITING:
         table = Path(arguments[arguments.index("--table") + 1])
-        threading.Thread(target=_kill_when_written, args=(table / "_staging",), daemon=True).start()
+        threading.Thread(target=_kill_when_written, args=(table / "events",), daemon=True).start()
     else:
         _kill_before(int(step))
     pipeline(list(arguments))
 
 
-def _kill_when_written(staging: Path) -> None:
+def _kill_when_written(events: Path) -> None:
     """Wait until a task of Spark has begun a file."""
-    found = False
-    while not found:
+    while not list(events.glob("*.parquet")):
         time.sleep(_POLL_S)
-        with contextlib.suppress(OSError):  # a directory that goes while it is looked at
-            found = any(staging.rglob("_temporary/**/*.parquet"))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -59,8 +54,9 @@ def _kill_before(number: int) -> None:
 
         return change
 
-    for name in MUTATIONS:
-        setattr(Storage, name, wrapped(getattr(Storage, name)))
+    for kind, names in CHANGES.items():
+        for name in names:
+            setattr(kind, name, wrapped(getattr(kind, name)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A standalone Spark cluster: a master and a worker as processes, started from pyspark's own jars.
 
-    with SparkCluster(java, folder) as cluster:
+    with SparkCluster(java, jars, folder) as cluster:
         cluster.master                   # "spark://127.0.0.1:41237"
         cluster.submit(program, "ingest", "--table", ...)
         cluster.executors()              # the folders of executors that the worker has started
@@ -35,11 +35,13 @@ class SparkCluster:
 
     Args:
         java: what runs them.
+        jars: of Delta Lake, as `spark.jars` takes them.
         folder: receives logs and the work of the executors.
     """
 
-    def __init__(self, java: Java, folder: Path) -> None:
+    def __init__(self, java: Java, jars: str, folder: Path) -> None:
         self.folder = folder
+        self._jars = jars
         self.master = ""
         package = Path(pyspark.__file__).parent
         self._class = str(package / "bin" / "spark-class")
@@ -78,6 +80,7 @@ class SparkCluster:
             "spark.executor.memory": "512m",
             "spark.executor.extraJavaOptions": QUICK_JVM,
             "spark.ui.enabled": "false",
+            "spark.jars": self._jars,
             "spark.sql.shuffle.partitions": "1",
         }
         options = [part for name, value in configuration.items() for part in ("--conf", f"{name}={value}")]

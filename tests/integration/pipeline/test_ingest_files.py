@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 import os
-import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.types import StructType
 
 from kafka_dt.audit import AuditEvent
-from kafka_dt.pipeline.errors import NoSource, NoTable, TableInUse, TableNotShared
-from kafka_dt.pipeline.ingest import Counts, FileSource, Ingest, Rules
-from kafka_dt.pipeline.ingest import batches as ingest_staging
+from kafka_dt.audit.encoding import encode
+from kafka_dt.pipeline import ingest as ingest_package
+from kafka_dt.pipeline.errors import NoSource, NoTable, TableNotShared
+from kafka_dt.pipeline.ingest import Counts, FileSource, Ingest, Rules, TopicSource, sources
 from kafka_dt.pipeline.table import Table
-from kafka_dt.pipeline.table.journal import STAGING, Journal
-from kafka_dt.pipeline.table.parquet import Compaction, write_parquet
+from kafka_dt.pipeline.table.delta import Conflict, DeltaFiles
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
-from tests.support.spark.audit_lines import DAY_MS, NOON_MS, events, stored, write_file
-from tests.support.spark.ingests import Crash, Ingests, crashing_at
+from kafka_dt.pipeline.table.storage import Storage
+from kafka_dt.pipeline.table.table import EVENTS_LAYOUT
+from tests.support.spark.audit_lines import DAY_MS, NOON_MS, events, live_files, stored, write_file
+from tests.support.spark.ingests import Ingests
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
 def ingests(spark: SparkSession, tmp_path: Path) -> Ingests:
     return Ingests(spark, tmp_path)
+
+
+def other_ingests(ingests: Ingests, folder: Path, **options: Any) -> Ingests:
+    """Make another ingest, of files of its own, into the same table."""
+    folder.mkdir()
+    other = Ingests(ingests.spark, folder, **options)
+    other.table, other.path = ingests.table, ingests.path
+    return other
+
+
+@pytest.fixture(scope="module")
+def ingested(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ingests:
+    """A table of one batch: two events, three lines that are none, and nothing of a file that is open."""
+    made = Ingests(spark, tmp_path_factory.mktemp("ingested"), batch_bytes=1_000_000)
+    (made.source / "audit-9.jsonl.open").write_text("{")
+    write_file(made.source / "rack-2", "audit", map(encode, events(1, first=1)))
+    made.add(events(1), b"not json", b"", b'{"version":2}')
+    assert made.run() == Counts(batches=1, lines=5, events=2, quarantined=3)
+    return made
 
 
 def ids(made: list[AuditEvent]) -> set[str]:
@@ -52,14 +74,12 @@ def test_new_files_are_read_once_and_by_their_day(ingests: Ingests) -> None:
     ingests.add(third := events(1, first=5))
     assert ingests.run() == Counts(batches=1, lines=1, events=1)
     assert ingests.stored() == ids([*first, *second, *third])
-    days = {path.parent.name: path for path in (ingests.path / "events").rglob("*.parquet")}
-    assert set(days) == {"date=2026-01-01", "date=2026-01-02"}
+    assert {str(row["date"]) for row in stored(ingests.path)} == {"2026-01-01", "2026-01-02"}
+    assert {row["cluster_id"] for row in stored(ingests.path)} == {"here"}
 
 
-def test_instants_are_in_files_as_all_tools_know_them(ingests: Ingests) -> None:
-    ingests.add(events(2))
-    ingests.run()
-    (file,) = (ingests.path / "events").rglob("*.parquet")
+def test_instants_are_in_files_as_all_tools_know_them(ingested: Ingests) -> None:
+    file = min(live_files(ingested.path))
     found = pyarrow.parquet.ParquetFile(file)
     assert str(found.schema_arrow.field("time").type) == "timestamp[us, tz=UTC]"
     place = found.schema_arrow.get_field_index("time")
@@ -67,34 +87,26 @@ def test_instants_are_in_files_as_all_tools_know_them(ingests: Ingests) -> None:
     assert statistics.min.timestamp() * 1000 == NOON_MS
 
 
-def test_all_of_a_table_is_for_its_owner_alone(ingests: Ingests) -> None:
-    ingests.add(events(1), b"not json")
-    ingests.run()
-    made = [ingests.path, *ingests.path.rglob("*")]
-    assert {"_lock", "_checkpoints", "events", "quarantine"} <= {path.name for path in made}
+def test_all_of_a_table_is_for_its_owner_alone(ingested: Ingests) -> None:
+    made = [ingested.path, *ingested.path.rglob("*")]
+    assert {"_checkpoints", "events", "_delta_log", "quarantine"} <= {path.name for path in made}
     assert [str(path) for path in made if path.stat().st_mode & 0o077] == []
 
 
-def test_open_files_are_left_alone_and_those_of_folders_are_read(ingests: Ingests) -> None:
-    (ingests.source / "audit-9.jsonl.open").write_text("{")
-    ingests.add(first := events(1))
-    write_file(ingests.source / "rack-2", "audit", [])
-    ingests.run()
-    assert ingests.stored() == ids(first)
-    assert reasons(ingests) == []
+def test_open_files_are_left_alone_and_those_of_folders_are_read(ingested: Ingests) -> None:
+    assert ingested.stored() == ids(events(2))
+    assert {row["source"].rpartition("/")[2] for row in stored(ingested.path, "quarantine")} == {"audit-1.jsonl"}
 
 
-def test_what_is_no_event_is_kept_with_its_reason_and_its_file(ingests: Ingests) -> None:
-    ingests.add(events(1), b"not json", b"", b'{"version":2}')
-    assert ingests.run() == Counts(batches=1, lines=4, events=1, quarantined=3)
-    rows = {row["raw"]: row for row in stored(ingests.path, "quarantine")}
+def test_what_is_no_event_is_kept_with_its_reason_and_its_file(ingested: Ingests) -> None:
+    rows = {row["raw"]: row for row in stored(ingested.path, "quarantine")}
     assert {raw: row["reason"] for raw, row in rows.items()} == {
         "not json": "not_json",
         "": "not_json",
         '{"version":2}': "unknown_version",
     }
     assert rows["not json"]["source"].endswith("/nodes/audit-1.jsonl")
-    assert ingests.table.quarantine(ingests.spark).count() == 3
+    assert ingested.table.quarantine(ingested.spark).count() == 3
 
 
 def test_late_is_what_is_far_behind_the_newest_event_of_earlier_batches(ingests: Ingests) -> None:
@@ -132,9 +144,10 @@ def test_an_event_that_comes_again_is_there_once(ingests: Ingests) -> None:
     made = events(4)
     ingests.add(made[:2], made[:2])
     ingests.add(made[1:3])
-    ingests.add(made[3:])
-    assert ingests.run() == Counts(batches=3, lines=7, events=4, duplicates=3)
-    assert ingests.stored() == ids(made)
+    # Another node's event of the same instant is another one.
+    ingests.add(made[3:], others := [replace(made[0], id="0ff1ce-0")])
+    assert ingests.run() == Counts(batches=3, lines=8, events=5, duplicates=3)
+    assert ingests.stored() == ids([*made, *others])
 
 
 def test_the_files_can_be_read_anew_into_the_same_table(ingests: Ingests) -> None:
@@ -147,135 +160,78 @@ def test_the_files_can_be_read_anew_into_the_same_table(ingests: Ingests) -> Non
     assert ingests.stored() == ids([*made, *more])
 
 
-def test_many_small_files_of_a_day_become_one(ingests: Ingests) -> None:
-    ingests.rules = Rules(compact_at=2)
+def test_many_small_files_become_one_and_go_when_they_were_kept_long_enough(ingests: Ingests) -> None:
+    ingests.rules = Rules(compact_at=1, keep_replaced_ms=0)
     made = events(3)
     for each in reversed(made):
         ingests.add(each, b"broken")
     counts = ingests.run()
     assert counts is not None
-    # After the second batch two files of the day, after the third that one and the next; and so in quarantine.
-    assert counts.compacted_files == 8
+    # The third batch finds two files, of the events and of the quarantine.
+    assert counts.compacted_files == 4
     assert ingests.stored() == ingests.seen() == ids(made)
-    assert len(list((ingests.path / "events" / "date=2026-01-01").glob("*.parquet"))) == 1
-    assert [row["id"] for row in stored(ingests.path)] == [each.id for each in made]
-    assert len(list((ingests.path / "quarantine").glob("*.parquet"))) == 1
     assert reasons(ingests) == ["not_json"] * 3
-
-
-def test_merged_files_are_kept_for_those_who_read_them(ingests: Ingests) -> None:
-    ingests.rules = Rules(compact_at=2, keep_replaced_ms=60_000)
-    ingests.add(made := events(1))
-    ingests.run()
-    reader = ingests.table.events(ingests.spark)
-    ingests.add(more := events(1, first=1))
-    ingests.run()
-    assert {row.id for row in reader.collect()} == ids(made)
-    assert len(stored(ingests.path)) == 4
-    assert ingests.seen() == ids([*made, *more])
-    ingests.now_ms += 60_000
-    ingests.add(last := events(1, first=2))
-    ingests.run()
-    assert ingests.seen() == ids([*made, *more, *last])
+    for part in ("events", "quarantine"):
+        assert set((ingests.path / part).glob("*.parquet")) == live_files(ingests.path, part)
+        assert len(live_files(ingests.path, part)) == 2
 
 
 def test_a_crash_at_any_step_of_a_batch_loses_nothing_and_doubles_nothing(ingests: Ingests) -> None:
-    ingests.rules = Rules(compact_at=0)
-    ingests.now_ms += 2 * DAY_MS
-    batches: list[list[AuditEvent]] = []
-
-    def add_batch() -> None:
-        batches.append(events(2, first=10 * len(batches), step_ms=DAY_MS // 2))
-        ingests.add(batches[-1], b"broken")
-
-    add_batch()
-    ingests.run()
-    add_batch()
-    steps = ingests.changes()
-    assert steps > 8
-    shown = ingests.seen()
-    # Each run gets one step further into a batch than the last; it begins with what that one has left.
-    for step in range(1, steps + 1):
-        add_batch()
-        with crashing_at(step), suppress(Crash):
-            Journal(ingests.table.storage(ingests.spark)).roll_forward(ingests.now_ms)
-        assert ingests.run(crash_at=step, mended=True) is None
-        before, shown = shown, ingests.seen()
-        assert before <= shown
-        assert [made for made in batches if ids(made) & shown] == [made for made in batches if ids(made) <= shown]
-    ingests.run()
-    assert ingests.stored() == ingests.seen() == {each.id for made in batches for each in made}
-    assert reasons(ingests) == ["not_json"] * len(batches)
-    assert_tidy(ingests)
+    ingests.add(first := events(2), b"broken")
+    # Before the limits are noted; before they are kept; before the events; before these are kept.
+    for change, (bad, good) in ((1, (0, 0)), (2, (0, 0)), (3, (1, 0)), (4, (1, 2))):
+        assert ingests.run(crash_at=change) is None
+        assert (len(reasons(ingests)), len(ingests.stored())) == (bad, good)
+    ingests.add(second := events(1, first=2), b"broken")
+    assert ingests.run() == Counts(batches=1, lines=2, events=1, quarantined=1)
+    assert ingests.stored() == ingests.seen() == ids([*first, *second])
+    assert reasons(ingests) == ["not_json"] * 2
 
 
-def test_what_a_change_is_made_of_is_on_the_disk_before_it_is_prepared(
+def test_a_batch_that_is_repeated_judges_its_lines_as_before(ingests: Ingests, tmp_path: Path) -> None:
+    ingests.rules = Rules(late_after_ms=DAY_MS, future_after_ms=DAY_MS)
+    ahead, good = events(1, time_ms=NOON_MS + 2 * DAY_MS), events(1, first=1)
+    ingests.add(ahead, good)
+    # Limits, what keeps all notes on the disk, the quarantine: it ends before the events.
+    assert ingests.run(crash_at=4) is None
+    assert (reasons(ingests), ingests.stored()) == (["from_the_future"], set())
+    # Meanwhile another ingest brings newer events, and time goes by.
+    other = other_ingests(ingests, tmp_path / "other", now_ms=NOON_MS + 3 * DAY_MS)
+    other.add(newer := events(1, first=2, time_ms=NOON_MS + 3 * DAY_MS))
+    other.run()
+    ingests.now_ms += 3 * DAY_MS
+    assert ingests.run() == Counts(batches=1, lines=2, events=1, quarantined=1)
+    assert reasons(ingests) == ["from_the_future"]
+    assert ingests.stored() == ids([*good, *newer])
+
+
+def test_what_a_batch_has_written_is_on_the_disk_before_spark_notes_that_it_is_done(
     ingests: Ingests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ingests.rules = Rules(compact_at=2)
-    synced: list[list[str]] = [[]]
+    synced: set[str] = set()
     sync = os.fsync
 
     def noted(descriptor: int) -> None:
-        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
-        synced[-1].append(path.removeprefix(f"{ingests.path}/"))
-        if path.endswith(".prepared.partial"):
-            synced.append([])
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        assert not list(ingests.path.glob("_checkpoints/*/commits/0"))
+        if path.parent.name in {"limits", "offsets"}:
+            assert not list(ingests.path.glob("*/_delta_log/*1.json"))
+        synced.add(str(path.relative_to(ingests.path)) if path.is_relative_to(ingests.path) else "")
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noted)
-    for number in range(2):
-        ingests.add(events(1, first=number))
+    ingests.add(events(1), b"broken")
     ingests.run()
-    first, second, compacted, _ = synced
-    for number, before in enumerate((first, second)):
-        assert any(name.endswith(".parquet") and f"{number:012d}/events/date=" in name for name in before)
-        for part in ("offsets", "sources/0"):
-            assert any(name.endswith(f"/{part}/{number}") for name in before)
-    assert any(name.endswith(".parquet") and "/compaction." in name for name in compacted)
-    assert "_journal" in second
-
-
-def test_a_crash_at_any_step_of_a_compaction_loses_nothing_and_doubles_nothing(
-    ingests: Ingests, tmp_path: Path
-) -> None:
-    ingests.rules = Rules(compact_at=0)
-    for number in range(3):
-        ingests.add(events(1, first=number))
-    ingests.run()
-    before = tmp_path / "before"
-    shutil.copytree(ingests.path, before)
-    wanted = ingests.stored()
-    for step in count(1):
-        shutil.rmtree(ingests.path)
-        shutil.copytree(before, ingests.path)
-        with crashing_at(step) as changes, suppress(Crash):
-            compact(ingests)
-        assert ingests.seen() == wanted
-        Journal(ingests.table.storage(ingests.spark)).roll_forward(NOON_MS)
-        assert ingests.stored() == ingests.seen() == wanted
-        assert_tidy(ingests)
-        if changes() < step:
-            break
-    assert step > 8
-    assert len(list(ingests.path.rglob("events/*/*.parquet"))) == 1
-
-
-def compact(ingests: Ingests) -> None:
-    storage = ingests.table.storage(ingests.spark)
-    compaction = Compaction(ingests.spark, storage, Journal(storage), at=3, kept_ms=0, now_ms=lambda: NOON_MS)
-    compaction.compact("events/date=2026-01-01", EVENT_SCHEMA, "time")
-
-
-def assert_tidy(ingests: Ingests) -> None:
-    """Nothing is left of what was under way."""
-    assert not list((ingests.path / STAGING).glob("*"))
-    assert Journal(ingests.table.storage(ingests.spark)).view().hidden == frozenset()
+    for part, version in (("events", 1), ("quarantine", 0)):
+        assert f"{part}/_delta_log/{version:020}.json" in synced
+        assert {str(file.relative_to(ingests.path)) for file in live_files(ingests.path, part)} <= synced
+    for note in ("limits", "offsets", "sources/0"):
+        assert any(name.endswith(f"/{note}/0") for name in synced)
 
 
 def test_a_reader_beside_a_running_ingest_sees_whole_batches(ingests: Ingests) -> None:
-    ingests.rules = Rules(compact_at=2, keep_replaced_ms=60_000)
-    batches = [events(3, first=10 * number) for number in range(4)]
+    ingests.rules = Rules(compact_at=2)
+    batches = [events(3, first=10 * number) for number in range(3)]
     ingests.add(batches[0])
     ingests.run()
     for made in batches[1:]:
@@ -285,40 +241,107 @@ def test_a_reader_beside_a_running_ingest_sees_whole_batches(ingests: Ingests) -
         shown: list[set[str]] = []
         while not running.done() or not shown:
             shown.append(ingests.seen())
-        assert running.result().events == 9
+        assert running.result().events == 6
     for seen in shown:
         assert seen == {each for made in map(ids, batches) if made & seen for each in made}
     assert [*map(len, shown)] == sorted(map(len, shown))
 
 
-def test_only_one_ingest_writes_to_a_table(ingests: Ingests, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_dt.pipeline.table.storage.LOCK_WAIT_S", 0.0)
-    ingests.add(events(1))
-    lock = ingests.table.storage(ingests.spark).lock()
-    with pytest.raises(TableInUse, match=r"another ingest writes to .*table; stop it first"):
-        ingests.run()
-    lock.release()
-    assert ingests.run() is not None
+def test_two_ingests_into_a_table_at_once_have_every_event_once(ingests: Ingests, tmp_path: Path) -> None:
+    other = other_ingests(ingests, tmp_path / "other")
+    made = events(5)
+    for number in range(3):
+        ingests.add(made[number : number + 2], b"broken")
+        other.add(made[number + 1 : number + 3], b"broken")
+    with ThreadPoolExecutor(2) as executor:
+        counts = [running.result() for running in [executor.submit(each.ingest().run) for each in (ingests, other)]]
+    assert sum(each.lines for each in counts) == 18
+    assert ingests.stored() == ids(made)
+    assert reasons(ingests) == ["not_json"] * 6
 
 
-@pytest.mark.parametrize("part", ["events", "quarantine"])
-def test_what_executors_write_to_disks_of_their_own_is_not_lost(
-    ingests: Ingests, part: str, monkeypatch: pytest.MonkeyPatch
+def test_what_rests_on_the_table_is_not_appended_when_another_writer_was_first(
+    ingests: Ingests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ingests.add(events(2, first=0), b"broken")
+    monkeypatch.setattr(Storage, "turn", lambda _storage: nullcontext())  # as on HDFS
+    ingests.add(events(1))
+    ingests.run()
+    files = ingests.table.event_files(ingests.spark)
+    known = files.latest().select("id")
+    slowly = F.expr("java_method('java.lang.Thread', 'sleep', 3000L) IS NOT NULL")
+    second, third = (
+        ingests.spark.createDataFrame([(made.id,)], "id string").join(known, "id", "left_anti")
+        for made in events(2, first=1)
+    )
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(files.append, second.where(slowly), "second", 0)
+        time.sleep(1)
+        files.append(third, "third", 0)
+        with pytest.raises(Conflict):
+            running.result()
+    assert ingests.stored() == {events(1)[0].id, events(1, first=2)[0].id}
+
+
+def test_writers_to_a_disk_of_one_machine_take_turns(ingests: Ingests) -> None:
+    files = ingests.table.event_files(ingests.spark)
+    with ThreadPoolExecutor(1) as executor:
+        with Storage(ingests.spark, str(ingests.path / "events")).turn():
+            making = executor.submit(files.create)
+            with pytest.raises(TimeoutError):
+                making.result(timeout=1)
+        making.result()
+    assert files.exists()
+
+
+def test_events_of_two_clusters_with_the_same_id_are_two(ingests: Ingests, tmp_path: Path) -> None:
+    other = other_ingests(ingests, tmp_path / "other", cluster="there")
+    (made,) = events(1)
+    old = events(1, first=1, time_ms=NOON_MS - 30 * DAY_MS)
+    ingests.add(made)
+    other.add(old)
+    other.add(made)
+    for each in (ingests, other):
+        each.run()
+    found = sorted((row["cluster_id"], row["id"]) for row in stored(ingests.path))
+    # What is old in one cluster is not late in another.
+    assert found == [("here", made.id), ("there", made.id), ("there", old[0].id)]
+    assert reasons(ingests) == []
+
+
+def test_topics_of_the_same_name_in_two_clusters_have_offsets_of_their_own(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {"east:9092": "c1", "west:9092": "c2"}
+    monkeypatch.setattr(sources, "_ask_cluster_id", lambda _spark, properties: ids[properties["bootstrap.servers"]])
+    names = {TopicSource("kafka-dt-audit", servers).checkpoint(spark) for servers in ids}
+    assert len(names) == 2
+
+
+def test_a_table_of_an_earlier_release_gets_the_columns_of_this_one(ingests: Ingests) -> None:
+    fewer = StructType([each for each in EVENT_SCHEMA if each.name != "limit"])
+    storage = ingests.table.storage(ingests.spark)
+    files = DeltaFiles(ingests.spark, storage.uri("events"), replace(EVENTS_LAYOUT, schema=fewer))
+    files.append(files.latest(), "earlier", 0)
+    assert [row.limit for row in ingests.table.events(ingests.spark).collect()] == []
+    ingests.add(replace(*events(1), limit="kafka.dt.tokens.per.owner"))
+    ingests.run()
+    assert [row["limit"] for row in stored(ingests.path)] == ["kafka.dt.tokens.per.owner"]
+    # The earlier release goes on writing.
+    files.append(files.latest().select(*fewer.names), "earlier", 1)
+    assert [row.limit for row in ingests.table.events(ingests.spark).orderBy(F.desc("limit")).collect()][1] is None
+
+
+def test_what_executors_write_to_disks_of_their_own_is_not_lost(
+    ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingests.add(events(2))
     with monkeypatch.context() as patch:
-
-        def write_elsewhere(rows: DataFrame, uri: str, *partitioned_by: str) -> None:
-            write_parquet(rows, uri, *partitioned_by)
-            if uri.endswith(part):
-                for file in Path(uri.removeprefix("file:")).rglob("*.parquet"):
-                    file.unlink()
-
-        patch.setattr(ingest_staging, "write_parquet", write_elsewhere)
+        patch.setattr(ingest_package, "runs_here", lambda _spark: False)
+        patch.setattr(Storage, "names", lambda _storage, _name: ["_probe/_SUCCESS"])
         with pytest.raises(TableNotShared, match="all machines of the cluster share"):
             ingests.run()
-    assert ingests.run() == Counts(batches=1, lines=3, events=2, quarantined=1)
-    assert len(ingests.seen()) == 2
+        assert not (ingests.path / "events").exists()
+    assert ingests.run() == Counts(batches=1, lines=2, events=2)
 
 
 def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -330,11 +353,3 @@ def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path
 def test_a_table_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(NoTable, match="is no table of audit events"):
         Table(str(tmp_path)).events(spark)
-
-
-def test_the_event_of_another_node_with_the_same_time_is_another_one(ingests: Ingests) -> None:
-    (made,) = events(1)
-    ingests.add(made)
-    ingests.add(replace(made, id="0ff1ce-0"))
-    ingests.run()
-    assert ingests.stored() == {made.id, "0ff1ce-0"}

@@ -246,12 +246,12 @@ def _names_come_twice(line: bytes) -> bool:
 
 def test_an_event_comes_through_with_every_field(spark: SparkSession) -> None:
     (made,) = events(1)
-    (row,) = good_events(check_lines(frame(spark, [encode(made)]), LIMITS)).collect()
+    (row,) = good_events(check_lines(frame(spark, [encode(made)]), LIMITS), "here").collect()
     assert row.__fields__ == EVENT_SCHEMA.names
     assert (row.id, row.by_token, row.client_port, row.renewers) == (made.id, True, 1024, ["User:bob", "User:carol"])
     # Spark hands instants over in the time zone of this machine, without saying so.
     assert row.time.astimezone(UTC) == datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert str(row.date) == "2026-01-01"
+    assert (str(row.date), row.cluster_id) == ("2026-01-01", "here")
     assert row.reason is None
 
 
@@ -260,7 +260,7 @@ def test_days_are_those_of_utc_whatever_the_session_thinks(spark: SparkSession) 
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
     try:
         lines: list[bytes | None] = [changed(time=last_ms), changed(time=last_ms + 1)]
-        rows = good_events(check_lines(frame(spark, lines), LIMITS)).select("date").collect()
+        rows = good_events(check_lines(frame(spark, lines), LIMITS), "here").select("date").collect()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert [str(row.date) for row in rows] == ["2026-01-01", "2026-01-02"]
@@ -269,7 +269,7 @@ def test_days_are_those_of_utc_whatever_the_session_thinks(spark: SparkSession) 
 def test_quarantine_keeps_the_line_and_where_it_came_from(spark: SparkSession) -> None:
     lines = [_LINE, changed(time=0), b"so it \xff goes", b"x" * 70_000]
     checked = check_lines(frame(spark, list(lines)), LIMITS)
-    late, no_text, long = quarantined_lines(checked, NOON_MS).orderBy("source_offset").collect()
+    late, no_text, long = quarantined_lines(checked, "here", NOON_MS).orderBy("source_offset").collect()
     assert late.__fields__ == QUARANTINE_SCHEMA.names
     assert (late.reason, late.fields, late.source, late.source_partition, late.source_offset) == (
         "late",
@@ -278,7 +278,7 @@ def test_quarantine_keeps_the_line_and_where_it_came_from(spark: SparkSession) -
         0,
         1,
     )
-    assert late.raw.encode() == lines[1]
+    assert (late.raw.encode(), late.cluster_id) == (lines[1], "here")
     assert late.time.astimezone(UTC) == datetime(1970, 1, 1, tzinfo=UTC)
     assert late.ingest_time.astimezone(UTC) == datetime(2026, 1, 1, 12, tzinfo=UTC)
     assert (no_text.reason, no_text.raw, no_text.time) == ("not_text", "so it \N{REPLACEMENT CHARACTER} goes", None)

@@ -45,7 +45,9 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(spark_java: Java, tmp_path: Path, folder: Path, table: Path) -> Callable[..., ChildProcess]:
+def started(
+    spark_java: Java, delta_jars: str, tmp_path: Path, folder: Path, table: Path
+) -> Callable[..., ChildProcess]:
     """Makes a process of the ingest: the command itself, or one that is killed at a step."""
     home = str(spark_java.executable.resolve().parent.parent)
 
@@ -53,28 +55,27 @@ def started(spark_java: Java, tmp_path: Path, folder: Path, table: Path) -> Call
         program = [str(Path(sys.executable).with_name("kafka-dt")), "pipeline"]
         if killed_at is not None:
             program = [sys.executable, "-m", "tests.integration.pipeline.killed_ingest", killed_at]
-        command = [*program, "ingest", "--table", str(table), "--from", str(folder), "--output=json", *SMALL, *options]
+        command = [*program, "ingest", "--table", str(table), "--from", str(folder), "--output=json", *SMALL]
+        command += [f"--conf=spark.jars={delta_jars}", *options]
         return ChildProcess("ingest", command, tmp_path / "ingest.log", {"JAVA_HOME": home})
 
     return make
 
 
 @pytest.mark.parametrize(
-    "steps",
+    ("step", "there"),
     [
-        pytest.param(["4"], id="between its change and the files in their places"),
-        # What is left of the first is one more file to delete.
-        pytest.param(["writing", "5"], id="while Spark writes and then there", marks=pytest.mark.soak),
+        pytest.param("4", 0, id="between the commits of quarantine and events"),
+        pytest.param("writing", 0, id="while Spark writes", marks=pytest.mark.soak),
+        pytest.param("5", 3, id="before Spark notes that the batch is done", marks=pytest.mark.soak),
     ],
 )
 def test_a_killed_ingest_goes_on_as_if_nothing_had_been(
-    started: Callable[..., ChildProcess], folder: Path, table: Path, steps: list[str]
+    started: Callable[..., ChildProcess], folder: Path, table: Path, step: str, there: int
 ) -> None:
-    for step in steps:
-        with started("--once", killed_at=step) as ingest:
-            assert ingest.wait(TIMEOUT_S) == KILLED, ingest.output()
-        assert stored_ids(table) == {}
-    assert [path.suffix for path in (table / "_journal").iterdir() if path.suffix == ".prepared"] == [".prepared"]
+    with started("--once", killed_at=step) as ingest:
+        assert ingest.wait(TIMEOUT_S) == KILLED, ingest.output()
+    assert len(stored_ids(table)) == there
 
     with started("--interval=200ms") as ingest:
         eventually(lambda: len(stored_ids(table)) == 3, TIMEOUT_S)
@@ -88,7 +89,7 @@ def test_a_killed_ingest_goes_on_as_if_nothing_had_been(
     assert stored_ids(table) == {each.id: 1 for each in events(5)}
     assert [row["reason"] for row in stored(table, "quarantine")] == ["not_json"]
     result = json.loads(re.findall(r"^{.*}$", output, re.MULTILINE)[-1])
-    assert result.items() >= {"batches": 1, "events": 2, "interrupted": True}.items()
+    assert result.items() >= {"events": 5 - there, "duplicates": 0, "interrupted": True}.items()
     assert "Traceback" not in output
 
 
@@ -101,6 +102,14 @@ def test_strict_ends_with_status_3_and_the_late_line_says_how_to_ingest_an_older
     write_file(folder, "old", map(encode, events(2, first=3, time_ms=NOON_MS - 30 * DAY_MS)))
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 3
-    assert "2 events in quarantine came more than --late-after behind the newest event of the table" in result.stdout
+    assert "2 events in quarantine came more than --late-after behind the newest event" in result.stdout
     assert "To ingest an older directory on purpose, add --late-after off." in result.stdout
     assert CliRunner().invoke(main, command).exit_code == 0
+
+
+def test_a_cluster_id_is_for_files_and_merged_files_stay_for_an_hour_at_least(tmp_path: Path) -> None:
+    command = ["pipeline", "ingest", "--table", str(tmp_path)]
+    result = CliRunner().invoke(main, [*command, "--from-topic", "audit", "--cluster-id", "east"])
+    assert (result.exit_code, "a topic has the id of its Kafka cluster" in result.stderr) == (2, True)
+    result = CliRunner().invoke(main, [*command, "--from", str(tmp_path), "--keep-replaced", "59m"])
+    assert (result.exit_code, "1h is the least" in result.stderr) == (2, True)

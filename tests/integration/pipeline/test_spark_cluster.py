@@ -21,8 +21,8 @@ from tests.support.zookeeper.sealed_cluster import NEW, OLD, recent, sealed_clus
 
 
 @pytest.fixture(scope="module")
-def cluster(spark_java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with SparkCluster(spark_java, tmp_path_factory.mktemp("cluster")) as running:
+def cluster(spark_java: Java, delta_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with SparkCluster(spark_java, delta_jars, tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 

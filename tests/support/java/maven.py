@@ -117,6 +117,14 @@ YARN = Bundle(
 SPARK_KAFKA = Bundle("spark-kafka-4.0", ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",))
 """Spark's Kafka source and sink with its token provider; the rest of Spark is in pyspark."""
 
+DELTA = Bundle(
+    "delta-4.0",
+    ("io.delta:delta-spark_2.13:4.0.0",),
+    # Spark has both, and a newer Scala.
+    excluded=("org.scala-lang:scala-library", "org.antlr:antlr4-runtime"),
+)
+"""Delta Lake for the Spark of pyspark."""
+
 Classpath = tuple[Path, ...]
 
 

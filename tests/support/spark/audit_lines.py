@@ -4,18 +4,18 @@
     write_file(folder, "a", map(encode, made))      # folder/a.jsonl
     assert stored_ids(table) == {each.id for each in made}
 
-`stored_ids` reads the Parquet files without Spark, as another tool would.
+`stored_ids` reads the Delta table without Spark, as another tool would.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow.dataset
+from deltalake import DeltaTable
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
 
@@ -69,18 +69,18 @@ def write_file(folder: Path, name: str, lines: Iterable[bytes]) -> Path:
 
 
 def stored(table: Path, name: str = "events") -> list[dict[str, Any]]:
-    """The rows of a table's Parquet files, as any tool sees them."""
-    files = [str(path) for path in _files(table / name)]
-    if not files:
+    """The rows of a table, as any tool sees them; none if there is no table yet."""
+    if not DeltaTable.is_deltatable(str(table / name)):
         return []
-    rows: list[dict[str, Any]] = pyarrow.dataset.dataset(files).to_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(table / name).to_pyarrow_table().to_pylist()
     return rows
+
+
+def live_files(table: Path, name: str = "events") -> set[Path]:
+    """The files that the rows of a table are in now."""
+    return {Path(uri.removeprefix("file://")) for uri in DeltaTable(table / name).file_uris()}
 
 
 def stored_ids(table: Path) -> Counter[str]:
     """How often each event is there."""
     return Counter(row["id"] for row in stored(table))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    yield from sorted(path for path in folder.rglob("*.parquet") if not path.name.startswith((".", "_")))

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit.encoding import encode
 from kafka_dt.pipeline.session import spark_session
-from tests.support.java.jvm import QUICK_START
+from tests.support.java.jvm import QUICK_START, find_java
+from tests.support.java.maven import DELTA, resolve
 from tests.support.spark.audit_lines import events, write_file
 from tests.support.spark.ingests import Ingests
 from tests.support.spark.quick_spark import INTERPRETED
@@ -23,10 +24,17 @@ from tests.support.spark.quick_spark import INTERPRETED
 def main(option: str) -> None:
     """Do what most tests do; with `-XX:ArchiveClassesAtExit=FILE` the JVM writes its classes when it ends."""
     java_options = " ".join((*QUICK_START, option))
-    conf = {**INTERPRETED, "spark.sql.shuffle.partitions": "1", "spark.driver.extraJavaOptions": java_options}
+    conf = {
+        **INTERPRETED,
+        "spark.jars": ",".join(map(str, resolve(DELTA, find_java()))),
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.extraJavaOptions": java_options,
+    }
     with (
         tempfile.TemporaryDirectory() as folder,
-        spark_session("classes", master="local[1]", conf={**conf, "spark.sql.warehouse.dir": folder}) as spark,
+        spark_session(
+            "classes", master="local[1]", conf={**conf, "spark.sql.warehouse.dir": folder}, delta=True
+        ) as spark,
     ):
         _ingest(spark, Path(folder))
 

@@ -4,17 +4,14 @@ ingest = Ingests(spark, folder)
 ingest.add(events(3))            # a closed file; also lines that are no events
 ingest.run()                     # all there is, as `--once`
 ingest.stored()                  # {"00c0ffee-0", ...}, each once
-ingest.run(crash_at=4)           # the process ends before its fourth change of a file, or is done before that
-ingest.run(crash_at=4, mended=True)      # ... counted from the moment when it has mended what a crash had left
-ingest.changes()                 # ingest all files; how many changes of files that took
+ingest.run(crash_at=4)           # the process ends before its fourth change of the table, or is done before that
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,15 +22,15 @@ from kafka_dt.audit.encoding import encode
 from kafka_dt.pipeline.errors import IngestFailed
 from kafka_dt.pipeline.ingest import Counts, FileSource, Ingest, Rules
 from kafka_dt.pipeline.table import Table
-from kafka_dt.pipeline.table.journal import Journal
+from kafka_dt.pipeline.table.delta import DeltaFiles
 from kafka_dt.pipeline.table.storage import Storage
 from tests.support.spark.audit_lines import NOON_MS, stored_ids, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MUTATIONS: Final = ("rename", "delete", "write_document")
-"""What of a `Storage` changes files; a document is written by writing and renaming."""
+CHANGES: Final[Mapping[type, tuple[str, ...]]] = {Storage: ("write_document", "sync"), DeltaFiles: ("append",)}
+"""What changes a table, or follows a change of it."""
 
 
 class Crash(Exception):
@@ -50,6 +47,7 @@ class Ingests:
     batch_bytes: int = 1
     """By default each file is a batch."""
     now_ms: int = NOON_MS
+    cluster: str = "here"
 
     def __post_init__(self) -> None:
         self.source = self.folder / "nodes"
@@ -72,14 +70,14 @@ class Ingests:
 
     def ingest(self) -> Ingest:
         """Make one that was not run yet."""
-        source = FileSource(str(self.source), batch_bytes=self.batch_bytes)
+        source = FileSource(str(self.source), self.cluster, batch_bytes=self.batch_bytes)
         return Ingest(self.spark, self.table, source, self.rules, now_ms=lambda: self.now_ms)
 
-    def run(self, *, crash_at: int | None = None, mended: bool = False) -> Counts | None:
+    def run(self, *, crash_at: int | None = None) -> Counts | None:
         """Ingest all files of the source; None if it was cut off."""
         if crash_at is None:
             return self.ingest().run()
-        with crashing_at(crash_at, mended=mended) as changes:
+        with crashing_at(crash_at) as changes:
             try:
                 counts = self.ingest().run()
             except (Crash, IngestFailed):
@@ -88,14 +86,8 @@ class Ingests:
                 return None
         return counts
 
-    def changes(self) -> int:
-        """Ingest all files of the source; gives how many changes of files that took, beside mending."""
-        with crashing_at(sys.maxsize, mended=True) as changes:
-            self.ingest().run()
-        return changes()
-
     def stored(self) -> set[str]:
-        """The ids of the events in the files of the table; none is there twice."""
+        """The ids of the events that another tool sees in the table; none is there twice."""
         ids = stored_ids(self.path)
         assert set(ids.values()) <= {1}
         return set(ids)
@@ -108,32 +100,26 @@ class Ingests:
 
 
 @contextmanager
-def crashing_at(number: int, *, mended: bool = False) -> Iterator[Callable[[], int]]:
-    """End everything that changes files from the given change on, counted from 1; gives how many there were.
+def crashing_at(number: int) -> Iterator[Callable[[], int]]:
+    """End everything that changes the table from the given change on, counted from 1; gives how many there were.
 
     Args:
         number: of the change that does not take place.
-        mended: whether to count from the end of `Journal.roll_forward` on.
     """
     done = 0
-    counting = not mended
-    roll_forward = Journal.roll_forward
-
-    def mend(journal: Journal, now_ms: int) -> None:
-        nonlocal counting
-        roll_forward(journal, now_ms)
-        counting = True
 
     def wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         def change(*arguments: Any) -> Any:
             nonlocal done
-            done += counting
+            done += 1
             if done >= number:
                 raise Crash(done)
             return method(*arguments)
 
         return change
 
-    changed: dict[str, Any] = {name: wrapped(getattr(Storage, name)) for name in MUTATIONS}
-    with mock.patch.multiple(Storage, **changed), mock.patch.object(Journal, "roll_forward", mend):
+    with ExitStack() as patches:
+        for kind, names in CHANGES.items():
+            changed: dict[str, Any] = {name: wrapped(getattr(kind, name)) for name in names}
+            patches.enter_context(mock.patch.multiple(kind, **changed))
         yield lambda: done

@@ -33,7 +33,7 @@ NOT_RUN = {
     "docs/how-to/move-to-kafka-4.md": 3,
     "docs/how-to/operate.md": 2,
     "docs/how-to/pipeline-tokens.md": 3,
-    "docs/how-to/pipeline.md": 3,
+    "docs/how-to/pipeline.md": 9,
     "docs/how-to/systemd.md": 4,
     "docs/how-to/upgrade.md": 5,
     "docs/how-to/users-and-acls.md": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def settings(tmp_path: Path, master: str | None = None, *, kafka: bool = False, **conf: str) -> dict[str, Any]:
+def settings(tmp_path: Path, master: str | None = None, packages: Sequence[str] = (), **conf: str) -> dict[str, Any]:
     given = {key.replace("_", "."): value for key, value in conf.items()}
-    return session._settings("ingest", master, given, tmp_path, kafka=kafka)
+    return session._settings("ingest", master, given, tmp_path, packages)
 
 
 @pytest.mark.usefixtures("java_home")
@@ -52,12 +53,15 @@ def test_what_is_given_wins_and_java_options_are_added_to(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("java_home")
-def test_the_kafka_source_is_fetched_unless_somebody_has_it(tmp_path: Path) -> None:
+def test_jars_are_fetched_unless_somebody_has_them(tmp_path: Path) -> None:
     assert "spark.jars.packages" not in settings(tmp_path)
-    fetched = settings(tmp_path, kafka=True)
-    assert fetched["spark.jars.packages"].startswith("org.apache.spark:spark-sql-kafka-0-10_2.13:4.")
+    wanted = (session.DELTA_PACKAGE, session.KAFKA_PACKAGE)
+    fetched = settings(tmp_path, packages=wanted)
+    assert fetched["spark.jars.packages"] == (
+        "io.delta:delta-spark_2.13:4.0.0,org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+    )
     assert "ibiblio" in Path(fetched["spark.jars.ivySettings"]).read_text()
-    assert "spark.jars.packages" not in settings(tmp_path, kafka=True, spark_jars="kafka.jar")
+    assert "spark.jars.packages" not in settings(tmp_path, packages=wanted, spark_jars="kafka.jar,delta.jar")
 
 
 def test_without_a_java_it_says_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +88,7 @@ def test_executors_are_threads_of_a_local_master_alone(master: str, *, local: bo
 @pytest.mark.usefixtures("java_home")
 def test_what_spark_makes_is_for_its_owner_alone_unless_a_setting_opens_it(tmp_path: Path) -> None:
     assert settings(tmp_path)[session.UMASK] == "077"
-    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, kafka=False)
+    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, ())
     assert given[session.UMASK] == "027"
 
 

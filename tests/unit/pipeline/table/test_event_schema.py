@@ -11,9 +11,9 @@ from kafka_dt.audit.event import AuditEvent, notes
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA, LINE_SCHEMA, REQUIRED
 
 
-def test_the_columns_are_the_fields_in_their_order_and_the_day() -> None:
-    assert EVENT_SCHEMA.names == [*(each.name for each in fields(AuditEvent)), "date"]
-    assert LINE_SCHEMA.names == EVENT_SCHEMA.names[:-1]
+def test_the_columns_are_the_fields_in_their_order_the_day_and_the_cluster() -> None:
+    assert EVENT_SCHEMA.names == [*(each.name for each in fields(AuditEvent)), "date", "cluster_id"]
+    assert LINE_SCHEMA.names == EVENT_SCHEMA.names[:-2]
 
 
 def test_instants_are_timestamps_and_only_these() -> None:
