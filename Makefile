@@ -49,7 +49,7 @@ test-gateway: CHOICE = tests/interop/gateway
 test-chaos: CHOICE = tests/chaos
 test-unit: CHOICE = tests/unit
 test-fuzz: CHOICE = tests/fuzz
-test-compiled: CHOICE = tests/unit/protocol tests/integration/test_node_*.py
+test-compiled: CHOICE = tests/unit/protocol
 test-compiled: NICE = PYTHONPATH=$(CURDIR)/$(COMPILED) nice
 test-compiled: $(COMPILED)/.ready
 
@@ -77,11 +77,13 @@ soak: $(READY) $(if $(COMPILER)$(CI),$(COMPILED)/.ready) ## Run the long tests: 
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/unit
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/integration
 	$(if $(COMPILER)$(CI),KAFKA_DT_TEST_SOAK=1 PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest tests/unit/protocol)
+	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest tests/integration/test_node_*.py)
 	$(if $(COMPILER)$(CI),PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/python -m pytest -m 'not spark' tests/interop tests/chaos tests/fuzz)
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/test_manual.py
 	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
 	KAFKA_DT_TEST_SOAK=1 KAFKA_DT_TEST_UPSTREAM=3.9 $(BIN)/python -m pytest tests/interop/gateway tests/interop/kraft
-	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/interop/clients tests/interop/composed
+	KAFKA_DT_TEST_SOAK=1 $(BIN)/python -m pytest -m soak tests/interop --ignore tests/interop/test_manual.py \
+		--ignore tests/interop/gateway --ignore tests/interop/kraft
 	$(BIN)/python -m tests.support.clients # the README's table of clients
 	$(BIN)/python -m docs.generators
 

@@ -57,7 +57,11 @@ async def test_with_the_secrets_of_compose_only_their_users_get_in(zookeeper_con
     secrets = tmp_path / "secrets"
     make_secrets(secrets)
     config = settings(tmp_path, secrets)
-    overrides = ["listeners=SASL_PLAINTEXT://127.0.0.1:0,HOST://127.0.0.1:0", f"zookeeper.connect={zookeeper_connect}"]
+    overrides = [
+        "listeners=SASL_PLAINTEXT://127.0.0.1:0,HOST://127.0.0.1:0",
+        "kafka.dt.metrics.listener=http://127.0.0.1:0",
+        f"zookeeper.connect={zookeeper_connect}",
+    ]
     command = [
         str(PROGRAM),
         "serve",

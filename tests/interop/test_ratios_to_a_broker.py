@@ -21,6 +21,8 @@ from benchmarks.statistics import ratios
 from tests.support.brokers.broker import Broker
 from tests.support.nodes.server import KafkaDt
 
+pytestmark = pytest.mark.soak
+
 ROUNDS: Final = 1
 CONNECTIONS: Final = 16
 WARM_MS: Final = 300

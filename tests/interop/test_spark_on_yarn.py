@@ -24,7 +24,7 @@ from tests.support.java.properties import plain
 from tests.support.nodes.server import KafkaDt
 from tests.support.spark.submit import documented, program_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
 PAGE = "docs/spark.md"
 
 

@@ -20,11 +20,18 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import AuditEvent, EventType, Outcome
+from kafka_dt.pipeline.report.networks import load_networks
+from kafka_dt.pipeline.report.signs import look_for
+from kafka_dt.pipeline.report.signs.finding import collected
+from kafka_dt.pipeline.report.store import Store
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.schema import CLUSTER_ID, DATE, INSTANTS, LINE_SCHEMA, day, instant
+from tests.support.spark.observed import observed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from kafka_dt.pipeline.report.signs import Finding, Sign
 
 WEEK = timedelta(days=7)
 JAVA = {"client_software": "apache-kafka-java", "client_software_version": "3.9.1"}
@@ -181,6 +188,25 @@ class Story:
 def write_table(spark: SparkSession, lines: str, table: Path) -> None:
     """Write lines of JSON into a table as they are: what an ingest leaves of them, in a fraction of its time."""
     Table(str(table)).event_files(spark).append(event_rows(spark, lines).coalesce(1), "story", 0)
+
+
+def found_in(
+    spark: SparkSession, story: Story, folder: Path, signs: Sequence[Sign[Any]], networks: str = ""
+) -> tuple[Finding, ...]:
+    """Look for signs in a story's events, without the time that a table takes.
+
+    Args:
+        spark: runs the rules.
+        story: what happened.
+        folder: for what the rules keep.
+        signs: what to look for.
+        networks: the lines of a file of networks.
+    """
+    work = Store(spark, str(folder / "work")).work
+    events = work("events", event_rows(spark, story.write_lines(folder)).coalesce(1))
+    file = folder / "networks.csv"
+    file.write_text(networks, encoding="utf-8")
+    return collected(look_for(signs, observed(events, work, load_networks(file) if networks else ())))
 
 
 def event_rows(spark: SparkSession, lines: str) -> DataFrame:

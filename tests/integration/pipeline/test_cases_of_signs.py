@@ -21,11 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.signs import SIGNS, look_for
-from kafka_dt.pipeline.report.signs.finding import collected
-from kafka_dt.pipeline.report.store import Store
-from tests.integration.pipeline.audit_story import Story, event_rows
-from tests.support.spark.observed import observed
+from kafka_dt.pipeline.report.signs import SIGNS
+from tests.integration.pipeline.audit_story import Story, found_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,9 +117,7 @@ def findings(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
     story = Story()
     for case in CASES:
         case.tell(story)
-    work = Store(spark, str(folder / "work")).work
-    events = work("events", event_rows(spark, story.write_lines(folder)).coalesce(1))
-    return collected(look_for(STORIED, observed(events, work)))
+    return found_in(spark, story, folder, STORIED)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.sign}: {case.name}" for case in CASES])

@@ -24,6 +24,7 @@ def run_here(command: Sequence[str], _log: Path) -> None:
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_every_finding_of_a_report_is_right_or_wrong(tmp_path: Path) -> None:
     month = tmp_path / "month"

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.pipeline.report.signs import Severity
-from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
-from kafka_dt.pipeline.table import Table
-from tests.integration.pipeline.audit_story import Story
-from tests.support.spark.observed import observed
+from tests.integration.pipeline.audit_story import Story, found_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,8 +57,5 @@ def told() -> Story:
 def test_a_renewer_out_of_its_place_is_found_and_an_engineer_on_call_is_not(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    told().write(spark, tmp_path / "table")
-    events = Table(str(tmp_path / "table")).events(spark)
-    seen = observed(events, lambda _name, frame: frame.cache())
-    found = {each.subject: each.severity for each in collected(FOREIGN_RENEWAL.findings(seen))}
+    found = {each.subject: each.severity for each in found_in(spark, told(), tmp_path, [FOREIGN_RENEWAL])}
     assert found == {"service": Severity.MEDIUM, "away": Severity.MEDIUM, "stranger": Severity.HIGH}

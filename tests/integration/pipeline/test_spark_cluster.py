@@ -19,6 +19,8 @@ from tests.support.spark.audit_lines import events, stored_ids, write_file
 from tests.support.zookeeper.sealable import NEW_KEY, OLD_KEY
 from tests.support.zookeeper.sealed_cluster import NEW, OLD, recent, sealed_cluster
 
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture(scope="module")
 def cluster(spark_java: Java, delta_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_dt.pipeline.report.networks import load_networks
 from kafka_dt.pipeline.report.signs import Finding, Severity
-from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.signs.stolen_token import ALONE, ELSEWHERE_CHANGED, FOREIGN, STOLEN_TOKEN
-from kafka_dt.pipeline.table import Table
-from tests.integration.pipeline.audit_story import Story
-from tests.support.spark.observed import observed
+from tests.integration.pipeline.audit_story import Story, found_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,12 +68,8 @@ def told() -> Story:
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Finding]:
     folder = tmp_path_factory.mktemp("stolen")
-    told().write(spark, folder / "table")
-    networks = folder / "networks.csv"
-    networks.write_text("192.0.2.0/24, rented, foreign\n", encoding="utf-8")
-    events = Table(str(folder / "table")).events(spark)
-    seen = observed(events, lambda _name, frame: frame.cache(), load_networks(networks))
-    return {each.subject: each for each in collected(STOLEN_TOKEN.findings(seen))}
+    networks = "192.0.2.0/24, rented, foreign\n"
+    return {each.subject: each for each in found_in(spark, told(), folder, [STOLEN_TOKEN], networks)}
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_dt.pipeline.report.networks import load_networks
 from kafka_dt.pipeline.report.signs import Finding, Severity
-from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCATION
-from kafka_dt.pipeline.table import Table
-from tests.integration.pipeline.audit_story import Story
-from tests.support.spark.observed import observed
+from tests.integration.pipeline.audit_story import Story, found_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,14 +67,7 @@ def told() -> Story:
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Finding]:
     folder = tmp_path_factory.mktemp("revoked")
-    told().write(spark, folder / "table")
-    (folder / "networks.csv").write_text(NETWORKS, encoding="utf-8")
-    seen = observed(
-        Table(str(folder / "table")).events(spark),
-        lambda _name, frame: frame.cache(),
-        load_networks(folder / "networks.csv"),
-    )
-    return {each.subject: each for each in collected(USE_AFTER_REVOCATION.findings(seen))}
+    return {each.subject: each for each in found_in(spark, told(), folder, [USE_AFTER_REVOCATION], NETWORKS)}
 
 
 @pytest.mark.parametrize(

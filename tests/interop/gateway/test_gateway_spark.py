@@ -99,6 +99,7 @@ def check_secrets(spark: SparkSubmit) -> None:
     assert [path for path, content in files.items() if HMAC.search(content)] == []
 
 
+@pytest.mark.soak
 @pytest.mark.client("spark", "login", "records")
 async def test_a_running_query_goes_on_with_its_token_renewed_and_with_the_next_token(
     gateway: Gateway, topics: Topics, spark: SparkSubmit, tmp_path: Path

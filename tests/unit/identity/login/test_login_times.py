@@ -36,7 +36,7 @@ In this process, where nothing else varies, 0.2 us of 18 are a chance of 0.55, a
 entry of a dict compares its key. The times that could be told apart over a network had chances below 0.01.
 """
 TRIES = 3
-BOTH = [ScramMechanism.SHA_256, ScramMechanism.SHA_512]
+BOTH = [ScramMechanism.SHA_256, pytest.param(ScramMechanism.SHA_512, marks=pytest.mark.soak)]
 SHA_256 = ScramMechanism.SHA_256
 UNKNOWN_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 SECONDS_TO_ASK = 0.003
