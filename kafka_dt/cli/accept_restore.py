@@ -1,6 +1,6 @@
 """`kafka-dt accept-restore`: make the nodes continue with a ZooKeeper that was restored from a backup.
 
-Source: docs/how-to/zookeeper.md, "Restore".
+Source: docs/how-to/back-up.md, "Restore".
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class HistoryGuard:
             self._is_in_doubt = True
             self.trouble = (
                 "its history went back: changes that were written are missing, and revoked tokens may be there again. "
-                "If ZooKeeper was restored, follow docs/how-to/zookeeper.md, then run kafka-dt accept-restore"
+                "If ZooKeeper was restored, follow docs/how-to/back-up.md#restore, then run kafka-dt accept-restore"
             )
             _LOG.error("ZooKeeper is not used: %s", self.trouble)
 
