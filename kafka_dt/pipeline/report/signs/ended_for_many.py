@@ -4,12 +4,12 @@ An owner ends its tokens, and a scheduler those that it asked for. An operator e
 ends tokens of `ended_owners` owners in a day, and of `ended_factor` times more owners than on any day before, stops the
 work of all of them.
 
-It is quiet for a day after a change of the secret keys (`rotation`): an operator who rotates the key ends the tokens
-that the old one made. It is quiet, too, in the first days of a company in the table (`ending_history`): nothing is
-known of what is usual.
+It is quiet for a day before and after a change of the secret keys (`rotation`): an operator who rotates the key ends
+the tokens that the old one made. It is quiet, too, in the first days of a company in the table (`ending_history`):
+nothing is known of what is usual.
 
 Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal; a
-thief that ends few tokens a day, or ends them just after a rotation; and tokens that a scheduler ends, which it asked
+thief that ends few tokens a day, or ends them around a rotation; and tokens that a scheduler ends, which it asked
 for.
 """
 
@@ -43,7 +43,7 @@ class EndedForManyThresholds:
     """An operator who tidies up looks at each owner."""
     ended_factor: float = threshold(2.0, "... and times its largest day before")
     """An operator who tidies up every week has such days."""
-    rotation: timedelta = threshold(timedelta(days=1), "Time after a change of keys in which tokens are ended")
+    rotation: timedelta = threshold(timedelta(days=1), "Time around a change of keys in which tokens are ended")
     """A rotation is over within a day."""
     ending_history: timedelta = threshold(timedelta(days=3), "Days that show what is usual")
     """Operators tidy up on some working days."""
@@ -71,12 +71,13 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
 
 
 def _without_rotations(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
-    """Leave out the tokens that were ended after a change of keys."""
+    """Leave out the tokens that were ended around a change of keys."""
+    around = F.lit(thresholds.rotation)
     rotations = deeds.where(ok(EventType.KEYS_CHANGED)).select(
-        F.col("first_seen").alias("rotated"), (F.col("last_seen") + F.lit(thresholds.rotation)).alias("rotated_until")
+        (F.col("first_seen") - around).alias("rotation_begin"), (F.col("last_seen") + around).alias("rotation_end")
     )
-    after = F.col("first_seen").between(F.col("rotated"), F.col("rotated_until"))
-    return ends.join(F.broadcast(rotations), after, "left_anti")
+    planned = F.col("first_seen").between(F.col("rotation_begin"), F.col("rotation_end"))
+    return ends.join(F.broadcast(rotations), planned, "left_anti")
 
 
 def _findings(days: DataFrame) -> DataFrame:

@@ -1,0 +1,158 @@
+"""A token is used in two zones at once, by an owner that is in one place at a time.
+
+A person works with one notebook, and a small job runs on a machine or two. They move from one zone to another, but they
+do not go back and forth within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses
+each, on average, and at tokens whose uses in two zones overlap. A *return* is a login from another zone between two
+logins from one zone that are no more than `at_once` apart. `returns` of them in a token are a sign if no token of the
+owner had one before, and the owner is known for `places_history`. The severity is high.
+
+Only zones of the company count, which other principals use as well. A traveller may have left a notebook running in the
+office; whether a place is strange to the owner is a question of *Used by a stranger*.
+
+Not seen: a thief with a token of a job on many machines, whose moves and roll-outs look the same; a thief in the zone
+of the owner; and one that waits until the owner's work is over.
+"""
+
+# The work is on one row for each token and address; only tokens in two zones at a time are looked up in the events.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, login_by_token, some
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesThresholds:
+    """When an owner cannot be in two places."""
+
+    few_addresses: float = threshold(
+        3.0, "Addresses of each token of an owner that is in one place, on average, at most"
+    )
+    """A person moves between an office, a VPN and a home."""
+    at_once: timedelta = threshold(
+        timedelta(hours=1), "Time within which an owner does not go to another zone and back"
+    )
+    """Less than the way to another office and back."""
+    returns: int = threshold(2, "Returns to a zone that one person does not make")
+    """One may be a VPN that was lost for a while."""
+    places_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows in how many places it is")
+    """A weekend is two days long."""
+
+
+def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
+    """Find tokens that are used in two zones at once; one finding a token."""
+    by_token = seen.usage.where(F.col("token_id").isNotNull())
+    places = by_token.groupBy("who", "token_id", "address", "zone").agg(*first_and_last())
+    shared = seen.usage.groupBy("zone").agg(F.count_distinct("who").alias("principals")).where("principals > 1")
+    of_company = places.join(shared, "zone", "left_semi")
+    in_order = Window.partitionBy("token_id").orderBy("since")
+    zones = (
+        of_company.groupBy("who", "token_id", "zone")
+        .agg(F.min("first_seen").alias("since"), F.max("last_seen").alias("until"))
+        .withColumn("before", F.max("until").over(in_order.rowsBetween(Window.unboundedPreceding, -1)))
+    )
+    overlapping = zones.where(F.col("since") < F.col("before")).select("token_id").distinct()
+    owners = places.groupBy("who").agg(
+        F.min("first_seen").alias("known_since"),
+        (F.count("*") / F.count_distinct("token_id")).alias("addresses_a_token"),
+    )
+    in_one_place = owners.where(F.col("addresses_a_token") <= thresholds.few_addresses)
+    candidates = of_company.join(overlapping, "token_id").join(in_one_place, "who")
+    returns = _returns(seen.events, candidates, thresholds)
+    first = Window.partitionBy("owner").orderBy("first_seen")
+    new = returns.withColumn("rank", F.row_number().over(first)).where(
+        (F.col("rank") == 1)
+        & (F.col("returns") >= thresholds.returns)
+        & (F.col("known_since") + F.lit(thresholds.places_history) < F.col("first_seen"))
+    )
+    return _findings(new)
+
+
+def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
+    """Make one row of each token with returns."""
+    of_token = Window.partitionBy("token_id").orderBy("time")
+    logins = events.where(login_by_token()).select(
+        "token_id", "time", F.coalesce("client_address", F.lit(UNKNOWN)).alias("address")
+    )
+    placed = logins.join(
+        F.broadcast(candidates.select("token_id", "address", "who", "zone", "known_since", "addresses_a_token")),
+        ["token_id", "address"],
+    )
+    changes = placed.withColumn("change", F.lag("zone").over(of_token) != F.col("zone")).withColumns(
+        {"stay": F.sum(F.coalesce(F.col("change"), F.lit(False)).cast("int")).over(of_token)}
+    )
+    stays = changes.groupBy("token_id", "stay").agg(
+        F.min("time").alias("begin"),
+        F.max("time").alias("end"),
+        F.count("*").alias("logins"),
+        *(F.first(name).alias(name) for name in ("zone", "who", "known_since", "addresses_a_token")),
+        F.max_by("address", "time").alias("address"),
+    )
+    by_stay = Window.partitionBy("token_id").orderBy("stay")
+    between = stays.withColumns(
+        {
+            "left_at": F.lag("end").over(by_stay),
+            "back_at": F.lead("begin").over(by_stay),
+            "from_zone": F.lag("zone").over(by_stay),
+            "to_zone": F.lead("zone").over(by_stay),
+        }
+    )
+    is_return = (F.col("from_zone") == F.col("to_zone")) & (
+        F.col("back_at") <= F.col("left_at") + F.lit(thresholds.at_once)
+    )
+    return (
+        between.where(is_return)
+        .groupBy("token_id", F.col("who").alias("owner"), "known_since", "addresses_a_token")
+        .agg(
+            F.min("left_at").alias("first_seen"),
+            F.max("back_at").alias("last_seen"),
+            F.count("*").alias("returns"),
+            F.sum("logins").alias("events"),
+            F.max_by("address", "logins").alias("address"),
+            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        )
+    )
+
+
+def _findings(tokens: DataFrame) -> DataFrame:
+    return finding_rows(
+        tokens,
+        subject="token_id",
+        severity=F.lit(Severity.HIGH.value),
+        evidence=[
+            ("zones at once", some(F.col("zones"))),
+            ("returns", F.col("returns")),
+            ("addresses", some(F.col("addresses"))),
+            ("addresses of each token of the owner", F.round("addresses_a_token", 1)),
+            ("the owner is known since", as_text(F.col("known_since"))),
+        ],
+    )
+
+
+TWO_PLACES: Final = Sign(
+    kind="two_places",
+    title="Used in two places at once",
+    meaning="A token is used in two zones at once, and its owner was in one place at a time until then.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=PlacesThresholds(),
+    rule=two_places,
+    steps=(
+        advise("Ask the owner in which of the zones it was. If not in all of them:"),
+        end_token,
+        follow_address,
+    ),
+)
