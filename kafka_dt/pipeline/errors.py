@@ -15,6 +15,7 @@ PipelineError
   NoEvents              the table has no event up to the instant of a report
   NotInTable            nothing in the table is about the start of a blast radius
   BadNetworks           a file of networks cannot be understood
+  BadSuppressions       a file of suppressed findings cannot be understood
   OutputTaken           the place of a report's Parquet output has other files
   OutputNotShared       executors on other machines cannot write where it would go
   ReportFailed          Spark could not make a report; `reason` is its own, in one line
@@ -152,6 +153,15 @@ class NotInTable(PipelineError):
 
 class BadNetworks(PipelineError):
     """A file of networks cannot be understood."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = where
+        self.reason = reason
+
+
+class BadSuppressions(PipelineError):
+    """A file of suppressed findings cannot be understood."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"{where}: {reason}")

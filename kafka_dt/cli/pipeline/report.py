@@ -125,6 +125,13 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
     "other addresses are learned from the table.",
 )
 @click.option(
+    "--suppressions",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Maintenance windows and accepted findings, as TOML: who, why, until when, and what each covers. The report "
+    "lists what was suppressed; cases, --fail-on and alerts leave it out.",
+)
+@click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
     help="Exit with status 4 if there is a case of this severity, or of a higher one. The report is made all the same.",
@@ -143,6 +150,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     expiring_within: timedelta,
     unused_for: timedelta,
     networks: Path | None,
+    suppressions: Path | None,
     fail_on: str | None,
     alerting: Alerting,
     output: Output,
@@ -162,14 +170,19 @@ def report(  # noqa: PLR0917 - click gives them by name
     from kafka_dt.pipeline.report.contents import Lines  # noqa: PLC0415
     from kafka_dt.pipeline.report.networks import load_networks  # noqa: PLC0415
     from kafka_dt.pipeline.report.reporting import report as make_report  # noqa: PLC0415
+    from kafka_dt.pipeline.report.signs import SIGNS  # noqa: PLC0415
+    from kafka_dt.pipeline.report.suppressions import load_suppressions  # noqa: PLC0415
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
+    named = () if networks is None else load_networks(networks)
+    kinds = [sign.kind for sign in SIGNS]
     settings = ReportSettings(
         at=None if at is None else EPOCH + timedelta(milliseconds=at),
         lines=Lines(expiring_within=expiring_within, unused_for=unused_for),
         start=Start.owner(owner) if owner is not None else Start.address(address) if address is not None else None,
         steps=steps,
-        networks=() if networks is None else load_networks(networks),
+        networks=named,
+        suppressions=() if suppressions is None else load_suppressions(suppressions, kinds, named),
     )
     with started("report", master, conf, delta=True) as spark, Steps().step("Reading the table") as step:
         made = make_report(
@@ -209,6 +222,7 @@ def _summary(made: Made) -> dict[str, Any]:
         "finding_counts": whole["finding_counts"],
         "cases": whole["cases"],
         "findings": whole["findings"],
+        "suppressions": whole["suppressions"],
     }
     if contents.blast is not None:
         summary["exposed"] = contents.blast.exposed
@@ -254,6 +268,10 @@ def _write_table(made: Made) -> None:
     click.echo(f"{'signs of theft':16} {contents.finding_total:,}")
     high = sum(case.severity == SEVERITIES[0] for case in contents.cases)
     click.echo(f"{'cases':16} {len(contents.cases):,}{f', {high:,} of them {SEVERITIES[0]}' if high else ''}")
+    if contents.suppressions:
+        over = sum(entry.has_run_out(contents.generated_at) for entry in contents.suppressions)
+        run_out = f", {over:,} of {len(contents.suppressions):,} entries have run out" if over else ""
+        click.echo(f"{'suppressed':16} {len(contents.suppressed):,}{run_out}")
     for case in contents.cases[:_SHOWN]:
         _write_case(case)
     if (more := len(contents.cases) - _SHOWN) > 0:

@@ -8,6 +8,7 @@ grow with the number of events or analyses: each step reads files and writes fil
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,7 @@ from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_live
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
 from kafka_dt.pipeline.report.signs.finding import collected, counts, most_urgent_first
 from kafka_dt.pipeline.report.store import ParquetOutput
+from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
 from kafka_dt.pipeline.report.zones import Zones
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.networks import Network
     from kafka_dt.pipeline.report.store import Store
+    from kafka_dt.pipeline.report.suppressions import Suppression
 
     Progress = Callable[[str], None]
     """Is called with the name of the present step."""
@@ -62,6 +65,8 @@ class ReportSettings:
     """The signs of theft that it looks for."""
     networks: tuple[Network, ...] = ()
     """The networks that a file names, the smallest first; zones of other addresses are learned."""
+    suppressions: tuple[Suppression, ...] = ()
+    """What is left out of the findings, and why."""
     start: Start | None = None
     """Where a blast radius begins; None: without one."""
     steps: int = DEFAULT_STEPS
@@ -118,7 +123,8 @@ class Analysis:
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
-        first = collected(most_urgent_first(findings, FINDINGS))
+        first, suppressed = suppress(collected(most_urgent_first(findings, FINDINGS)), settings.suppressions, now)
+        left_out = Counter((each.finding.kind, each.finding.severity) for each in suppressed)
         types = counted.by_type()
         return Contents(
             at=self._at,
@@ -135,7 +141,9 @@ class Analysis:
             never_used=lists[TokenList.NEVER_USED],
             past_half=lists[TokenList.PAST_HALF],
             findings=first,
-            finding_counts=counts(findings),
+            finding_counts=Counter(counts(findings)) - left_out,
+            suppressions=settings.suppressions,
+            suppressed=suppressed,
             lines=settings.lines,
             signs=settings.signs,
             cases=report_cases(first, settings.signs, usage, table),

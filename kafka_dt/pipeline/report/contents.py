@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.cases import Case
     from kafka_dt.pipeline.report.signs import Finding, Severity, Signs
+    from kafka_dt.pipeline.report.suppressions import Suppressed, Suppression
 
 ROWS: Final = 200
 """How many rows of a list are brought to the driver."""
@@ -192,6 +193,7 @@ class Contents:
     never_used: Listing
     past_half: Listing
     findings: tuple[Finding, ...]
+    """Without those that are suppressed."""
     finding_counts: Mapping[tuple[str, Severity], int]
     lines: Lines
     signs: Signs
@@ -202,6 +204,9 @@ class Contents:
     """Where the events are, for the commands that are suggested."""
     cases: tuple[Case, ...] = ()
     """What the findings are together, the most urgent first."""
+    suppressions: tuple[Suppression, ...] = ()
+    """The entries of the file that suppresses findings, in its order."""
+    suppressed: tuple[Suppressed, ...] = ()
     blast: Blast | None = None
     silences: tuple[tuple[datetime, datetime], ...] = ()
     """The times without any event, steps of the plots at least; audit events of them may be missing."""
@@ -214,8 +219,9 @@ class Contents:
 
 def document(contents: Contents) -> dict[str, Any]:
     """Give a report as JSON's types."""
-    found = asdict(replace(contents, findings=(), cases=(), signs=()))
-    del found["findings"], found["finding_counts"], found["signs"], found["cases"]
+    found = asdict(replace(contents, findings=(), cases=(), signs=(), suppressions=(), suppressed=()))
+    for name in ("findings", "finding_counts", "signs", "cases", "suppressions", "suppressed"):
+        del found[name]
     signs = {sign.kind: sign for sign in contents.signs}
     return {
         "version": VERSION,
@@ -233,6 +239,21 @@ def document(contents: Contents) -> dict[str, Any]:
                 "responses": [each.as_document() for each in signs[finding.kind].responses(finding, contents.table)],
             }
             for finding in contents.findings
+        ],
+        "suppressions": [
+            {
+                "who": entry.who,
+                "why": entry.why,
+                "until": entry.until.isoformat(),
+                "covers": entry.scope,
+                "has_run_out": entry.has_run_out(contents.generated_at),
+                "findings": [
+                    {"id": finding_id(each.finding), **each.finding.as_document()}
+                    for each in contents.suppressed
+                    if each.by is entry
+                ],
+            }
+            for entry in contents.suppressions
         ],
     }
 

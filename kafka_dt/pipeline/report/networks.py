@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.pipeline.errors import BadNetworks
@@ -82,14 +82,26 @@ def load_networks(path: Path) -> tuple[Network, ...]:
     return tuple(sorted(networks, key=lambda each: each.last - each.first))
 
 
+def range_of(network: IPv4Network | IPv6Network) -> tuple[int, int]:
+    """Give the first and the last address of a network as numbers of 128 bits, IPv4 behind ::ffff:0:0/96."""
+    before = _MAPPED if isinstance(network, IPv4Network) else 0
+    return before + int(network.network_address), before + int(network.broadcast_address)
+
+
+def address_number(address: str | None) -> int | None:
+    """Give an address in the same way; None if it is none."""
+    try:
+        found = ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return None
+    return (_MAPPED if isinstance(found, IPv4Address) else 0) + int(found)
+
+
 def _network(row: list[str]) -> Network:
     if len(row) != _COLUMNS or not row[1]:
         raise ValueError(f"{', '.join(row)} is not a network, a name and a kind")
-    network = ip_network(row[0])
-    before = _MAPPED if isinstance(network, IPv4Network) else 0
+    first, last = range_of(ip_network(row[0]))
     kinds = [kind for kind in ZoneKind if kind is not ZoneKind.LEARNED]
     if row[2] not in kinds:
         raise ValueError(f"{row[2]!r} is no kind of network; write one of {', '.join(kinds)}")
-    return Network(
-        before + int(network.network_address), before + int(network.broadcast_address), row[1], ZoneKind(row[2])
-    )
+    return Network(first, last, row[1], ZoneKind(row[2]))

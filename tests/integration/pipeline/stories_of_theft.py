@@ -30,6 +30,8 @@ NEW_RENEWER: Final = "renewed-by-new"
 STRANGER: Final = "renewed-by-stranger"
 GUESSER: Final = "198.51.100.50"
 SLOW_GUESSER: Final = "198.51.102.51"
+SCANNER: Final = "198.51.103.52"
+"""Guesses as well, and the security team says that it may."""
 GUESSING_NETWORK: Final = "198.51.101.0/24"
 
 FOUND: Final = {
@@ -170,6 +172,7 @@ def _guesses(story: Story) -> None:
     for number in range(15):
         story.guess(f"guess-{number:02}", at(1, 3) + timedelta(minutes=number), GUESSER)
         story.guess(f"shared-{number:02}", at(1, 5) + timedelta(minutes=number), f"198.51.101.{number + 1}")
+        story.guess(f"scan-{number:02}", at(1, 7) + timedelta(minutes=number), SCANNER)
     for number in range(9):
         story.guess(f"slow-{number}", at(2, 6 + number), SLOW_GUESSER)
     for day in range(4):
@@ -206,6 +209,12 @@ def _lists(story: Story) -> None:
     story.logins("ends-soon", HOSTILE, at(3, 2), END, ["2001:db8:0:1::7"])
     story.token("ends-soon-unused", "User:kim", at(2, 1), lives=timedelta(hours=48))
     story.login("ends-soon-unused", "User:kim", at(2, 2), "10.0.11.7")
+    story.token("ends-soon-idle", "User:kim", at(3, 1), lives=timedelta(hours=24))
+    story.logins("ends-soon-idle", "User:kim", at(3, 2), at(3, 8), ["10.0.11.7"], every=timedelta(hours=1))
+    # No client missed the tokens of the last nights.
+    for night in range(4):
+        story.token(f"nightly-{night}", "User:nina", at(night, 1), lives=timedelta(hours=24))
+        story.logins(f"nightly-{night}", "User:nina", at(night, 2), at(night + 1), ["10.0.13.7"])
     story.token("ends-for-good", "User:kim", at(3, 1.5), lives=timedelta(hours=24), longest=timedelta(hours=24))
     story.logins("ends-for-good", "User:kim", at(3, 2), END, ["10.0.11.7"])
 

@@ -55,13 +55,31 @@ class Made:
         return {each["label"]: each["text"] for each in self.finding(subject)["evidence"]}
 
 
+SUPPRESSIONS = f"""
+[[suppression]]
+who = "the security team"
+why = "its scanner tries token ids"
+until = 9999-12-31
+kind = "unknown_id_burst"
+address = "{stories.SCANNER}"
+
+[[suppression]]
+who = "the security team"
+why = "a test of alerts"
+until = 2026-03-01
+address = "{stories.GUESSER}"
+"""
+
+
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("report")
     table, to = folder / "table", folder / "to"
     stories.whole_story().write(spark, table)
+    (folder / "suppressions.toml").write_text(SUPPRESSIONS, encoding="utf-8")
+    more = ("--suppressions", str(folder / "suppressions.toml"), "--owner", stories.YARN)
     at, alerts = ("--at", "2026-03-06T00:00:00Z"), ("--alert", f"file:{folder / 'alerts.jsonl'}", "--alert-on", "high")
-    result = run(table, to, *at, *alerts, "--owner", stories.YARN, "--fail-on", "high", "--output", "json")
+    result = run(table, to, *at, *alerts, *more, "--fail-on", "high", "--output", "json")
     assert result.exit_code == 4, result.output
     return Made(table, to, json.loads(result.stdout), json.loads((to / "report.json").read_text()))
 
@@ -73,6 +91,16 @@ def run(table: Path, to: Path, *more: str) -> Result:
 def test_every_theft_is_found_and_nothing_that_only_looks_like_one(made: Made) -> None:
     found = {(IncidentKind(each["kind"]), each["subject"]) for each in made.document["findings"]}
     assert found == stories.FOUND
+
+
+def test_what_somebody_accepts_is_in_no_case_and_is_listed_with_who_accepts_it(made: Made) -> None:
+    accepted, over = made.document["suppressions"]
+    assert [each["subject"] for each in accepted["findings"]] == [stories.SCANNER]
+    assert (accepted["who"], accepted["has_run_out"]) == ("the security team", False)
+    assert (over["has_run_out"], over["findings"]) == (True, [])
+    assert not any(stories.SCANNER in case["addresses"] for case in made.document["cases"])
+    assert sum(each["count"] for each in made.document["finding_counts"]) == len(stories.FOUND)
+    assert made.printed["suppressions"] == made.document["suppressions"]
 
 
 def test_findings_say_what_was_unusual_and_what_is_usual(made: Made) -> None:
@@ -246,7 +274,8 @@ def test_the_parquet_output_has_everything(made: Made, spark: SparkSession) -> N
     assert names == {
         "activity", "alive", "attention", "blast_radius", "findings", "reachable_logins", "tokens", "usage",
     }  # fmt: skip
-    assert made.parquet(spark, "findings").count() == len(stories.FOUND)
+    accepted = 1
+    assert made.parquet(spark, "findings").count() == len(stories.FOUND) + accepted
     ((events,),) = made.parquet(spark, "activity").groupBy().sum("events").collect()
     assert events == made.document["events"]
 

@@ -74,6 +74,7 @@ def html(contents: Contents) -> str:
         shown_cases={case.id for case in cases},
         shown_names=_NAMES,
         shown_related=_RELATED,
+        titles={sign.kind: sign.title for sign in contents.signs},
         kinds={kind for case in cases for kind in case.kinds},
         high=sum(case.severity == Severity.HIGH for case in contents.cases),
         rows=_ROWS,

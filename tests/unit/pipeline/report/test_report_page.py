@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
@@ -11,8 +12,9 @@ from kafka_dt.pipeline.cases import form_cases
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.page.charts import COLOURS, label
+from kafka_dt.pipeline.report.suppressions import Suppressed, Suppression
 from tests.support.findings import sighting
-from tests.support.spark.report_contents import HOSTILE, contents, empty
+from tests.support.spark.report_contents import AT, HOSTILE, contents, empty
 
 BESIDES_TEXT = {"script", "style"}
 
@@ -108,6 +110,27 @@ def test_cases_that_the_page_leaves_out_are_counted() -> None:
     text = " ".join("".join(Page(html(replace(contents(), cases=many))).words).split())
     assert f"302 cases of {contents().finding_total} signs of theft" in text
     assert "Here are the first 300 cases of 302; the JSON has all." in text
+
+
+def test_what_is_suppressed_is_shown_with_who_accepts_it_and_until_when() -> None:
+    whole = contents()
+    first, *rest = whole.findings
+    accepted = Suppression(HOSTILE, "change 4711", AT + timedelta(days=1), tokens=("t",))
+    over = Suppression("Bob", "a test", AT - timedelta(days=1), owners=("User:load",))
+    made = replace(
+        whole, findings=tuple(rest), suppressions=(accepted, over), suppressed=(Suppressed(first, accepted),)
+    )
+    text = " ".join("".join(Page(html(made)).words).split())
+    assert "1 finding is left out of the cases above" in text
+    assert f"{HOSTILE}change 4711 2026-03-07 00:00 token t" in text
+    assert f"2026-03-03 00:00 {whole.signs[0].title}: {first.subject}" in text
+    assert "Boba test 2026-03-05 00:00 has run out owner User:load none" in text
+    entries = json.loads(as_json(made))["suppressions"]
+    assert [(entry["who"], entry["has_run_out"], len(entry["findings"])) for entry in entries] == [
+        (HOSTILE, False, 1),
+        ("Bob", True, 0),
+    ]
+    assert first.kind == entries[0]["findings"][0]["kind"]
 
 
 def test_a_list_that_is_cut_says_so(page: Page) -> None:
