@@ -18,7 +18,7 @@ if it is found.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -82,6 +82,8 @@ class Judgement:
     right: Counter[str]
     """How many findings of each kind are about an incident."""
     wrong: tuple[Wrong, ...]
+    found_by: Mapping[str, frozenset[str]]
+    """Kind of findings -> the names of the incidents that they are about."""
 
     @property
     def precision(self) -> float | None:
@@ -111,6 +113,16 @@ class Judgement:
             for kind in sorted({each.kind for each in visible})
         }
 
+    def by_rule(self) -> dict[str, tuple[int, int, int]]:
+        """Give for each kind of findings how many incidents it found, how many of these are visible, and its errors."""
+        visible = {each.name for each in self.incidents if each.visible}
+        wrong = Counter(each.kind for each in self.wrong)
+        return {
+            kind: (len(found), len(found & visible), wrong[kind])
+            for kind in sorted({*self.found_by, *wrong})
+            for found in (self.found_by.get(kind, frozenset()),)
+        }
+
     def wrong_by_rule(self) -> dict[str, Counter[str]]:
         """Count for each kind of finding what its wrong ones are about."""
         counted: dict[str, Counter[str]] = {}
@@ -127,6 +139,7 @@ class Judgement:
             "incidents": len(self.incidents),
             "by_kind": {kind: {"visible": many, "found": found} for kind, (many, found) in self.by_kind().items()},
             "right_by_rule": dict(self.right),
+            "found_by_rule": {kind: sorted(names) for kind, names in sorted(self.found_by.items())},
             "wrong_by_rule": {kind: dict(counted) for kind, counted in self.wrong_by_rule().items()},
             "wrong_high": sum(each.severity == HIGH for each in self.wrong),
             "missed": [
@@ -145,6 +158,7 @@ def judge(findings: Iterable[Found], stories: Sequence[Story]) -> Judgement:
     found_high: set[str] = set()
     right: Counter[str] = Counter()
     wrong: list[Wrong] = []
+    found_by: dict[str, frozenset[str]] = {}
     for finding in findings:
         about = {each.name for each in incidents if finding.is_about(each)}
         if not about:
@@ -153,9 +167,10 @@ def judge(findings: Iterable[Found], stories: Sequence[Story]) -> Judgement:
             continue
         right[finding.kind] += 1
         found |= about
+        found_by[finding.kind] = found_by.get(finding.kind, frozenset()) | about
         if finding.severity == HIGH:
             found_high |= about
-    return Judgement(incidents, frozenset(found), frozenset(found_high), right, tuple(wrong))
+    return Judgement(incidents, frozenset(found), frozenset(found_high), right, tuple(wrong), found_by)
 
 
 def findings_of(report: Path) -> list[Found]:

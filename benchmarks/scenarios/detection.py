@@ -10,7 +10,8 @@ A finding is right if it is about an incident: about the same token, address or 
 right findings about one incident count as one, and each other finding is wrong. *Precision* is the share of right
 findings, *recall* the share of the visible incidents that are found. An incident is visible if its events differ at all
 from what the owner and owners of its kind do. Figures are the median of the months and, in parentheses, the smallest
-and the largest. The rows of kinds of incidents count all months together.
+and the largest. The rows of kinds of incidents and of signs count all months together. A sign is for some kinds of
+incidents, so its recall, the share of all visible incidents that it finds, is small; most incidents have several signs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ALONE: Final = True
 
 @dataclass(frozen=True, slots=True)
 class Incidents:
-    """Incidents of one kind, or all."""
+    """Incidents of one kind, those that one sign finds, or all."""
 
     name: str
 
@@ -53,17 +54,28 @@ def run(ledger: Ledger) -> None:
 
 
 def record(ledger: Ledger, month: Month, judgements: Sequence[Judgement]) -> None:
-    """Note what came out for each seed, and for each kind of incident over all of them."""
+    """Note what came out for each seed, and for each kind of incident and each sign over all of them."""
     visible: Counter[str] = Counter()
     found: Counter[str] = Counter()
+    signs: dict[str, Counter[str]] = {}
     for number, judgement in enumerate(judgements, start=1):
         ledger.record(Case(month.name), ALL, number, _values(judgement))
         for kind, (many, seen) in judgement.by_kind().items():
             visible[kind] += many
             found[kind] += seen
+        for kind, (all_found, seen, wrong) in judgement.by_rule().items():
+            signs.setdefault(kind, Counter()).update(all=all_found, found=seen, wrong=wrong)
     for kind, many in sorted(visible.items()):
         values = {"visible": many, "found": found[kind], RECALL: found[kind] / many}
         ledger.record(Case(month.name), Incidents(kind), 1, values)
+    for kind, counts in sorted(signs.items()):
+        values = {
+            "found": counts["found"],
+            "wrong": counts["wrong"],
+            PRECISION: counts["all"] / (counts["all"] + counts["wrong"]),
+            RECALL: counts["found"] / visible.total(),
+        }
+        ledger.record(Case(month.name), Incidents(f"sign: {kind}"), 1, values)
 
 
 def _judge(ledger: Ledger, month: Month, seed: int) -> Judgement:

@@ -30,6 +30,7 @@ keeps them in a hash table however many events there are; names are joined after
 | `address`, `subnet` | of the client |
 | `software`, `software_version`, `client` | its library, the version of it, the shape of its client id |
 | `first_seen`, `last_seen`, `logins` | successful ones |
+| `day_bits` | the days (UTC) between them with a login: a bit for each, see `days_of` |
 
 The report adds the zone of each address (`zones.py`).
 
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+_DAY_BITS: Final = 63
+"""A number of 64 bits has so many besides its sign."""
 _PLACE: Final = ("token_id", "who", "requester", "address", "software", "software_version", "client")
 
 
@@ -178,6 +181,20 @@ def logins_by_place(events: DataFrame) -> DataFrame:
             client_shape(F.col("client_id")).alias("client"),
         )
         .groupBy(*_PLACE)
-        .agg(*first_and_last("time", "time"), F.count("*").alias("logins"))
+        .agg(*first_and_last("time", "time"), F.count("*").alias("logins"), _day_bits().alias("day_bits"))
         .withColumn("subnet", subnet(F.col("address")))
     )
+
+
+def days_of() -> Column:
+    """Give the days of a row of `logins_by_place`, as dates.
+
+    The bit of a day is its number modulo `_DAY_BITS`, so a place in use for longer than that has some days too many.
+    """
+    days = F.sequence(F.to_date("first_seen"), F.to_date("last_seen"))
+    return F.filter(days, lambda day: F.getbit(F.col("day_bits"), F.pmod(F.unix_date(day), F.lit(_DAY_BITS))) == 1)
+
+
+def _day_bits() -> Column:
+    bit = F.pmod(F.unix_date(F.to_date("time")), F.lit(_DAY_BITS))
+    return F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), bit))

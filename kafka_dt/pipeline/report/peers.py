@@ -2,6 +2,7 @@
 
     arrivals = peers(usage, "zone")                 # one row for each owner and zone
     arrivals = peers(usage, "software")
+    homes = homes_of(usage)                         # one row for each owner
 
 A rule asks: did others come there before, did others come along, and does the owner often do something new?
 
@@ -16,6 +17,10 @@ A rule asks: did others come there before, did others come along, and does the o
 
 The counts are over one row for each owner and zone, not over events.
 
+`homes_of` tells the zone in which an owner is on most days (`home`), since when and until when it is there
+(`home_since`, `home_until`), and how often it was mainly in another zone than on its last day before (`changes`).
+People go to an office on some days and work over a VPN on others. Jobs stay, and a cluster that moves is one change.
+
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
 
@@ -26,6 +31,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.lives import days_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,3 +68,23 @@ def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together
             "others_along": F.count("*").over(along) - 1,
         }
     )
+
+
+def homes_of(usage: DataFrame) -> DataFrame:
+    """Tell the home of each owner, and how often it goes from zone to zone."""
+    in_use = usage.select("who", "zone", F.explode(days_of()).alias("day"))
+    there = in_use.groupBy("who", "day", "zone").agg(F.count("*").alias("uses"))
+    days = there.groupBy("who", "day").agg(F.max_by("zone", F.struct("uses", "zone")).alias("zone"))
+    changed = F.lag("zone").over(Window.partitionBy("who").orderBy("day")) != F.col("zone")
+    in_zone = (
+        days.withColumn("changed", changed)
+        .groupBy("who", "zone")
+        .agg(F.count("*").alias("days"), F.count(F.when(F.col("changed"), 1)).alias("changes"))
+    )
+    homes = in_zone.groupBy("who").agg(
+        F.max_by("zone", F.struct("days", "zone")).alias("home"), F.sum("changes").alias("changes")
+    )
+    at_home = usage.groupBy("who", F.col("zone").alias("home")).agg(
+        F.min("first_seen").alias("home_since"), F.max("last_seen").alias("home_until")
+    )
+    return homes.join(at_home, ["who", "home"])

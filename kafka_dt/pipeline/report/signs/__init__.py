@@ -19,7 +19,10 @@ from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
+from kafka_dt.pipeline.report.signs.off_schedule import OFF_SCHEDULE
+from kafka_dt.pipeline.report.signs.others_program import OTHERS_PROGRAM
 from kafka_dt.pipeline.report.signs.rare_library import RARE_LIBRARY
+from kafka_dt.pipeline.report.signs.rare_zone import RARE_ZONE
 from kafka_dt.pipeline.report.signs.refused_changes import REFUSED_CHANGES
 from kafka_dt.pipeline.report.signs.sign import Observed, Sign, Signs, look_for
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
@@ -30,7 +33,10 @@ from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCA
 
 SIGNS: Final[Signs] = (
     STOLEN_TOKEN,
+    RARE_ZONE,
     RARE_LIBRARY,
+    OTHERS_PROGRAM,
+    OFF_SCHEDULE,
     TWO_PLACES,
     USE_AFTER_REVOCATION,
     UNKNOWN_ID_BURST,

@@ -4,9 +4,9 @@ An owner ends its tokens, and a scheduler those that it asked for. An operator e
 ends tokens of `ended_owners` owners in a day, and of `ended_factor` times more owners than on any day before, stops the
 work of all of them.
 
-It is quiet for a day before and after a change of the secret keys (`rotation`): an operator who rotates the key ends
-the tokens that the old one made. It is quiet, too, in the first days of a company in the table (`ending_history`):
-nothing is known of what is usual.
+It is quiet for some hours before and after a change of the secret keys (`rotation`): an operator who rotates the key
+ends the tokens that the old one made. It is quiet, too, in the first days of a company in the table
+(`ending_history`): nothing is known of what is usual.
 
 Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal; a
 thief that ends few tokens a day, or ends them around a rotation; and tokens that a scheduler ends, which it asked
@@ -43,8 +43,8 @@ class EndedForManyThresholds:
     """An operator who tidies up looks at each owner."""
     ended_factor: float = threshold(2.0, "... and times its largest day before")
     """An operator who tidies up every week has such days."""
-    rotation: timedelta = threshold(timedelta(days=1), "Time around a change of keys in which tokens are ended")
-    """A rotation is over within a day."""
+    rotation: timedelta = threshold(timedelta(hours=10), "Time around a change of keys in which tokens are ended")
+    """An operator does all of a rotation on a working day."""
     ending_history: timedelta = threshold(timedelta(days=3), "Days that show what is usual")
     """Operators tidy up on some working days."""
 

@@ -11,8 +11,9 @@ signs:
 
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
-owners name as a renewer, and that renewed no token more often than `earlier_renewals`, is an engineer on call: it is
-there to renew a token now and then. But if it logs in elsewhere as a rule, it is not excused.
+owners name as a renewer, and that renews three of four tokens `earlier_renewals` times at most, is an engineer on call:
+it is there to renew a token now and then. But a token that it renews more often, or away from where it logs in as a
+rule, is not excused.
 
 Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewal of a token that was
 never renewed. A principal that takes over for good looks like a new renewer, once for each owner.
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
+_AS_A_RULE: Final = 0.75
+"""The share of a principal's tokens that show how often it renews one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +77,21 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
 
 def _on_call(thresholds: RenewalThresholds) -> Column:
     """Whether a principal is there to renew a token now and then, and is in its own place."""
-    rarely = F.col("most_renewals") <= thresholds.earlier_renewals
+    few = thresholds.earlier_renewals
+    rarely = (F.col("usual_renewals") <= few) & (F.col("renewals") <= few)
     elsewhere = F.col("logins") - F.col("logins_here")
     away = elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals))
     return (F.col("named_by") > 1) & rarely & ~away
 
 
 def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
-    """Add to each renewer how many owners name it, how often it renews a token, and how often it logs in from there."""
+    """Add to each renewer how many owners name it, how often it renews a token as a rule, and its logins from there."""
     names = seen.lives.select("owner", F.explode("renewers").alias("principal"))
     named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
-    most = renewers.groupBy("principal").agg(F.max("renewals").alias("most_renewals"))
+    usual = renewers.groupBy("principal").agg(F.percentile_approx("renewals", _AS_A_RULE).alias("usual_renewals"))
     there = seen.usage.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
     everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"))
-    rows = renewers.join(most, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
+    rows = renewers.join(usual, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
     return rows.join(there, ["principal", "zone"], "left").fillna(0, ["named_by", "logins", "logins_here"])
 
 

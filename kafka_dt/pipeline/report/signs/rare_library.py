@@ -1,8 +1,9 @@
 """A token is used with a library that is rare for its owner, while the usual one goes on.
 
-An owner's programs are written with one library or two. Another one that comes after `library_history`, stays below
-`rare_share` of the usual one's logins, and ends before the usual one does, is a tool in other hands. A roll-out is
-quiet, because there the new library takes over. So is an owner that used more than `usual_libraries` before, such as a
+An owner's programs are written with one library or two. Another one that comes after `library_history` and ends before
+the usual one does is a tool in other hands, if it stays below `rare_share` of the usual one's logins; or below
+`brief_share`, if it comes from one machine and for no longer than `brief`. A roll-out is quiet, because there the new
+library takes over. So is an owner that used more than `usual_libraries` before, such as a
 team with notebooks. The rule also looks at later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was.
@@ -42,6 +43,10 @@ class LibraryThresholds:
     """Jobs run every day, and a weekend is two days long."""
     rare_share: float = threshold(0.05, "Logins with a library for each one with the usual library, at most")
     """The first pods of a roll-out are more."""
+    brief_share: float = threshold(0.25, "... of a library on one machine")
+    """A tool that reads much in a short time."""
+    brief: timedelta = threshold(timedelta(days=1), "... and for no longer than")
+    """A new program stays."""
     usual_libraries: int = threshold(2, "Libraries that an owner had before, at most")
     """An owner that uses more is shared by people, or by programs of several teams."""
 
@@ -49,7 +54,9 @@ class LibraryThresholds:
 def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     """Find libraries that are rare for an owner; one finding for each of them."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
-    libraries = by_token.groupBy("who", "software").agg(*first_and_last(), F.sum("logins").alias("logins"))
+    libraries = by_token.groupBy("who", "software").agg(
+        *first_and_last(), F.sum("logins").alias("logins"), F.count_distinct("address").alias("addresses")
+    )
     owners = libraries.groupBy("who").agg(
         F.min("first_seen").alias("owner_since"),
         F.max_by("software", "logins").alias("usual"),
@@ -57,11 +64,13 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         F.max_by("last_seen", "logins").alias("usual_until"),
     )
     in_order = Window.partitionBy("who").orderBy("first_seen", "software")
+    is_brief = (F.col("addresses") == 1) & (F.col("last_seen") <= F.col("first_seen") + F.lit(thresholds.brief))
+    share = F.when(is_brief, F.lit(thresholds.brief_share)).otherwise(F.lit(thresholds.rare_share))
     is_rare = (
         (F.col("software") != F.col("usual"))
         & (F.col("software") != UNKNOWN)
         & (F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.library_history))
-        & (F.col("logins") <= F.col("usual_logins") * F.lit(thresholds.rare_share))
+        & (F.col("logins") <= F.col("usual_logins") * share)
         & (F.col("last_seen") < F.col("usual_until"))
         & (F.col("earlier") <= thresholds.usual_libraries)
     )

@@ -10,8 +10,9 @@ a few. Hours or days that follow each other are one finding. Where no single add
 them together do, the network is the finding.
 
 For a client that has another address each time, the rule counts the ids of a day over all addresses that never logged
-in before, and wrong HMACs too. `guessed_by_strangers` of them are a sign, if an address does not repeat one id
-(`guess_repeats`) as a program does. The finding is about the busiest of these addresses.
+in before and have the same library; wrong HMACs too, which are counted apart. `guessed_by_strangers` of them are a
+sign, if an address does not repeat one id (`guess_repeats`) as a program does. The finding is about the busiest of
+these addresses.
 
 Not seen: a client that tries fewer ids in a day, and one at an address that logs in otherwise, if it is slow. Ids of
 tokens that were removed before the table begins count as unknown.
@@ -69,8 +70,8 @@ def guessed_ids(seen: Observed, thresholds: GuessThresholds) -> DataFrame:
     rest = tries.join(found.select(subnet(F.col("place")).alias("subnet")), "subnet", "left_anti")
     together = _bursts(rest.where(~F.col("is_token")), "subnet", HOUR, thresholds.guessed_in_an_hour, thresholds)
     few = rest.where(F.col("repeats") <= thresholds.guess_repeats)
-    everywhere = of_strangers(few, seen.usage).withColumn("everywhere", F.lit(True))
-    spread = _bursts(everywhere, "everywhere", DAY, thresholds.guessed_by_strangers, thresholds)
+    tools = of_strangers(few, seen.usage).withColumn("tool", F.concat_ws(" ", "reason", "software"))
+    spread = _bursts(tools, "tool", DAY, thresholds.guessed_by_strangers, thresholds)
     return _findings(found.unionByName(together).unionByName(spread.withColumn("place", F.col("address"))))
 
 

@@ -60,6 +60,12 @@ def test_of_an_incident_with_many_tokens_the_address_counts_too() -> None:
     assert (judgement.recall, judgement.precision) == (1.0, 0.5)
 
 
+def test_each_kind_of_findings_has_the_incidents_that_it_found_and_its_errors() -> None:
+    other = replace(FOUND, kind="other", token_id="T2")
+    judgement = judge([FOUND, FOUND, other, replace(FOUND, kind="third", token_id="T9")], [THEFT, HIDDEN])
+    assert judgement.by_rule() == {"other": (1, 0, 0), "stolen_token": (1, 1, 0), "third": (0, 0, 1)}
+
+
 def test_of_nothing_found_there_is_no_precision() -> None:
     judgement = judge([], [THEFT])
     assert (judgement.precision, judgement.high_precision, judgement.recall) == (None, None, 0.0)

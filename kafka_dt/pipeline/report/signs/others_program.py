@@ -1,0 +1,123 @@
+"""A token is used by a program that is another owner's.
+
+The id of a client often names its program. The rule looks at a kind of client id, with its library, that is new to an
+owner after `program_history`, although one or two others (`program_owners`) used it for as long, and `program_logins`
+times or more. The program of one owner then has the token of another.
+
+Ids that a library gives by itself say nothing, so they are left out: `rdkafka`, `consumer-1`, `adminclient-1`.
+
+The severity is high if the library is new to the owner as well. Two teams that share a program, or a program that is
+configured with the wrong token, look the same.
+
+Not seen: a thief whose client has no name, the name of the owner's program, or one of its own.
+"""
+
+# The work is on one row for each principal, library and kind of client id.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_GIVEN: Final = (
+    rf"^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*)?"
+    r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)\b.*)$"
+)
+"""Kinds of client ids that libraries and Kafka's own commands give (`client.id` in their manuals)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramThresholds:
+    """When a program is another owner's."""
+
+    program_history: timedelta = threshold(timedelta(days=3), "Time in which owners show their programs")
+    """Jobs run every day, and a weekend is two days long."""
+    program_owners: int = threshold(2, "Others that used the program before, at most")
+    """A program of more owners is a common tool."""
+    program_logins: int = threshold(10, "Their logins with it, at least")
+    """Fewer are an experiment."""
+
+
+def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
+    """Find programs of other owners that use a token; one finding for each owner and program."""
+    named = seen.usage.where(~F.col("client").rlike(_GIVEN))
+    programs = named.groupBy("who", "software", "client").agg(*first_and_last(), F.sum("logins").alias("logins"))
+    known = seen.usage.groupBy("who").agg(F.min("first_seen").alias("owner_since"))
+    libraries = seen.usage.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
+    history = int(thresholds.program_history.total_seconds())
+    of_program = Window.partitionBy("software", "client").orderBy(F.unix_seconds("first_seen"))
+    before = of_program.rangeBetween(Window.unboundedPreceding, -history)
+    new = (
+        programs.withColumns(
+            {"others": F.collect_set("who").over(before), "others_logins": F.sum("logins").over(before)}
+        )
+        .where(
+            F.size("others").between(1, thresholds.program_owners)
+            & (F.col("others_logins") >= thresholds.program_logins)
+        )
+        .join(known, "who")
+        .where(F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.program_history))
+        .join(libraries, ["who", "software"])
+        .withColumn("new_library", F.col("software_since") >= F.col("first_seen"))
+        .drop("first_seen", "last_seen", "logins")
+    )
+    by_token = seen.usage.where(F.col("token_id").isNotNull())
+    return _findings(by_token.join(new, ["who", "software", "client"]))
+
+
+def _findings(uses: DataFrame) -> DataFrame:
+    rows = uses.groupBy(F.col("who").alias("owner"), "software", "client").agg(
+        *first_and_last(),
+        F.sum("logins").alias("events"),
+        F.max_by("token_id", "logins").alias("token_id"),
+        F.max_by("address", "logins").alias("address"),
+        F.count_distinct("token_id").alias("tokens"),
+        F.first("others").alias("others"),
+        F.first("others_logins").alias("others_logins"),
+        F.max("new_library").alias("new_library"),
+        F.max("owner_since").alias("owner_since"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+    )
+    return finding_rows(
+        rows,
+        subject="token_id",
+        severity=high_if(F.col("new_library")),
+        evidence=[
+            ("program", F.concat_ws(" as ", "software", "client")),
+            ("until then a program of", some(F.array_sort("others"))),
+            ("their logins with it", F.col("others_logins")),
+            ("logins with the owner's tokens", F.col("events")),
+            ("tokens", F.col("tokens")),
+            ("from addresses", some(F.col("addresses"))),
+            ("the library is new to the owner", F.when(F.col("new_library"), F.lit("yes"))),
+            ("the owner is known since", as_text(F.col("owner_since"))),
+        ],
+    )
+
+
+OTHERS_PROGRAM: Final = Sign(
+    kind="others_program",
+    title="Used by another owner's program",
+    meaning="A program that was another owner's until now uses the token.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=ProgramThresholds(),
+    rule=others_programs,
+    steps=(
+        advise("Ask both owners whether the program should have this token. If not:"),
+        end_token,
+        follow_address,
+    ),
+)

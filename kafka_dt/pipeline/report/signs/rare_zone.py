@@ -1,0 +1,182 @@
+"""A token is used in a zone that is rare for its owner, while the owner's work goes on where it always is.
+
+The rule looks at zones to which an owner comes after `zone_history`, in which it makes at most `rare_visits` of its
+logins, and which it leaves while it is still at home elsewhere. What that means depends on the owner's neighbours,
+which are at home in the same zone. *Commuters* are mainly in another zone than on the day before, again and again
+(`commutes`): they are people with an office and a VPN. The cases:
+
+- *away from a zone where owners stay*: at most `commuters` of the owner's neighbours commute, and the owner does not.
+  Jobs of a cluster stay there.
+- *a commuter among jobs*: the owner's neighbours commute, and the zone is one where owners stay. People have no
+  programs there.
+
+It takes `neighbours` to know a zone. A visit is quiet if `visitors` neighbours of the owner or more are there within a
+day as well: a cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
+
+The severity is high if the library or the kind of client id is new to the owner as well.
+
+Not seen: a thief in the owner's zone or in one that commuters may come to, and a thief that comes on the day of a
+fail-over.
+"""
+
+# The work is on one row for each owner and zone; only visits are compared with the uses of others.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some
+from kafka_dt.pipeline.report.peers import homes_of
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneThresholds:
+    """When a zone is not the owner's."""
+
+    zone_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows its zones")
+    """Jobs run every day, and a weekend is two days long."""
+    rare_visits: float = threshold(0.1, "Logins in a rare zone for each login of the owner, at most")
+    """A move or a second place is more."""
+    commutes: int = threshold(4, "Changes of the main zone from day to day that make a commuter")
+    """A fail-over and the way back are two, and so is another one."""
+    commuters: float = threshold(0.25, "Commuters among the owners of a zone where owners stay, at most")
+    """In an office more than half of the people commute; in a cluster one in twenty owners."""
+    neighbours: int = threshold(5, "Owners that are at home in a zone that is known")
+    """Fewer show no habit."""
+    visitors: int = threshold(2, "Neighbours in the same zone within a day that explain a visit")
+    """A cluster that moves or fails over takes several owners along."""
+
+
+def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
+    """Find visits to zones that are rare for an owner; one finding for each owner and zone."""
+    homes = seen.work("homes", homes_of(seen.usage))
+    visits = _visits(seen.usage, homes, thresholds)
+    kinds = homes.groupBy(F.col("home").alias("zone")).agg(
+        F.count("*").alias("owners"), F.count(F.when(F.col("changes") >= thresholds.commutes, 1)).alias("commuters")
+    )
+    known = kinds.where(F.col("owners") >= thresholds.neighbours).withColumn(
+        "stays", F.col("commuters") <= F.col("owners") * F.lit(thresholds.commuters)
+    )
+    home_kinds = known.select(F.col("zone").alias("home"), "owners", "commuters", F.col("stays").alias("home_stays"))
+    rows = visits.join(home_kinds, "home").join(known.select("zone", "stays"), "zone", "left")
+    is_commuter = F.col("changes") >= thresholds.commutes
+    case = F.when(F.col("home_stays") & ~is_commuter, F.lit("away from a zone where owners stay")).when(
+        ~F.col("home_stays") & F.col("stays"), F.lit("a commuter among jobs")
+    )
+    odd = rows.withColumn("case", case).where(F.col("case").isNotNull())
+    return _findings(_with_uses(_alone(odd, seen.usage, homes, thresholds), seen.usage))
+
+
+def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+    """Give the zones to which owners came late, and for a small part of their logins, and left again."""
+    of_owner = Window.partitionBy("who")
+    zones = (
+        usage.groupBy("who", "zone")
+        .agg(
+            F.min("first_seen").alias("since"),
+            F.max("last_seen").alias("until"),
+            F.sum("logins").alias("logins"),
+            F.count("token_id").alias("by_token"),
+        )
+        .withColumns({"owner_since": F.min("since").over(of_owner), "owner_logins": F.sum("logins").over(of_owner)})
+    )
+    return zones.join(homes, "who").where(
+        (F.col("zone") != F.col("home"))
+        & (F.col("by_token") > 0)
+        & (F.col("since") > F.col("owner_since") + F.lit(thresholds.zone_history))
+        & (F.col("logins") <= F.col("owner_logins") * F.lit(thresholds.rare_visits))
+        & (F.col("until") < F.col("home_until"))
+    )
+
+
+def _alone(visits: DataFrame, usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+    """Leave out visits on which neighbours came along."""
+    neighbours = usage.join(homes, "who").select(F.col("who").alias("neighbour"), "zone", "home", *_span("there"))
+    day = F.expr("INTERVAL 1 DAY")
+    along = (
+        visits.select("who", "zone", "home", "since")
+        .join(neighbours, ["zone", "home"])
+        .where(
+            (F.col("neighbour") != F.col("who"))
+            & (F.col("there_since") <= F.col("since") + day)
+            & (F.col("there_until") >= F.col("since") - day)
+        )
+        .groupBy("who", "zone")
+        .agg(F.count_distinct("neighbour").alias("along"))
+    )
+    return visits.join(along, ["who", "zone"], "left").fillna(0, ["along"]).where(F.col("along") < thresholds.visitors)
+
+
+def _span(name: str) -> tuple[Column, Column]:
+    return F.col("first_seen").alias(f"{name}_since"), F.col("last_seen").alias(f"{name}_until")
+
+
+def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
+    """Add the tokens and clients of the visits, and whether the owner had such a client elsewhere before."""
+    used = usage.join(visits.select("who").distinct(), "who", "left_semi")
+    for name in ("software", "client"):
+        since = F.min("first_seen").over(Window.partitionBy("who", name))
+        used = used.withColumn(f"{name}_since", since)
+    there = used.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
+    new_client = (F.col("software_since") >= F.col("since")) | (F.col("client_since") >= F.col("since"))
+    return there.withColumn("new_client", new_client)
+
+
+def _findings(uses: DataFrame) -> DataFrame:
+    rows = uses.groupBy(F.col("who").alias("owner"), "zone", "home", "case", "owners", "commuters", "along").agg(
+        *first_and_last(),
+        F.sum("logins").alias("events"),
+        F.max_by("token_id", "logins").alias("token_id"),
+        F.max_by("address", "logins").alias("address"),
+        F.max("new_client").alias("new_client"),
+        F.max("owner_logins").alias("owner_logins"),
+        F.max("owner_since").alias("owner_since"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+    )
+    counted = F.format_string(
+        "of %d owners at home in %s, %d commute; %d came along", "owners", "home", "commuters", "along"
+    )
+    return finding_rows(
+        rows,
+        subject="token_id",
+        severity=high_if(F.col("new_client")),
+        evidence=[
+            ("what is unusual", F.col("case")),
+            ("zone", F.col("zone")),
+            ("logins there", F.col("events")),
+            ("logins of the owner", F.col("owner_logins")),
+            ("counted", counted),
+            ("from addresses", some(F.col("addresses"))),
+            ("with libraries", some(F.col("clients"))),
+            ("the client is new to the owner", F.when(F.col("new_client"), F.lit("yes"))),
+            ("the owner is known since", as_text(F.col("owner_since"))),
+        ],
+    )
+
+
+RARE_ZONE: Final = Sign(
+    kind="rare_zone",
+    title="Used in a zone that is rare for the owner",
+    meaning="The token is used in a zone where its owner and the owner's neighbours hardly ever are.",
+    subject_type=SubjectType.TOKEN,
+    thresholds=ZoneThresholds(),
+    rule=rare_zones,
+    steps=(
+        advise("Ask the owner what it did in that zone. If it was not there:"),
+        end_token,
+        follow_address,
+    ),
+)
