@@ -1,21 +1,24 @@
-"""What is usual for an owner and for its peers, with the numbers that say so: zones, libraries.
+"""What is usual for an owner and for its peers, with the numbers that say so.
 
     arrivals = peers(usage, "zone")                 # one row for each owner and zone
-    arrivals = peers(usage, "software")
+    arrivals = peers(usage, "wide")                 # ... and large network
     homes = homes_of(usage)                         # one row for each owner
 
-A rule asks: did others come there before, did others come along, and does the owner often do something new?
+A rule asks: did others come there before, did others come along, and does the owner often come to a new place?
 
 | column | |
 |---|---|
-| `who`, and the column of the question | an owner (or a principal without a token), and where it is or what it uses |
+| `who`, and the column of the question | an owner (or a principal without a token), and where it is |
 | `since`, `until`, `logins` | its first and last login there, and how many |
 | `owner_since` | its first login anywhere |
-| `owner_before` | how many other zones (libraries, ...) it had before |
+| `owner_before` | in how many other zones it was before |
 | `others_before` | how many others were there for `settled` when it came |
 | `others_along` | how many others came within `together` of it, before or after |
+| `others_moved` | how many of these moved |
+| `moved` | whether it came with a library that it had before, or began there |
 
-The counts are over one row for each owner and zone, not over events.
+The counts are over one row for each owner and zone, not over events. A cluster that moves takes its programs along. A
+thief with the tokens of many owners brings one of its own, so owners whose library is new there did not move.
 
 `homes_of` tells the zone in which an owner is on most days (`home`), since when and until when it is there
 (`home_since`, `home_until`), and how often it was mainly in another zone than on its last day before (`changes`).
@@ -44,28 +47,34 @@ TOGETHER: Final = timedelta(days=1)
 
 
 def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together: timedelta = TOGETHER) -> DataFrame:
-    """Tell of each owner since when it is in a zone, or has a library, and who else.
+    """Tell of each owner since when it is in a zone, and who else.
 
     Args:
         usage: where tokens were used, as `lives.logins_by_place` makes it.
-        name: the column of the question: `zone`, `software`, ...
+        name: the column of the zones: `zone`, or `wide` for large networks.
         settled: how long others have to be there that were there before.
         together: within which time others come along.
     """
     each = usage.groupBy("who", name).agg(
-        F.min("first_seen").alias("since"), F.max("last_seen").alias("until"), F.sum("logins").alias("logins")
+        F.min("first_seen").alias("since"),
+        F.max("last_seen").alias("until"),
+        F.sum("logins").alias("logins"),
+        F.min(F.struct("first_seen", "software"))["software"].alias("came_with"),
     )
+    had = usage.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
     arrival = F.unix_seconds("since")
     there = Window.partitionBy(name).orderBy(arrival)
     before = there.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
     along = there.rangeBetween(-int(together.total_seconds()), int(together.total_seconds()))
     of_owner = Window.partitionBy("who")
-    return each.withColumns(
+    arrived = each.join(had, ["who", "came_with"]).withColumn("owner_since", F.min("since").over(of_owner))
+    is_own = (F.col("had_since") < F.col("since")) | (F.col("owner_since") == F.col("since"))
+    return arrived.withColumn("moved", is_own).withColumns(
         {
-            "owner_since": F.min("since").over(of_owner),
             "owner_before": F.row_number().over(of_owner.orderBy("since", name)) - 1,
             "others_before": F.count("*").over(before),
             "others_along": F.count("*").over(along) - 1,
+            "others_moved": F.count(F.when(F.col("moved"), 1)).over(along) - F.col("moved").cast("int"),
         }
     )
 

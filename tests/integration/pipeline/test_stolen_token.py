@@ -48,6 +48,14 @@ def told() -> Story:
     for number in range(3):
         job(story, f"fails-over-{number}", at(4, number))
         story.logins(f"fails-over-{number}", f"User:fails-over-{number}", at(4, number), at(6), ["10.20.1.7"])
+    # A thief has the tokens of three owners, and one of them has the thief's library as well.
+    for number, client in enumerate((JAVA, JAVA, KCAT)):
+        name = f"looted-{number}"
+        story.token(name, f"User:{name}", at(0, 6))
+        story.logins(name, f"User:{name}", at(0, 7), at(6), PODS, **client)
+        story.token(f"{name}-new", f"User:{name}", at(5))
+        story.login(f"{name}-new", f"User:{name}", at(5, 1 + number), "203.5.113.9", **KCAT)
+    story.login("looted-2", "User:looted-2", at(5, 3), "203.5.113.9", **KCAT)
     job(story, "grows", at(6))
     story.logins("grows", "User:grows", at(4), at(6), ["10.7.200.1"])
     # A notebook: its owner came to such a network before, so a new library there is no sign of a thief.
@@ -73,7 +81,14 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapp
 
 
 @pytest.mark.parametrize(
-    ("token_id", "case"), [("alone-with-new", ALONE), ("foreign", FOREIGN), ("beside", ELSEWHERE_CHANGED)]
+    ("token_id", "case"),
+    [
+        ("alone-with-new", ALONE),
+        ("foreign", FOREIGN),
+        ("beside", ELSEWHERE_CHANGED),
+        ("looted-0-new", ALONE),
+        ("looted-1-new", ALONE),
+    ],
 )
 def test_a_use_that_neither_the_owner_nor_the_company_explains_is_urgent(
     found: Mapping[str, Finding], token_id: str, case: str
@@ -90,5 +105,10 @@ def test_the_counts_behind_a_finding_are_told(found: Mapping[str, Finding]) -> N
     assert evidence["usual zones"] == "10.7.0.0/16"
 
 
+def test_owners_that_come_together_with_a_new_library_do_not_explain_a_use(found: Mapping[str, Finding]) -> None:
+    assert found["looted-2"].evidence[0].text == "elsewhere"
+    assert found["looted-0-new"].evidence[3].text.startswith("2 other principals came to 203.5.0.0/16")
+
+
 def test_moves_growth_journeys_and_first_days_are_no_sign(found: Mapping[str, Finding]) -> None:
-    assert set(found) == {"alone-with-new", "foreign", "beside"}
+    assert set(found) == {"alone-with-new", "foreign", "beside", "looted-0-new", "looted-1-new", "looted-2"}

@@ -78,29 +78,36 @@ def test_a_file_names_zones_and_the_smallest_network_counts(spark: SparkSession,
     assert zones["unknown"] == ("unknown", "learned")
 
 
-def test_peers_tell_who_was_there_before_and_who_came_along(spark: SparkSession) -> None:
+def test_peers_tell_who_was_there_before_who_came_along_and_who_moved(spark: SparkSession) -> None:
     rows = [
-        ("User:alice", "old", 0.0, 20.0),
-        ("User:bob", "old", 0.1, 5.0),
-        ("User:alice", "new", 5.0, 9.0),
-        ("User:bob", "new", 5.5, 9.0),
-        ("User:carol", "new", 8.0, 9.0),
+        ("User:alice", "old", "java", 0.0, 20.0),
+        ("User:bob", "old", "java", 0.1, 5.0),
+        ("User:alice", "new", "java", 5.0, 9.0),
+        ("User:bob", "new", "java", 5.5, 9.0),
+        ("User:bob", "new", "kcat", 5.6, 9.0),
+        ("User:dan", "old", "java", 2.0, 9.0),
+        ("User:dan", "new", "kcat", 5.2, 5.2),
+        ("User:carol", "new", "java", 8.0, 9.0),
     ]
     usage = spark.createDataFrame(
         [
-            (who, zone, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3)
-            for who, zone, first, last in rows
+            (who, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3)
+            for who, zone, software, first, last in rows
         ],
-        "who string, zone string, first_seen timestamp, last_seen timestamp, logins long",
+        "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long",
     )
     found = {
-        (row["who"], row["zone"]): (row["owner_before"], row["others_before"], row["others_along"])
+        (row["who"], row["zone"]): tuple(
+            row[name] for name in ("owner_before", "others_before", "others_along", "others_moved", "moved")
+        )
         for row in peers(usage, "zone").collect()
     }
     assert found == {
-        ("User:alice", "old"): (0, 0, 1),
-        ("User:bob", "old"): (0, 0, 1),
-        ("User:alice", "new"): (1, 0, 1),
-        ("User:bob", "new"): (1, 0, 1),
-        ("User:carol", "new"): (0, 2, 0),
+        ("User:alice", "old"): (0, 0, 1, 1, True),
+        ("User:bob", "old"): (0, 0, 1, 1, True),
+        ("User:dan", "old"): (0, 2, 0, 0, True),
+        ("User:alice", "new"): (1, 0, 2, 1, True),
+        ("User:bob", "new"): (1, 0, 2, 1, True),
+        ("User:dan", "new"): (1, 0, 2, 2, False),
+        ("User:carol", "new"): (0, 3, 0, 0, True),
     }

@@ -11,7 +11,8 @@ which are at home in the same zone. *Commuters* are mainly in another zone than 
   programs there.
 
 It takes `neighbours` to know a zone. A visit is quiet if `visitors` neighbours of the owner or more are there within a
-day as well: a cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
+day as well, with libraries that they had before: a cluster fails over, or moves. A move for good is quiet, because the
+owner does not stay at home.
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
@@ -31,7 +32,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some
-from kafka_dt.pipeline.report.peers import homes_of
+from kafka_dt.pipeline.report.peers import homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -102,8 +103,10 @@ def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> D
 
 
 def _alone(visits: DataFrame, usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
-    """Leave out visits on which neighbours came along."""
-    neighbours = usage.join(homes, "who").select(F.col("who").alias("neighbour"), "zone", "home", *_span("there"))
+    """Leave out visits on which neighbours came along, with the libraries that they had."""
+    moved = peers(usage, "zone").where("moved").select("who", "zone")
+    there = usage.join(moved, ["who", "zone"], "left_semi")
+    neighbours = there.join(homes, "who").select(F.col("who").alias("neighbour"), "zone", "home", *_span("there"))
     day = F.expr("INTERVAL 1 DAY")
     along = (
         visits.select("who", "zone", "home", "since")

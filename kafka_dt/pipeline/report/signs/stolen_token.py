@@ -5,9 +5,9 @@ their histories, and what the owner does without a token, is usual for the owner
 library and client id, never by address alone. A use is a sign in one of these cases:
 
 - *alone in a network, with another client*: when the owner came to this large network (/16, of IPv6 /48), no other
-  principal was there for a day, and fewer than `move_together` came on the same day; and the library or the kind of
-  client id is new to the owner, which has been known for `known_for`. The token need not have a history. An owner that
-  came to such networks before travels, and is left out.
+  principal was there for a day, and fewer than `move_together` moved there on the same day; and the library or the kind
+  of client id is new to the owner, which has been known for `known_for`. The token need not have a history. An owner
+  that came to such networks before travels, and is left out.
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
@@ -23,8 +23,10 @@ library and client id, never by address alone. A use is a sign in one of these c
   with a library and a kind of client id that are both new to the owner.
 
 A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
-cluster moves, or fails over. The severity is high where another client goes on beside the usual one elsewhere, where an
-owner is alone with another client, in a foreign network, and where several cases hold.
+cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other.
+
+The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
+client, in a foreign network, and where several cases hold.
 
 Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy or address
 translation; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
@@ -127,7 +129,7 @@ def _alone(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     others = F.col("others_before") + F.col("others_along")
     by_owner = Window.partitionBy("who").orderBy("since", "wide")
     new = F.col("since") >= F.col("owner_since") + F.lit(thresholds.known_for)
-    lonely = new & (F.col("others_before") == 0) & (F.col("others_along") < thresholds.move_together - 1)
+    lonely = new & (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.move_together - 1)
     journeys = F.coalesce(F.sum(lonely.cast("int")).over(by_owner.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0))
     places = peers(usage, "wide").withColumn("journeys", journeys).where(lonely & (F.col("journeys") == 0))
     rows = usage.where(F.col("token_id").isNotNull()).join(
@@ -150,7 +152,7 @@ def _alone(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
 def _case(thresholds: StolenTokenThresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
     zone_new, software_new, client_new = (~_usual(f"{part}_since") for part in _OWNED)
-    moves = (F.col("others_along") >= thresholds.move_together - 1) & ~_new_to_owner("software")
+    moves = (F.col("others_moved") >= thresholds.move_together - 1) & ~_new_to_owner("software")
     strange_zone = _new_to_owner("zone") & ~moves
     strange_client = _new_to_owner("software") | _new_to_owner("client")
     known_well = F.col("owner_tokens") >= thresholds.known_tokens
@@ -237,8 +239,8 @@ def _with_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:
     for name in _OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
         rows = rows.join(known.groupBy("who", name).agg(since), ["who", name], "left")
-    along = peers(usage, "zone").select("who", "zone", "others_along")
-    return rows.join(owners, "who", "left").join(along, ["who", "zone"], "left")
+    moved = peers(usage, "zone").select("who", "zone", "others_moved")
+    return rows.join(owners, "who", "left").join(moved, ["who", "zone"], "left")
 
 
 def _usual(since: str) -> Column:
