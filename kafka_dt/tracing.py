@@ -5,6 +5,7 @@
     ended = spans.call("ZooKeeper multi", attributes)  # None outside of a request
     with spans.round_trip("Kafka CreateDelegationToken", attributes): ...
     ended = spans.forwarded("Produce", attributes)     # a request that another server answers
+    with spans.connection("Kafka connection", attributes) as span: ...
     await spans.close()
 
 What is traced, and where to, is said by OpenTelemetry's own variables. A worker that traces nothing imports nothing of
@@ -106,12 +107,7 @@ class Spans:
 
     def round_trip(self, name: str, attributes: Attributes) -> AbstractContextManager[object]:
         """Have the span of a call to another server during a block, within a request; outside of one there is none."""
-        if not self._trace.get_current_span().is_recording():
-            return nullcontext()
-        span: AbstractContextManager[object] = self._tracer.start_as_current_span(
-            name, kind=self._trace.SpanKind.CLIENT, attributes=attributes, record_exception=False
-        )
-        return span
+        return self.connection(name, attributes) if self._trace.get_current_span().is_recording() else nullcontext()
 
     def forwarded(self, name: str, attributes: Attributes) -> Callable[[str | None], None]:
         """Begin the span of a request that another server answers; returns what ends it, with an error or None."""
@@ -123,6 +119,13 @@ class Spans:
             span.end()
 
         return end
+
+    def connection(self, name: str, attributes: Attributes) -> AbstractContextManager[Any]:
+        """Have the span of a block that makes a connection to another server."""
+        span: AbstractContextManager[Any] = self._tracer.start_as_current_span(
+            name, kind=self._trace.SpanKind.CLIENT, attributes=attributes, record_exception=False
+        )
+        return span
 
     async def close(self) -> None:
         """Send the last spans, for some seconds at most."""

@@ -77,7 +77,7 @@ class Side(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class KeptRequest:
     """A request that is read here before it goes to the cluster as it came."""
 
     start: RequestStart
@@ -138,7 +138,9 @@ class Forwarding:
             connection.authenticator.relay_by(self._relay)
         self._request: RequestStart | None = None  # the one under way, or one that has to wait
         self._side: Side | None = None  # whose the request under way is; None between two
-        self._kept: _Kept | None = None  # the request under way, if its side is BOTH, until the cluster has got it
+        self._kept: KeptRequest | None = (
+            None  # the request under way, if its side is BOTH, until the cluster has got it
+        )
         self._deadline: asyncio.TimerHandle | None = None
         self._eof = False
         self._routing = False
@@ -331,7 +333,7 @@ class Forwarding:
         if self._request is None:
             return _Turn.READ
         self._side = self._side_of(self._request)
-        self._kept = _Kept(self._request) if self._side is Side.BOTH else None
+        self._kept = KeptRequest(self._request) if self._side is Side.BOTH else None
         return _Turn.WAIT if self._side is None else _Turn.PASS_ON
 
     def _side_of(self, request: RequestStart) -> Side | None:
@@ -366,7 +368,7 @@ class Forwarding:
             self._kept.pieces.append(piece)
         self._connection.serve(piece)
 
-    async def _ask_cluster(self, kept: _Kept) -> bytes:
+    async def _ask_cluster(self, kept: KeptRequest) -> bytes:
         """Send the request under way as it came, and give the content of its answer; raises EOFError if none comes."""
         self._kept = None
         self._frequent.forwarded[kept.start.api_key] += 1

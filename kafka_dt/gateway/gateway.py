@@ -32,7 +32,7 @@ from kafka_dt.gateway.own_tokens import OwnTokens
 from kafka_dt.gateway.owner_tokens import MARKS, OwnerTokens
 from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.gateway.token_requests import TokenRequests
-from kafka_dt.gateway.traced import TracedForwarding
+from kafka_dt.gateway.traced import TracedConnector, TracedForwarding
 from kafka_dt.metrics import Counts
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
@@ -74,6 +74,7 @@ class Gateway:
         spans: Spans | None = None,
     ) -> None:
         self._intake: Final = Forwarding if spans is None else partial(TracedForwarding, spans=spans)
+        make_connector = Connector if spans is None else partial(TracedConnector, spans=spans)
         audited = APIS.audited_at_gateway if audits else ()
         self._client = UpstreamClient(settings.client, names_clients=settings.names_clients)
         config = self._client.config
@@ -88,7 +89,7 @@ class Gateway:
         self._addresses = BrokerAddresses(listeners)
         self._ports: BrokerPorts | None = None
         self._services: Final = GatewayServices(
-            connector=Connector(config, self._identities, own_tokens=_own_tokens(settings, held), counts=counts),
+            connector=make_connector(config, self._identities, own_tokens=_own_tokens(settings, held), counts=counts),
             brokers=self.brokers,
             addresses=self._addresses,
             offered=OfferedByUpstream(APIS.served_by_gateway, audited),

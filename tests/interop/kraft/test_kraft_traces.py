@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from tests.support.brokers.kraft import KraftCluster
+from tests.support.identity.acl_client import Acl, create_acls
+from tests.support.nodes.audit import AuditFolder
 from tests.support.nodes.collector import attributes, collecting
 from tests.support.nodes.gateway import PORTS, Gateway, upstream_store_properties
 from tests.support.processes.ports import free_ports
@@ -21,17 +24,23 @@ if not os.environ.get("CI"):
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
 
 
-def test_a_change_has_its_round_trip_to_the_cluster_and_a_forwarded_request_is_a_span(
+def test_a_request_that_the_cluster_answers_is_a_span_and_so_is_the_connection_to_it(
     cluster: KraftCluster, tmp_path: Path
 ) -> None:
-    properties = upstream_store_properties(cluster, free_ports(PORTS)) | {"kafka.dt.workers": 1}
+    folder = AuditFolder(tmp_path / "audit")
+    properties = upstream_store_properties(cluster, free_ports(PORTS)) | {"kafka.dt.workers": 1} | folder.properties()
     with collecting() as collector, ExitStack() as stack:
         node = stack.enter_context(Gateway(tmp_path, properties, name="traced", environment=collector.environment))
         with node.connect_by_token(node.make_token("alice")) as connection:
             connection.ask(METADATA, 1, topics=())
-        eventually(lambda: bool(collector.named("Metadata")), WITHIN_S)
+            create_acls(connection, Acl("User:carol", AclOperation.READ, ResourceType.TOPIC, "traced"))
+        eventually(lambda: bool(collector.named("CreateAcls")), WITHIN_S)
     (created,), forwarded = collector.named("CreateDelegationToken"), collector.named("Metadata")
     assert collector.within(created) == {"Kafka CreateDelegationToken"}
     assert "server.address" not in attributes(created)
     assert {attributes(span)["server.address"] for span in forwarded} <= {cluster.sasl}
     assert {attributes(span)["enduser.id"] for span in forwarded} == {"User:alice"}
+    (connected,), (changed,) = collector.named("Kafka connection"), collector.named("CreateAcls")
+    found = attributes(connected)
+    assert (found["server.address"], found["enduser.id"]) == (cluster.sasl, "User:alice")
+    assert collector.within(changed) == {"Kafka CreateAcls"}
