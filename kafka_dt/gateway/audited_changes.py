@@ -14,10 +14,11 @@ Source: KIP-140, KIP-554; docs/audit.md; docs/decisions/0035-audited-forwarding.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -26,6 +27,9 @@ from kafka_dt_protocol import APIS, RemoteProtocolError, decode_response
 
 if TYPE_CHECKING:
     from kafka_dt.server.handlers import Handler, RequestContext, ServedApi
+
+READ_AT_ONCE: Final = 65_536
+"""How many bytes of an answer are read in one go, which takes 15 ms; what a DeleteAcls has deleted can take seconds."""
 
 
 def decided_by_cluster(served: Iterable[ServedApi]) -> Iterator[ServedApi]:
@@ -45,7 +49,8 @@ async def _decide(own: Handler, context: RequestContext, body: Any) -> Any:
     header = context.header
     try:
         content = await context.ask_cluster()
-        _, answer = decode_response(header.api_key, header.api_version, content, context.apis)
+        read = partial(decode_response, header.api_key, header.api_version, content, context.apis)
+        _, answer = read() if len(content) <= READ_AT_ONCE else await asyncio.to_thread(read)
     except EOFError:
         return ClusterAnswer(context.refusal(body, ErrorCode.request_timed_out))
     except RemoteProtocolError:

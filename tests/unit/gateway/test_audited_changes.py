@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -76,6 +77,14 @@ class Client:
         self.shell.ask(CREATE, version, creations=creations)
         return await self.shell.upstream()
 
+    async def delete_all(self) -> FakeUpstream:
+        """Ask to delete all ACLs."""
+        asked = {"resource_type_filter": ResourceType.ANY, "resource_name_filter": None, "pattern_type_filter": 1}
+        whose = {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
+        element = element_type(APIS[DELETE].request[NEWEST], "filters")
+        self.shell.ask(DELETE, NEWEST, filters=(build(element, **asked, **whose),))
+        return await self.shell.upstream()
+
     def events(self) -> list[Event]:
         """What was written down since the last call, without the client."""
         kept = ("type", "outcome", "reason", "acl", "user", "count", "entries")
@@ -106,8 +115,25 @@ def created(correlation_id: int, *results: tuple[ErrorCode, str | None], version
     return answered(CREATE, correlation_id, version, results=entities)
 
 
+def deleted(correlation_id: int, count: int = 1) -> bytes:
+    """The content of an answer to `Client.delete_all`, with the same ACL some times."""
+    result = element_type(APIS[DELETE].response[NEWEST], "filter_results")
+    values = acl("t") | {"pattern_type": PatternType.LITERAL, "error_code": ErrorCode.none, "error_message": None}
+    matching = build(element_type(result, "matching_acls"), **values)
+    found = build(result, error_code=ErrorCode.none, error_message=None, matching_acls=(matching,) * count)
+    return answered(DELETE, correlation_id, filter_results=(found,))
+
+
 OK = (ErrorCode.none, None)
 DENIED = (ErrorCode.cluster_authorization_failed, "in the cluster's words")
+
+
+async def until(done: Callable[[], object]) -> AsyncIterator[None]:
+    """Let other work have its turns until something is true."""
+    async with asyncio.timeout(30):
+        while not done():
+            await asyncio.sleep(0)
+            yield
 
 
 @pytest.fixture
@@ -162,16 +188,8 @@ async def test_each_entry_is_written_down_with_its_own_result(client: Client) ->
 
 
 async def test_what_a_filter_has_deleted_is_written_down_as_the_cluster_tells(client: Client) -> None:
-    asked = {"resource_type_filter": ResourceType.ANY, "resource_name_filter": None, "pattern_type_filter": 1}
-    whose = {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
-    element = element_type(APIS[DELETE].request[NEWEST], "filters")
-    client.shell.ask(DELETE, NEWEST, filters=(build(element, **asked, **whose),))
-    upstream = await client.shell.upstream()
-    result = element_type(APIS[DELETE].response[NEWEST], "filter_results")
-    matching = element_type(result, "matching_acls")
-    values = acl("t") | {"pattern_type": PatternType.LITERAL, "error_code": ErrorCode.none, "error_message": None}
-    deleted = build(result, error_code=ErrorCode.none, error_message=None, matching_acls=(build(matching, **values),))
-    upstream.listener.upstream_data(frame(answered(DELETE, 1, filter_results=(deleted,))))
+    upstream = await client.delete_all()
+    upstream.listener.upstream_data(frame(deleted(1)))
     await turns()
     assert client.events() == [{"type": "acl_deleted", "outcome": "ok", "acl": TEXT.format("t")}]
 
@@ -219,10 +237,20 @@ async def test_a_long_answer_is_read_as_well(client: Client) -> None:
     upstream = await client.create(*map(str, range(count)))
     content = created(1, *[(ErrorCode.cluster_authorization_failed, words)] * count)
     upstream.listener.upstream_data(frame(content))
-    await turns()
+    async for _ in until(lambda: bool(client.received)):
+        pass
     assert client.received == frame(content)
     (event,) = client.events()
     assert event["count"] == count
+
+
+async def test_other_clients_have_their_turn_while_a_long_answer_is_read(client: Client) -> None:
+    upstream = await client.delete_all()
+    upstream.listener.upstream_data(frame(deleted(1, count=20_000)))
+    turns_of_others = 0
+    async for _ in until(client.log.told):
+        turns_of_others += 1
+    assert turns_of_others > 100
 
 
 @pytest.mark.parametrize("leave", ["lost", "half-closed", "token ended"])
