@@ -33,6 +33,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -258,6 +259,23 @@ class World:
         return server
 
 
+def names_in_front_of(cluster: str, port_base: int) -> dict[str, str]:
+    """Give further names of a page about a Kafka 4 cluster: here it has no certificates, and the users of the node.
+
+    Args:
+        cluster: its `bootstrap.servers`, with logins.
+        port_base: the first of some free ports, for a node in front of it and for the node's ports of brokers.
+    """
+    return {
+        "kafka1:9093,kafka2:9093,kafka3:9093": cluster,
+        "kafka1:9093": cluster,
+        "listeners=SASL_SSL://:9092": f"listeners=SASL_PLAINTEXT://127.0.0.1:{port_base}",
+        "protocol=SASL_SSL": "protocol=SASL_PLAINTEXT",
+        "port.base=9100": f"port.base={port_base}",
+        "password=...": f"password={PASSWORD}",
+    }
+
+
 class Terminal:
     """Where one page is typed.
 
@@ -265,13 +283,16 @@ class Terminal:
         world: what is around it.
         folder: to be made; the commands run there.
         patient: whether slow blocks are typed as well.
+        names: what the page calls further things -> what they are here.
     """
 
-    def __init__(self, world: World, folder: Path, *, patient: bool = False) -> None:
+    def __init__(
+        self, world: World, folder: Path, *, patient: bool = False, names: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._world = world
         self._folder = folder
         self._patient = patient
-        self._names = {**world.names, "/home/alice": str(folder)}
+        self._names = {**world.names, **names, "/home/alice": str(folder)}
         self._values: dict[str, str] = {}
         """What the page shows -> what was printed in its place."""
         self._server: ChildProcess | None = None
@@ -317,7 +338,7 @@ class Terminal:
                 if "not run" in block.notes or ("slow" in block.notes and not self._patient):
                     printed = None
                 elif name := block.notes.get("file") or _name_of(block):
-                    (self._folder / name).write_text(self._real(block.text), encoding="utf-8")
+                    (self._folder / self._real(name)).write_text(self._real(block.text), encoding="utf-8")
                 elif block.language == "sh":
                     printed = self._type(block, block.text)
                 elif block.language == "python":

@@ -27,7 +27,6 @@ NOT_RUN = {
     "docs/how-to/gateway.md": 2,
     "docs/how-to/install.md": 3,
     "docs/how-to/jobs-of-users.md": 1,
-    "docs/how-to/kafka-4.md": 4,
     "docs/how-to/kubernetes.md": 5,
     "docs/how-to/move-from-brokers.md": 1,
     "docs/how-to/move-to-kafka-4.md": 3,
