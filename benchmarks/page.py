@@ -1,7 +1,8 @@
 """The parts of docs/performance.md, and of two other pages, that are made of results.
 
 The pages are written by hand, except the parts between `<!-- begin NAME -->` and `<!-- end NAME -->`: the targets, the
-model of workers, and one part for each scenario. `write_pages` replaces these parts and draws the pictures.
+model of workers, the signs of theft, and one part for each scenario. `write_pages` replaces these parts and draws the
+pictures.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from benchmarks.detection.by_sign import signs_table, without_signs
 from benchmarks.gateways import KAFKA_PROXY
 from benchmarks.results import Results, ScenarioResults
 from benchmarks.scenarios import SCENARIOS
@@ -21,6 +23,7 @@ _DOCS: Final = Path(__file__).parents[1] / "docs"
 PAGES: Final = (_DOCS / "performance.md", _DOCS / "security.md", _DOCS / "how-to" / "pipeline-report.md")
 """A part is on one of them."""
 
+_DETECTION: Final = "detection"
 _BLOCK: Final = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
 
@@ -49,10 +52,12 @@ def _parts(results: Results) -> Iterator[tuple[str, str]]:
     yield "targets", targets_table(results)
     if "workers" in results.scenarios:
         yield "sizing", markdown(*sizing_table(results.scenarios["workers"]))
+    if _DETECTION in results.scenarios:
+        yield "signs", markdown(*signs_table(results.scenarios[_DETECTION]))
     for name, measured in results.scenarios.items():
         scenario = SCENARIOS[name]
         picture = f"![{scenario.title}](performance/{name}.svg)\n\n" if scenario.axis else ""
-        text = markdown(*table(scenario, measured))
+        text = markdown(*table(scenario, without_signs(measured) if name == _DETECTION else measured))
         yield name, f"{scenario.about}\n\n{picture}{text}\n{_provenance(measured)}\n"
 
 

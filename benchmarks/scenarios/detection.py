@@ -10,8 +10,7 @@ A finding is right if it is about an incident: about the same token, address or 
 right findings about one incident count as one, and each other finding is wrong. *Precision* is the share of right
 findings, *recall* the share of the visible incidents that are found. An incident is visible if its events differ at all
 from what the owner and owners of its kind do. Figures are the median of the months and, in parentheses, the smallest
-and the largest. The rows of kinds of incidents and of signs count all months together. A sign is for some kinds of
-incidents, so its recall, the share of all visible incidents that it finds, is small; most incidents have several signs.
+and the largest. The rows of kinds of incidents, and the figures of single signs, count all months together.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.detection.by_sign import subject_of
 from benchmarks.detection.judging import Judgement
 from benchmarks.detection.months import HELD_OUT, MONTHS, Month
 from benchmarks.detection.running import judged
@@ -75,7 +75,7 @@ def record(ledger: Ledger, month: Month, judgements: Sequence[Judgement]) -> Non
             PRECISION: counts["all"] / (counts["all"] + counts["wrong"]),
             RECALL: counts["found"] / visible.total(),
         }
-        ledger.record(Case(month.name), Incidents(f"sign: {kind}"), 1, values)
+        ledger.record(Case(month.name), Incidents(subject_of(kind)), 1, values)
 
 
 def _judge(ledger: Ledger, month: Month, seed: int) -> Judgement:

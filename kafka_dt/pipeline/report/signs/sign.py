@@ -91,6 +91,10 @@ class Sign(Generic[T]):
     """Its name on the page."""
     meaning: str
     """One sentence for the page."""
+    finds: str
+    """What it finds, for the manual's table of signs."""
+    misses: str
+    """What it cannot see, for the same table."""
     subject_type: SubjectType
     """What its findings are about."""
     thresholds: T
