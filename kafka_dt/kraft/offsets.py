@@ -13,7 +13,8 @@ before has reached all of them. So the proof waits for an image that has the las
 for a further one. The record that makes the further image lies above the watermark: a broker that hears only of a
 deposed controller does not get it.
 
-Source: kafka.server.metadata.KRaftMetadataCache.features, org.apache.kafka.image.loader.MetadataLoader;
+Source: kafka.server.metadata.KRaftMetadataCache.features, org.apache.kafka.image.loader.MetadataLoader,
+org.apache.kafka.raft.LeaderState (describeQuorum);
 docs/decisions/0025-the-clusters-own-tokens.md.
 """
 
@@ -28,7 +29,8 @@ class LogEnd:
 
     leader_epoch: int
     high_watermark: int
-    """The offset after the last committed record."""
+    """The offset after the last committed record; negative while a controller that has just been elected has committed
+    no record of its own, and so does not know it."""
     time_ms: int | None = None
     """The controller's clock, in milliseconds since 1970; None if it does not tell it."""
 
@@ -43,6 +45,11 @@ class ImageProof:
     """The offset of the first image that had all records below the watermark."""
     _passed: int | None = None
     """The offset of the image that came after it."""
+
+    @property
+    def can_be_made(self) -> bool:
+        """Whether the controller knew how far the log was committed."""
+        return self.before.high_watermark >= 0
 
     def passed_by(self, offset: int) -> bool:
         """Take note of the offset of the broker's image; says whether the image has moved past the watermark."""

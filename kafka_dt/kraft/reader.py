@@ -137,6 +137,9 @@ class ClusterReader:
         while True:
             asked_s = self._monotonic()
             proof = ImageProof(await self._ask(log_end, connection))
+            if not proof.can_be_made:
+                await asyncio.sleep(POLL_S)
+                continue
             await self._pass(proof, connection)
             if proof.confirmed_by(await self._ask(log_end, connection)):
                 return asked_s

@@ -42,6 +42,8 @@ class ScriptedCluster:
     """Of the image, for each question; when used up, each is one more than the one before."""
     watermark: int = 10
     """At least; a controller that leads has committed what is in the image."""
+    elected: int = 0
+    """How often the controller has yet to answer that it does not know the watermark, since it was just elected."""
     deposed: bool = False
     """Whether the controller that answers leads no more and does not know it: it commits nothing."""
     clock_is_ahead_ms: int | None = 0
@@ -113,13 +115,17 @@ class ScriptedCluster:
         topic = element_type(ASKED[AskedApi.DESCRIBE_QUORUM].response[header.api_version], "topics")
         partition = element_type(topic, "partitions")
         epoch = self.epochs.pop(0) if len(self.epochs) > 1 else self.epochs[0]
+        watermark = self.watermark if self.deposed else max(self.watermark, self._offset + 1)
+        if self.elected:
+            self.elected -= 1
+            watermark = -1
         told = partition(
             partition_index=0,
             error_code=self.quorum_error,
             error_message=None,
             leader_id=1,
             leader_epoch=epoch,
-            high_watermark=self.watermark if self.deposed else max(self.watermark, self._offset + 1),
+            high_watermark=watermark,
             current_voters=self._voters(partition),
             observers=(),
         )

@@ -161,6 +161,17 @@ async def test_a_deposed_controller_that_answers_twice_proves_nothing_though_the
     assert ApiKey.DESCRIBE_DELEGATION_TOKEN not in cluster.asked
 
 
+async def test_a_controller_that_was_just_elected_is_asked_again_until_it_knows_the_watermark(
+    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+) -> None:
+    """A broker that is far behind, at offset 3 of 11, proves nothing meanwhile."""
+    made = described(cluster)
+    cluster.elected, cluster.watermark, cluster.offsets = 1, 11, [3, 4, 5, 10, 11]
+    await reader.prove()
+    assert cluster.offsets == []
+    assert cache.get(made.token.token_id) == made
+
+
 async def test_a_broker_that_hears_of_no_records_is_left(cluster: ScriptedCluster, reader: ClusterReader) -> None:
     cluster.offsets = [10] * 1_000
     with pytest.raises(StoreUnavailable, match="has not caught up with the controllers in time"):

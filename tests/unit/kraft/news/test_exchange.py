@@ -20,6 +20,7 @@ from kafka_dt.kraft.news.records import Found, batch
 from kafka_dt.kraft.node import session
 from kafka_dt.metrics import Counts
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
+from tests.support.processes.waiting import on_this_machine
 from tests.support.tokens.scripted_topic import ScriptedTopic
 from tests.support.tokens.store_contract import new_token
 from tests.unit.kraft.news.conftest import NAME
@@ -95,7 +96,7 @@ async def workers(topic: ScriptedTopic) -> AsyncIterator[Sequence[Worker]]:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(on_this_machine(WITHIN_S)):
         while not condition():  # noqa: ASYNC110 - a condition about a server has no event
             await asyncio.sleep(0.005)
 
