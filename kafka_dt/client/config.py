@@ -245,7 +245,7 @@ def _warn_of_unknown(properties: Iterable[str]) -> None:
 
 @cache
 def client_keys() -> frozenset[str]:
-    """Return every key of an admin client, a producer or a consumer of Kafka 3.9.1 or 4.3.1."""
+    """Return every key of an admin client, a producer or a consumer of Kafka 3.9.1 or 4.4.0."""
     text = files("kafka_dt.client").joinpath("kafka_keys.txt").read_text(encoding="ascii")
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 

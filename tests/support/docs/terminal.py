@@ -61,7 +61,7 @@ OUTPUTS = frozenset({"text", "json"})
 TOOLS = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions.sh": "org.apache.kafka.tools.BrokerApiVersionsCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
     "kafka-delegation-tokens.sh": "org.apache.kafka.tools.DelegationTokenCommand",
 }
 """Kafka's scripts that pages use, and their classes in Kafka 4.x."""

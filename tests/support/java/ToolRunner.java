@@ -7,9 +7,9 @@ import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import org.apache.kafka.common.utils.Exit;
 
 /**
  * Kafka's tools, one after the other in one JVM: one JSON request a line on standard input, {"main": the class,
@@ -53,16 +53,30 @@ public class ToolRunner {
         PrintStream answers = System.out;
         System.setOut(new PrintStream(OUT, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(ERR, true, StandardCharsets.UTF_8));
-        Exit.setExitProcedure((code, message) -> exited(code));
-        Exit.setHaltProcedure((code, message) -> exited(code));
+        replaceExits();
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             answers.println(JSON.writeValueAsString(run(JSON.readTree(line))));
         }
         Runtime.getRuntime().halt(0);
     }
 
+    /** Has Kafka's tools call `exited`. Their class for it is in another package since Kafka 4.4. */
+    private static void replaceExits() throws ReflectiveOperationException {
+        Class<?> exit;
+        try {
+            exit = Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException older) {
+            exit = Class.forName("org.apache.kafka.common.utils.Exit");
+        }
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object ours = Proxy.newProxyInstance(ToolRunner.class.getClassLoader(), new Class<?>[] {procedure},
+                (proxy, method, arguments) -> exited((Integer) arguments[0]));
+        exit.getMethod("setExitProcedure", procedure).invoke(null, ours);
+        exit.getMethod("setHaltProcedure", procedure).invoke(null, ours);
+    }
+
     /** The first exit counts: a tool may catch the error that stands for it, and exit again. */
-    private static void exited(int code) {
+    private static Object exited(int code) {
         if (status == null) {
             status = code;
         }

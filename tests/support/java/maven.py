@@ -94,7 +94,7 @@ def _kafka(name: str, version: str, logging: str) -> Bundle:
 KAFKA_39 = _kafka("kafka-3.9", "3.9.1", "org.slf4j:slf4j-reload4j:1.7.36")
 """The last release line that runs on ZooKeeper: broker, tools and clients."""
 
-KAFKA_4X = _kafka("kafka-4.x", "4.3.1", "org.slf4j:slf4j-nop:1.7.36")
+KAFKA_4X = _kafka("kafka-4.x", "4.4.0", "org.slf4j:slf4j-nop:1.7.36")
 """The newest release: tools and clients; brokers too, with `LOGGING` before it."""
 
 LOGGING = Bundle("logging", ("org.slf4j:slf4j-reload4j:1.7.36",))

@@ -31,11 +31,12 @@ from tests.support.java.properties import TokenLogin, write_properties
 SOURCE = Path(__file__).with_name("ToolRunner.java")
 TIMEOUT_S = 60.0
 
-# Class names moved between the releases: these left core in 4.0.
+# Class names moved between the releases: these left core since 4.0.
 _OLD_NAMES = {
     "org.apache.kafka.tools.ConsoleProducer": "kafka.tools.ConsoleProducer",
     "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka.admin.BrokerApiVersionsCommand",
     "org.apache.kafka.tools.AclCommand": "kafka.admin.AclCommand",
+    "org.apache.kafka.tools.ConfigCommand": "kafka.admin.ConfigCommand",
 }
 
 _LOGGING = """\
@@ -159,7 +160,7 @@ class KafkaTools:
 
     def configs(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
         """kafka-configs.sh."""
-        return self._run_client("kafka.admin.ConfigCommand", server, config, *arguments)
+        return self._run_client("org.apache.kafka.tools.ConfigCommand", server, config, *arguments)
 
     def acls(self, server: str, config: Mapping[str, str], *arguments: str) -> ToolResult:
         """kafka-acls.sh; `--force` answers its question before it removes."""
