@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.client import ConnectionFailed, RequestRefused, TokenClientError
 from kafka_dt.client.session import ClientSession
 from kafka_dt.config import identity_mechanism, upstream_client_properties
+from kafka_dt.kraft.acls import ClusterAcls, KnownAcls
 from kafka_dt.kraft.changes import ClusterChanges, Connections
 from kafka_dt.kraft.fitness import cluster_id, examine
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.news.exchange import NewsExchange
 from kafka_dt.kraft.news.settings import ensure, examine_topic
-from kafka_dt.kraft.nothing import NoAcls, NoScramUsers
+from kafka_dt.kraft.nothing import NoScramUsers
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.stores import ClusterUnavailable, NodeStores, StoreNeeds, WorkerPlace, WorkerState
@@ -80,6 +81,7 @@ def node_stores(
     gateway = gateway_principal(upstream.config)
     knowledge = Knowledge(needs.cache, time.monotonic)
     news = _news(settings, upstream, knowledge, needs.counts, now_ms)
+    known_acls = KnownAcls()
     reader = ClusterReader(
         session(_impatient(upstream.config), upstream.servers),
         knowledge,
@@ -88,6 +90,7 @@ def node_stores(
         # A broker may be behind for some seconds under load; there must be time left to try another one.
         proof_s=settings.upstream_max_staleness_ms / 1000 / 2,
         counts=needs.counts,
+        acls=known_acls,
     )
     tokens = ClusterTokens(
         reader,
@@ -127,7 +130,7 @@ def node_stores(
         keyed_tokens=None,
         users=users,
         user_changes=users,
-        acls=NoAcls(),
+        acls=ClusterAcls(known_acls, tokens),
         close=close,
         prepare=lambda changed: upstream.prepare(upstream_client_properties(changed)),
         news_silence_s=None if news is None else news.silence_s,

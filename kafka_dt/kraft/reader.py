@@ -30,6 +30,7 @@ from kafka_dt_protocol import ApiKey, RemoteProtocolError
 if TYPE_CHECKING:
     from kafka_dt.client.connection import Connection
     from kafka_dt.client.session import ClientSession
+    from kafka_dt.kraft.acls import KnownAcls
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.tokens import Principal
 
@@ -54,6 +55,7 @@ class ClusterReader:
             every half second. Where one broker after the other takes longer, each next one gets twice the time, up to
             `MOST_PATIENCE` times this: all are behind.
         counts: where connections and the times of requests are counted.
+        acls: reads the ACLs with each proof; None if the node decides by others.
     """
 
     describe_s: float = 0.0
@@ -68,8 +70,10 @@ class ClusterReader:
         monotonic: Callable[[], float],
         proof_s: float,
         counts: Counts | None = None,
+        acls: KnownAcls | None = None,
     ) -> None:
         self._counts = counts or Counts.alone()
+        self._acls = acls
         self._session = session
         self._knowledge = knowledge
         self._gateway = gateway
@@ -104,7 +108,7 @@ class ClusterReader:
         return True
 
     async def prove(self) -> float:
-        """Read the tokens, with everything that was acknowledged anywhere before this call.
+        """Read the tokens and ACLs, with everything that was acknowledged anywhere before this call.
 
         Returns:
             Until which moment (of `monotonic`) everything acknowledged is known now.
@@ -122,6 +126,8 @@ class ClusterReader:
                 raise
             self._patience_s = self._proof_s
             await self._describe(connection, asked_s)
+            if self._acls is not None:
+                await self._ask(self._acls.read, connection)
         if connection is not self._trusted:
             self._counts.store_connections.add()
         self._trusted = connection

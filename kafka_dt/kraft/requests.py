@@ -23,6 +23,8 @@ from kafka_dt_protocol.api.responses import element_type
 from kafka_dt_protocol.wire.times import from_timestamp, to_duration
 
 METADATA_LOG: Final = "__cluster_metadata"
+_ANY: Final = 1
+"""The number of "any" in the filters of ACLs."""
 
 
 async def image_offset(connection: Connection) -> int:
@@ -109,6 +111,20 @@ def _token(answer: Any, renewers: Iterable[Principal], timestamps_ms: Iterable[i
         issue_timestamp_ms=issue_timestamp_ms,
         max_timestamp_ms=max_timestamp_ms,
         expiry_timestamp_ms=expiry_timestamp_ms,
+    )
+
+
+async def acls_about(connection: Connection, resource_type: int) -> bytes:
+    """Return the answer that lists all ACLs about resources of a type, as `Connection.request_undecoded` does."""
+    return await connection.request_undecoded(
+        ApiKey.DESCRIBE_ACLS,
+        resource_type_filter=resource_type,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
     )
 
 

@@ -133,7 +133,7 @@ class Worker:
         self._stores = self._tokens.stores
         acls = AclCache()
         self._acls = AclManager(self._stores.acls, acls)
-        self._authorizer = Authorizer.from_settings(settings, acls)
+        self._authorizer = Authorizer.from_settings(settings, acls, self._acls.until_current)
 
     @property
     def must_restart(self) -> asyncio.Event:

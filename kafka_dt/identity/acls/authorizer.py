@@ -13,7 +13,7 @@ kafka.server.DelegationTokenManager.filterToken, kafka.server.AuthHelper.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kafka_dt.config import ConfigError, Settings
@@ -53,16 +53,25 @@ class Authorizer:
         super_users: frozenset[Principal],
         allow_everyone: bool,
         super_users_revoke_any: bool,
+        until_current: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._acls = acls
+        self._until_current = until_current
         self.enabled = enabled
         self._super_users = super_users
         self._allow_everyone = allow_everyone
         self._super_users_revoke_any = super_users_revoke_any
 
     @classmethod
-    def from_settings(cls, settings: Settings, acls: AclCache) -> Authorizer:
+    def from_settings(
+        cls, settings: Settings, acls: AclCache, until_current: Callable[[], Awaitable[None]] | None = None
+    ) -> Authorizer:
         """Make the authorizer of a node.
+
+        Args:
+            settings: of the node.
+            acls: what the node knows of the ACLs.
+            until_current: returns when that is new enough to decide by; None if it always is.
 
         Raises:
             ConfigError: a super user is no principal.
@@ -73,6 +82,7 @@ class Authorizer:
             super_users=_super_users(settings.super_users),
             allow_everyone=settings.allow_everyone_if_no_acl_found,
             super_users_revoke_any=settings.super_users_revoke_any,
+            until_current=until_current,
         )
 
     def prepare(self, settings: Settings) -> Callable[[], None]:
@@ -138,11 +148,17 @@ class Authorizer:
         )
         return sum(1 << operation for operation in allowed)
 
-    def may_create_for(self, caller: Caller, owner: Principal) -> bool:
-        """Say whether a token for an owner may be made: by the owner, or with CREATE_TOKENS on the User."""
-        return caller.principal == owner or self.allows(
-            caller, AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)
-        )
+    async def may_create_for(self, caller: Caller, owner: Principal) -> bool:
+        """Say whether a token for an owner may be made: by the owner, or with CREATE_TOKENS on the User.
+
+        Raises:
+            AclStoreUnavailable: that depends on ACLs, and what is known of them is too old.
+        """
+        if caller.principal == owner:
+            return True
+        if self._until_current is not None and self.enabled and caller.principal not in self._super_users:
+            await self._until_current()
+        return self.allows(caller, AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner))
 
     def visible_to(self, caller: Caller) -> Callable[[Token], bool]:
         """Say which tokens of others may be seen: with DESCRIBE_TOKENS on the owner, or DESCRIBE on the token.

@@ -62,6 +62,14 @@ class AclManager:
         """
         await self._store.load()
 
+    async def until_current(self) -> None:
+        """Return when the cache is new enough to decide by.
+
+        Raises:
+            AclStoreUnavailable: it is too old.
+        """
+        await self._store.until_current()
+
     async def describe(self, matching: AclBindingFilter) -> list[AclBinding]:
         """List ACLs, every change acknowledged anywhere before included.
 

@@ -91,6 +91,13 @@ class AclStore(Protocol):
             AclStoreUnavailable: it could not be found out.
         """
 
+    async def until_current(self) -> None:
+        """Return when the cache may decide; a store that reports changes as they happen returns at once.
+
+        Raises:
+            AclStoreUnavailable: what has been reported is too old.
+        """
+
     def can_hold(self, name: str) -> bool:
         """Say whether the store can keep ACLs about a name."""
 

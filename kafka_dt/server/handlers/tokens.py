@@ -22,6 +22,7 @@ from kafka_dt.audit.encoding import LONGEST_CLAIM, LONGEST_LIST, shortened
 from kafka_dt.audit.recorder import Facts
 from kafka_dt.config import SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
+from kafka_dt.identity.acls.store import AclStoreUnavailable
 from kafka_dt.log import event
 from kafka_dt.server.audited.requests import AnsweredRequest, AuditedTokens, RequestAudit, Told, token_facts
 from kafka_dt.server.errors import error_code
@@ -32,6 +33,7 @@ from kafka_dt.tokens import (
     DelegationToken,
     LongWork,
     Principal,
+    StoreUnavailable,
     TokenAuthorizationFailed,
     TokenError,
     TokenLimitExceeded,
@@ -156,11 +158,17 @@ class TokenHandlers:
 
     async def _create(self, context: RequestContext, owner: Principal, body: Any) -> DelegationToken:
         _require_allowed(context)
-        if context.own is None and not self._authorizer.may_create_for(context.caller, owner):
+        if context.own is None and not await self._may_create_for(context, owner):
             raise TokenAuthorizationFailed(context.principal, owner)
         renewers = [_principal(renewer) for renewer in body.renewers]
         lifetime_ms = from_duration(body.max_lifetime)
         return await self._tokens.create(owner, context.principal, renewers, lifetime_ms, own=context.own)
+
+    async def _may_create_for(self, context: RequestContext, owner: Principal) -> bool:
+        try:
+            return await self._authorizer.may_create_for(context.caller, owner)
+        except AclStoreUnavailable as error:
+            raise StoreUnavailable(error.reason) from error
 
 
 def _require_allowed(context: RequestContext) -> None:

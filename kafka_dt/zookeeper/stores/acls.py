@@ -104,6 +104,9 @@ class ZooKeeperAclStore:
         with raised_as(AclStoreUnavailable):
             await asyncio.gather(*(tree.changes.catch_up() for tree in self._trees.values()))
 
+    async def until_current(self) -> None:
+        """Return at once: changes are reported as they happen."""
+
     async def read(self, pattern: ResourcePattern) -> StoredAcls:
         """Read the entries of a pattern as they are now."""
         with raised_as(AclStoreUnavailable):

@@ -232,8 +232,6 @@ WITHOUT_AUTHORIZER: Final[Mapping[str, Rule]] = {"no authorizer": no_authorizer}
 
 AT_A_NODE: Final[Mapping[str, Mapping[str, object] | str]] = {
     "super users": {"expire": 0},
-    "tokens for others": {"with CreateTokens": 65},
-    "who reads secrets": {"with DescribeTokens": False, "with Describe on the token": False},
     "logins": {"without tokenauth": True},
     "connections of revoked tokens": "is closed",
 }

@@ -98,6 +98,9 @@ class MemoryAclStore:
             self._report(pattern)
         self._unheard.clear()
 
+    async def until_current(self) -> None:
+        self._require_connection()
+
     async def read(self, pattern: ResourcePattern) -> StoredAcls:
         self._require_connection()
         return self.stored.get(pattern, StoredAcls((), None))

@@ -20,6 +20,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ClientConfig, parse_addresses
 from kafka_dt.client.session import ClientSession
+from kafka_dt.identity.acls.binding import AclBinding
 from kafka_dt.kraft.fitness import METADATA_VERSION
 from kafka_dt.kraft.node import session
 from kafka_dt.tokens import DelegationToken, Principal
@@ -32,6 +33,7 @@ from tests.support.protocol.scripted_server import ScriptedServer
 
 GATEWAY = Principal.user("gateway")
 CLUSTER_ID = "aClusterOfTheTest12345"
+_ANY = 1
 
 
 @dataclass
@@ -57,6 +59,7 @@ class ScriptedCluster:
     metadata_version: int | None = METADATA_VERSION
     """None for a cluster with ZooKeeper."""
     described: dict[str, DelegationToken] = field(default_factory=dict)
+    acls: list[AclBinding] = field(default_factory=list)
     server: ScriptedServer = field(default_factory=ScriptedServer)
     _offset: int = 10
 
@@ -66,6 +69,7 @@ class ScriptedCluster:
         server.features = self._features
         server.scripts[AskedApi.DESCRIBE_QUORUM] = self._quorum
         server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = self._describe
+        server.scripts[ApiKey.DESCRIBE_ACLS] = self._describe_acls
 
     @classmethod
     def fit(cls, user: str, password: str) -> Self:
@@ -73,11 +77,6 @@ class ScriptedCluster:
         cluster = cls()
         cluster.server.users[user] = password
         cluster.server.scripts |= {
-            ApiKey.DESCRIBE_ACLS: lambda *_: {
-                "error_code": cluster.acl_error,
-                "error_message": None,
-                "resources": (),
-            },
             ApiKey.CREATE_DELEGATION_TOKEN: cluster._create,
             ApiKey.DESCRIBE_CLUSTER: lambda *_: {
                 "error_code": ErrorCode.none,
@@ -141,6 +140,34 @@ class ScriptedCluster:
             voter(replica_id=each, last_fetch_timestamp=time_ms, last_caught_up_timestamp=time_ms)
             for each, time_ms in ((2, 1), (1, now_ms))
         )
+
+    def _describe_acls(self, header: RequestHeader, request: Any) -> dict[str, Any]:
+        resource = element_type(ASKED[ApiKey.DESCRIBE_ACLS].response[header.api_version], "resources")
+        description = element_type(resource, "acls")
+        of_kind = [each for each in self.acls if each.pattern.resource_type in (request.resource_type_filter, _ANY)]
+        resources = tuple(
+            resource(
+                resource_type=pattern.resource_type,
+                resource_name=pattern.name,
+                pattern_type=pattern.pattern_type,
+                acls=tuple(
+                    description(
+                        principal=str(each.entry.principal),
+                        host=each.entry.host,
+                        operation=each.entry.operation,
+                        permission_type=each.entry.permission_type,
+                    )
+                    for each in of_kind
+                    if each.pattern == pattern
+                ),
+            )
+            for pattern in dict.fromkeys(each.pattern for each in of_kind)
+        )
+        return {
+            "error_code": self.acl_error,
+            "error_message": None,
+            "resources": () if self.acl_error else resources,
+        }
 
     def _create(self, _header: RequestHeader, request: Any) -> dict[str, Any]:
         assert [each.principal_type for each in request.renewers] == ["NoUser", "User"], "no cluster may make it"

@@ -24,6 +24,7 @@ from kafka_dt.identity.acls.binding import (
     ResourceType,
 )
 from kafka_dt.identity.acls.cache import AclCache
+from kafka_dt.identity.acls.store import AclStoreUnavailable
 from kafka_dt.tokens import Principal, Token
 from tests.support.identity.authorization import ADMIN, acl, authorizer, cache_of
 
@@ -219,13 +220,34 @@ def token(owner: Principal, token_id: str = "id") -> Token:
     )
 
 
-def test_tokens_are_made_for_oneself_and_for_whom_an_acl_says() -> None:
+async def test_tokens_are_made_for_oneself_and_for_whom_an_acl_says() -> None:
     allowing = authorizer(acl(USER, "User:bob", "alice", CREATE_TOKENS))
-    assert allowing.may_create_for(ALICE, ALICE.principal)
-    assert allowing.may_create_for(ALICE, BOB.principal)
-    assert not allowing.may_create_for(ALICE, Principal("Group", "bob"))
-    assert not allowing.may_create_for(BOB, ALICE.principal)
-    assert allowing.may_create_for(Caller(ADMIN, HOST), ALICE.principal)
+    assert await allowing.may_create_for(ALICE, ALICE.principal)
+    assert await allowing.may_create_for(ALICE, BOB.principal)
+    assert not await allowing.may_create_for(ALICE, Principal("Group", "bob"))
+    assert not await allowing.may_create_for(BOB, ALICE.principal)
+    assert await allowing.may_create_for(Caller(ADMIN, HOST), ALICE.principal)
+
+
+async def test_a_decision_by_acls_waits_for_those_of_now_and_other_decisions_wait_for_nothing() -> None:
+    cache = AclCache()
+
+    async def catch_up() -> None:
+        made = acl(USER, "User:bob", "alice", CREATE_TOKENS)
+        cache.put(made.pattern, (made.entry,))
+
+    async def fail() -> None:
+        raise AclStoreUnavailable("no broker answers")
+
+    properties = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": f"{ADMIN}"}
+    settings = from_properties(properties).settings
+    current = Authorizer.from_settings(settings, cache, catch_up)
+    assert await current.may_create_for(ALICE, BOB.principal)
+    too_old = Authorizer.from_settings(settings, cache, fail)
+    assert await too_old.may_create_for(ALICE, ALICE.principal)
+    assert await too_old.may_create_for(Caller(ADMIN, HOST), BOB.principal)
+    with pytest.raises(AclStoreUnavailable):
+        await too_old.may_create_for(ALICE, BOB.principal)
 
 
 def test_tokens_of_others_are_seen_by_their_owner_or_by_their_id() -> None:
@@ -290,14 +312,14 @@ def test_the_operations_that_are_allowed_are_told_as_bits() -> None:
     assert made.authorized_operations(Caller(ADMIN, HOST), USER, "User:bob") == 1 << 13 | 1 << 14
 
 
-def test_a_refusal_is_logged_and_a_selection_is_not(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_is_logged_and_a_selection_is_not(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     strict = authorizer()
     strict.visible_to(ALICE)(token(BOB.principal))
     strict.authorized_operations(ALICE, CLUSTER, "kafka-cluster")
     assert not caplog.records
     odd = replace(ALICE, principal=Principal.user("a\nb"))
-    assert not strict.may_create_for(odd, Principal.user("c\nd"))
+    assert not await strict.may_create_for(odd, Principal.user("c\nd"))
     assert [record.getMessage() for record in caplog.records] == [
         r"Denied: 'User:a\nb' from 10.0.0.7 may not CREATE_TOKENS User 'User:c\nd'"
     ]
