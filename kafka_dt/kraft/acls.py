@@ -5,8 +5,8 @@ connection, and which tokens of others a client sees. The ACLs are read with eac
 connection. So a decision after a proof knows every change of them that was acknowledged before. The ACLs about other
 resources are none of a node's business: it forwards what they are about.
 
-Limits: no client can ask the cluster for its super users; a node has those of its own settings. An ACL whose words are of a
-newer Kafka matches nothing here.
+Limits: no client can ask the cluster for its super users; a node has those of its own settings. An ACL whose words are
+of a newer Kafka matches nothing here.
 
 Source: KIP-140, KIP-290, KIP-373; kafka.server.AclApis, org.apache.kafka.metadata.authorizer.StandardAuthorizer.
 """
