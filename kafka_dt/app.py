@@ -9,6 +9,7 @@ import asyncio
 import os
 import secrets
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -180,13 +181,16 @@ def _metrics_process(loaded: Loaded, memory: Sequence[str], workers: int) -> Com
     )
 
 
-def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int]) -> Worker:
+def worker(
+    settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int], tls: Sequence[ssl.SSLContext]
+) -> Worker:
     """Build the node of one worker process.
 
     Args:
         settings: of the node.
         brief: as `kafka_dt.worker.work` describes it.
         memory: the file descriptors of `node_memory` by name.
+        tls: the contexts of listeners that the workers have in common.
 
     Raises:
         ConfigError: a setting cannot be used.
@@ -197,7 +201,7 @@ def worker(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, in
         settings,
         ports=brief["ports"],
         place=place,
-        shared=Shared.opened(memory, place),
+        shared=Shared.opened(memory, place, tls),
         make_stores=_make_stores(settings, place, memory, spans),
         spans=spans,
         now_ms=now_ms,

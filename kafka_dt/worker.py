@@ -18,6 +18,7 @@ import gc
 import json
 import resource
 import signal
+import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -38,6 +39,7 @@ from kafka_dt.processes.heartbeats import beat
 from kafka_dt.processes.supervisor import READY
 from kafka_dt.processes.template import ForkedTemplate, become_worker, forked_template
 from kafka_dt.stores import ClusterUnavailable
+from kafka_dt.tls import common_contexts
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol import APIS
 
@@ -45,10 +47,12 @@ from kafka_dt_protocol import APIS
 def template_of_workers() -> AbstractContextManager[ForkedTemplate]:
     """Fork the template of the workers from this process, which has no loop, thread or secret yet."""
     APIS.load_entities()
-    return forked_template(main)
+    return forked_template(partial(main, tls=common_contexts()))
 
 
-async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int]) -> None:
+async def work(
+    settings: Settings, brief: Mapping[str, Any], memory: Mapping[str, int], tls: Sequence[ssl.SSLContext]
+) -> None:
     """Serve until told to stop.
 
     Args:
@@ -56,6 +60,7 @@ async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str
         brief: as the supervisor writes it: `properties`, `ports`, `memory` (the names of the files of `node_memory`),
             `node` (a text that only the workers of this node are given), `number` and `beat_seconds`.
         memory: the file descriptors of `node_memory` by name.
+        tls: the contexts of listeners that the workers have in common.
     """
     beating = asyncio.create_task(beat(sys.stdout.fileno(), brief["beat_seconds"]))
     stopping = asyncio.Event()
@@ -63,7 +68,7 @@ async def work(settings: Settings, brief: Mapping[str, Any], memory: Mapping[str
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     orders = asyncio.StreamReader(LONGEST_ORDER_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    worker = app.worker(settings, brief, memory)
+    worker = app.worker(settings, brief, memory, tls)
     obeying = asyncio.create_task(obey(orders, partial(_prepare, worker), say))
     obeying.add_done_callback(lambda _: stopping.set())  # the supervisor has gone
     starting = asyncio.create_task(worker.start())
@@ -105,11 +110,12 @@ def _prepare(worker: Worker, properties: Mapping[str, str]) -> Callable[[], None
     return all_of_them
 
 
-def main(shared: Sequence[int]) -> int:
+def main(shared: Sequence[int], tls: Sequence[ssl.SSLContext]) -> int:
     """Run a worker; returns its exit status.
 
     Args:
         shared: the file descriptors of `node_memory`, in the order of their names in the brief.
+        tls: the contexts of listeners that the workers have in common.
     """
     forbid_core_dumps()  # before the brief, which has the keys
     line = sys.stdin.readline()
@@ -128,7 +134,7 @@ def main(shared: Sequence[int]) -> int:
         )
         if is_worker:
             _allow_many_connections()
-            app.run(work(settings, brief, memory))
+            app.run(work(settings, brief, memory, tls))
         else:
             app.run(monitor(settings, brief, memory))
     except (ConfigError, ClusterUnavailable, StoreUnavailable, AclStoreUnavailable, TokenClientError, OSError) as error:
@@ -156,4 +162,5 @@ def _allow_many_connections() -> None:
 
 if __name__ == "__main__":
     APIS.load_entities()
-    sys.exit(main(become_worker(int(sys.argv[-1]))))
+    common = common_contexts()
+    sys.exit(main(become_worker(int(sys.argv[-1])), common))

@@ -3,8 +3,8 @@
 A login is what a Java client does: ApiVersions, SaslHandshake, SaslAuthenticate once or twice. Both servers have the
 tokens' credentials already, and so has the client. Over TLS each connection makes a full handshake (RSA with 2048
 bits). In the rows with "resumed" each connection instead offers the session ticket that the last one got (RFC 8446,
-section 2.2). A column shows how many were accepted: each network thread of a broker, and each worker of kafka-dt, takes
-its own tickets only.
+section 2.2). A column shows how many were accepted: each network thread of a broker takes its own tickets only, while
+the workers of kafka-dt take those of one another.
 """
 
 from __future__ import annotations

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener, Settings, gateway_settings
@@ -77,7 +79,10 @@ class WorkerPorts:
         self._shared = shared
         self._recorder = recorder
         self._now_ms = now_ms
-        self._encryption = {listener.name: encryption(listener, recorder, counts) for listener in listeners}
+        self._encryption = {
+            listener.name: encryption(listener, recorder, counts, common)
+            for listener, common in zip_longest(listeners, shared.tls[: len(listeners)])
+        }
         self.gateway = gateway(settings, listeners, held, counts, audits=recorder is not None, spans=spans)
         self._limits = ConnectionLimits.of(settings, listeners)
         self._gates: list[Gate] = [FileGate(_file_limit), *self._rate_gates(settings.max_connection_creation_rate)]
@@ -202,14 +207,17 @@ class WorkerPorts:
 
 
 def encryption(
-    listener: Listener, recorder: Recorder | None = None, counts: Counts | None = None
+    listener: Listener,
+    recorder: Recorder | None = None,
+    counts: Counts | None = None,
+    common: ssl.SSLContext | None = None,
 ) -> ListenerEncryption | None:
-    """Make the encryption of a listener; None where it has none.
+    """Make the encryption of a listener; None where it has none. Arguments are those of `ListenerEncryption`.
 
     Raises:
         ConfigError: a setting cannot be used.
     """
-    return ListenerEncryption(listener, recorder, counts) if listener.tls else None
+    return ListenerEncryption(listener, recorder, counts, common) if listener.tls else None
 
 
 def gateway(

@@ -1,4 +1,4 @@
-"""What the workers of a node share: memories whose descriptors the supervisor gives them.
+"""What the workers of a node share: memories whose descriptors they get, and contexts of TLS they are forked with.
 
 with node_memory(**Shared.sizes(workers)) as memory:
 Shared.opened(memory, place)         # in each worker
@@ -6,7 +6,8 @@ Shared.opened(memory, place)         # in each worker
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,7 +23,7 @@ from kafka_dt.tokens import CreationCounts, counts_bytes
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The memories that the workers of a node share."""
+    """What the workers of a node share."""
 
     board: Board
     """Where they post revocations."""
@@ -36,6 +37,8 @@ class Shared:
     """Where they count, and publish what they measure."""
     turn: NodeTurn
     """To hold more of a request than a worker's share of the memory for requests."""
+    tls: Sequence[ssl.SSLContext] = ()
+    """With which they encrypt their listeners, in the order of these; there may be fewer."""
 
     @staticmethod
     def sizes(workers: int) -> dict[str, int]:
@@ -50,12 +53,13 @@ class Shared:
         }
 
     @classmethod
-    def opened(cls, memory: Mapping[str, int], place: WorkerPlace) -> Self:
-        """Open them in a worker.
+    def opened(cls, memory: Mapping[str, int], place: WorkerPlace, tls: Sequence[ssl.SSLContext] = ()) -> Self:
+        """Open the memories in a worker.
 
         Args:
             memory: the file descriptor of each, by its name.
             place: which worker it is.
+            tls: the `common_contexts` of the process that the workers are forked from.
         """
         number, node = place.number, place.node
         return cls(
@@ -65,4 +69,5 @@ class Shared:
             credentials=SharedCredentials.shared(memory["credentials"]),
             metrics=MetricsMemory.shared(memory[METRICS_MEMORY], place.workers),
             turn=NodeTurn(memory["turn"]),
+            tls=tls,
         )

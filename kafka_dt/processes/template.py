@@ -9,8 +9,8 @@
 Imports take more than a second of processor time and most of the memory of a node. One process pays it: the supervisor,
 which forks the template before it reads its configuration, and so shares the memory with it and with the workers. A
 template that replaces another one is a process of its own and imports again, because by then the supervisor has a loop
-and secrets. The template has no event loop, thread, session or secret: a worker's brief goes from the supervisor to the
-worker.
+and secrets. The template has no event loop, thread or session, and no secret but the keys of TLS session tickets, which
+the workers have in common: a worker's brief goes from the supervisor to the worker.
 
 The template has a socket to the supervisor (`forking.py`). Each request on it names modules that the template is to
 import first, and brings descriptors: two ends of pipes that become the worker's standard input and output, and what

@@ -21,7 +21,7 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -45,6 +45,19 @@ _VERSIONS: Final = {
 _TLS_1_3_SUITES: Final = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
 
 
+COMMON_CONTEXTS: Final = 8
+"""How many listeners of a node have a context that its workers have in common; further ones work without."""
+
+
+def common_contexts() -> Sequence[ssl.SSLContext]:
+    """Make contexts for the listeners of a node, in the process from which its workers are forked.
+
+    OpenSSL draws the keys of session tickets (RFC 8446, section 4.6.1) when it makes a context. So a worker resumes the
+    TLS sessions of all workers that were forked from this process: the kernel chooses which one a client meets next.
+    """
+    return [ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(COMMON_CONTEXTS)]
+
+
 def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     """Make the context of a client.
 
@@ -65,19 +78,22 @@ def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def server_context(settings: Mapping[str, str]) -> ssl.SSLContext:
+def server_context(settings: Mapping[str, str], common: ssl.SSLContext | None = None) -> ssl.SSLContext:
     """Make the context of a listener.
 
     settings: Kafka's `ssl.*` listener settings by name; others are not looked at. A key store is needed;
     `ssl.client.auth` says whether clients show a certificate (none, requested, required).
+    common: one of `common_contexts` that no other listener has, for the first context of a listener. A listener that
+    asks for certificates gets one of its own all the same: a resumed session keeps the certificate that its client
+    has shown, and a worker that starts after a change of the trust store must not take that of an earlier one.
     Raises TlsError for a setting that cannot be used.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # A client must not make the server work again and again (TLS 1.2).
-    context.options |= ssl.OP_NO_RENEGOTIATION
     client_auth = settings.get("ssl.client.auth", "none").strip().lower()
     if client_auth not in _CLIENT_AUTH:
         raise TlsError("ssl.client.auth", f"it is one of {', '.join(_CLIENT_AUTH)}")
+    context = common if common is not None and client_auth == "none" else ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # A client must not make the server work again and again (TLS 1.2).
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.verify_mode = _CLIENT_AUTH[client_auth]
     if not _load_trust(context, settings) and client_auth != "none":
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
@@ -92,6 +108,7 @@ class ReloadingContext:
 
     settings: as `make` takes them.
     make: `server_context` or `client_context`.
+    first: makes the context that it has until files change; by default `make` does.
     Raises TlsError for a setting that cannot be used.
     """
 
@@ -101,14 +118,17 @@ class ReloadingContext:
     """When the certificate that it shows ends, in seconds since 1970; None if it shows none."""
 
     def __init__(
-        self, settings: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext] = server_context
+        self,
+        settings: Mapping[str, str],
+        make: Callable[[Mapping[str, str]], ssl.SSLContext] = server_context,
+        first: Callable[[Mapping[str, str]], ssl.SSLContext] | None = None,
     ) -> None:
         self._settings = settings
         self._make = make
         self._files = [Path(settings[key]) for key in _FILES if key in settings]
         # Taken before the files are read: a change in between is then seen as one.
         self._seen = self._stamps()
-        self.current, self.certificate_end_s = make(settings), _certificate_end_s(settings)
+        self.current, self.certificate_end_s = (first or make)(settings), _certificate_end_s(settings)
 
     def refresh(self) -> bool:
         """Read the files again if one of them has changed since the last time.

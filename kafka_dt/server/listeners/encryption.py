@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
+from functools import partial
 from typing import Any
 
 from kafka_dt.audit import RefusalReason
@@ -21,7 +23,7 @@ from kafka_dt.server.addresses import address_text, client_host
 from kafka_dt.server.audited.connection import certificate_not_accepted
 from kafka_dt.server.connections.tls import TlsConnection, TlsServices
 from kafka_dt.server.listeners.deadlines import LoginConnection
-from kafka_dt.tls import ReloadingContext, TlsError
+from kafka_dt.tls import ReloadingContext, TlsError, server_context
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,18 +31,30 @@ _LOG = logging.getLogger(__name__)
 class ListenerEncryption:
     """The TLS of one listener that has `tls`.
 
+    Args:
+        listener: has `tls`.
+        recorder: makes audit events; None where nothing is written down.
+        counts: where logins by certificate are counted.
+        common: the context that the workers of the node have in common for this listener, if there is one.
+
     Raises:
         ConfigError: a setting cannot be used.
     """
 
-    def __init__(self, listener: Listener, recorder: Recorder | None = None, counts: Counts | None = None) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        recorder: Recorder | None = None,
+        counts: Counts | None = None,
+        common: ssl.SSLContext | None = None,
+    ) -> None:
         assert listener.tls is not None  # noqa: S101 - as documented
         self._tls: ListenerTls = listener.tls
         self._name = listener.name
         self._recorder = recorder
         self._counts = counts or Counts.alone()
         try:
-            self._context = ReloadingContext(self._tls.settings)
+            self._context = ReloadingContext(self._tls.settings, first=partial(server_context, common=common))
         except TlsError as error:
             raise ConfigError(self._tls.key(error.key), error.reason) from error
         self.principals = _rules(self._tls)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.tls import TlsError, client_context, server_context
+from kafka_dt.tls import TlsError, client_context, common_contexts, server_context
 from tests.support.identity.tls_material import Identity, authority, leaf
 
 PASSWORD = "store secret"
@@ -249,3 +249,15 @@ def test_a_listener_needs_a_key_store_and_a_known_client_auth(server: Identity) 
         server_context({})
     with pytest.raises(TlsError, match="none, requested, required"):
         server_context(inline(server) | {"ssl.client.auth": "maybe"})
+
+
+def test_a_common_context_serves_a_listener_that_asks_for_no_certificates(server: Identity) -> None:
+    common = common_contexts()[0]
+    assert server_context(inline(server), common) is common
+    assert common.options & ssl.OP_NO_RENEGOTIATION
+
+
+@pytest.mark.parametrize("client_auth", ["requested", "required"])
+def test_a_listener_that_asks_for_certificates_has_a_context_of_its_own(server: Identity, client_auth: str) -> None:
+    common = common_contexts()[0]
+    assert server_context({**inline(server), "ssl.client.auth": client_auth}, common) is not common
