@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Final, get_type_hints
 
 from kafka_dt.audit import VERSION, AuditEvent, EventType, RefusalReason
-from kafka_dt.audit.delivery import LINGER_SECONDS, Budget
+from kafka_dt.audit.delivery import Budget
 from kafka_dt.audit.encoding import LIST_BYTES, LONGEST_CLAIM, LONGEST_LINE, LONGEST_LIST, LONGEST_TEXT
 from kafka_dt.audit.event import notes
 from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.recorder import CLOSE_SECONDS
+from kafka_dt.audit.threaded import LINGER_SECONDS
 from kafka_dt.config.options.audit import DEFAULT_TOPIC
 from kafka_dt.gateway.connecting import ANSWER_S
 from kafka_dt.server.audited.requests import SHOWN

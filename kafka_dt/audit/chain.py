@@ -34,7 +34,7 @@ START: Final = "0" * 64
 """The link of the first batch of a chain."""
 _LINK: Final = re.compile(rb',"chain":"([0-9a-f]{64})"}\n')
 """The end of a line with a link. No text of a client can look like it: JSON escapes its quotation marks."""
-_LINK_BYTES: Final = len(b',"chain":"') + len(START) + len(b'"}\n')
+LINK_BYTES: Final = len(b',"chain":"') + len(START) + len(b'"}\n')
 
 
 class DigestUnreadable(Exception):
@@ -59,7 +59,7 @@ def link_after(batch: bytes) -> str:
 
 def link_in(line: bytes) -> str | None:
     """Return the link that a line carries, None if it does not begin a batch."""
-    found = _LINK.fullmatch(line[-_LINK_BYTES:])
+    found = _LINK.fullmatch(line[-LINK_BYTES:])
     return None if found is None else found[1].decode("ascii")
 
 

@@ -41,7 +41,7 @@ class Durability:
         self._waiting: list[tuple[Place, Settled]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         for delivery in deliveries:
-            delivery.on_progress = self._notify
+            delivery.on_progress = self._settle if delivery.on_loop else self._notify
 
     def start(self) -> None:
         """Listen to the sinks; called on the event loop, before they start."""
@@ -75,15 +75,14 @@ class Durability:
             self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
+        loop = asyncio.get_running_loop()
         waiting, self._waiting = self._waiting, []
         for place, settled in waiting:
-            match self._is_durable(place):
-                case True:
-                    settled(None)
-                case False:
-                    settled(AuditUnavailable())
-                case None:
-                    self._waiting.append((place, settled))
+            durable = self._is_durable(place)
+            if durable is None:
+                self._waiting.append((place, settled))
+            else:  # a turn for each, so that an error of one keeps no other waiting
+                loop.call_soon(settled, None if durable else AuditUnavailable())
 
     def _is_durable(self, place: Place) -> bool | None:
         """Say whether a sink has written an event; None while a sink that works still may."""

@@ -1,4 +1,4 @@
-"""The sink of JSON-lines files: written, rolled by size and age, renamed when they are complete.
+"""Files of JSON lines: written, rolled by size and age, renamed when they are complete.
 
     audit-<node>-<worker>-20261121T174416Z-0.jsonl.open      being written
     audit-<node>-<worker>-20261121T174416Z-0.jsonl           complete; never written to again
@@ -8,8 +8,8 @@ files that a crash of this node has left open: it cuts them after the last whole
 its file, so several nodes can share a folder. A file that could not be completed, because its folder was away for a
 moment, is finished as soon as it can be.
 
-A line survives a crash of the process at once, and one of the machine after `SYNC_SECONDS`. With a chain
-(`kafka_dt.audit.chain`) it survives both when `write` returns, and each complete file has a digest.
+A line of `EventFiles` survives a crash of the process at once, and one of the machine after `SYNC_SECONDS`. The files
+of strict mode are in `chained_files.py`. What both do is in `FileSeries`.
 
 Source: Kafka's log segments (`log.segment.bytes`, `log.roll.ms`, `log.retention.ms`) for the settings.
 """
@@ -19,60 +19,61 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from kafka_dt.audit.chain import START, Chain, last_link
+from kafka_dt.audit.chain import START
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.file_names import FileName, digest_path, files_in, second
-from kafka_dt.audit.line_file import LineFile, finish
+from kafka_dt.audit.line_file import LineFile, Seal, finish
 
 SYNC_SECONDS: Final = 1.0
 """How long a line may stay in the system's memory alone."""
-PATIENCE_SECONDS: Final = 2.0
-"""How long a chain waits until another worker has finished the file that it continues."""
 
 
-class EventFiles:
-    """A `Sink` that writes files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRules:
+    """Which files a worker writes, and for how long."""
+
+    directory: Path
+    """The folder, which exists."""
+    node: str
+    """The name of the node, of letters, digits, `.`, `_` and `-`."""
+    worker: int
+    """The number of the worker that writes."""
+    file_bytes: int
+    """A file that would grow beyond it is complete; only a batch that is larger by itself exceeds it."""
+    roll_ms: int
+    """A file that is older is complete."""
+    retention_ms: int
+    """Complete files of this node that are older are removed; negative keeps them."""
+    now_ms: Callable[[], int]
+    """The wall clock, milliseconds since the epoch."""
+    monotonic: Callable[[], float] = time.monotonic
+    """A clock in seconds."""
+
+
+class FileSeries:
+    """The files of one worker, one after the other.
 
     Args:
-        directory: the folder, which exists.
-        node: the name of the node, of letters, digits, `.`, `_` and `-`.
-        worker: the number of the worker that writes.
-        file_bytes: a file that would grow beyond it is complete; only a batch that is larger by itself exceeds it.
-        roll_ms: a file that is older is complete.
-        retention_ms: complete files of this node that are older are removed; negative keeps them.
-        now_ms: the wall clock, milliseconds since the epoch.
-        monotonic: a clock in seconds.
-        chain: links the batches and signs the files; None writes the lines as they are.
+        rules: which files, and for how long.
+        seal: makes the digest of a complete file; None for files without one.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        node: str,
-        worker: int,
-        *,
-        file_bytes: int,
-        roll_ms: int,
-        retention_ms: int,
-        now_ms: Callable[[], int],
-        monotonic: Callable[[], float] = time.monotonic,
-        chain: Chain | None = None,
-    ) -> None:
-        self._directory = directory
-        self._node = node
-        self._worker = worker
-        self._file_bytes = file_bytes
-        self._roll_ms = roll_ms
-        self._retention_ms = retention_ms
-        self._now_ms = now_ms
-        self._monotonic = monotonic
-        self._chain = chain
-        self._seal = None if chain is None else chain.seal
-        self._patience: float | None = None
+    def __init__(self, rules: FileRules, seal: Seal | None = None) -> None:
+        self._directory = rules.directory
+        self._node = rules.node
+        self._worker = rules.worker
+        self._file_bytes = rules.file_bytes
+        self._roll_ms = rules.roll_ms
+        self._retention_ms = rules.retention_ms
+        self._now_ms = rules.now_ms
+        self._monotonic = rules.monotonic
+        self._seal = seal
+        self._link = START  # the hash of the last batch, where files are chained
         self._file: LineFile | None = None
         self._left_open = False
 
@@ -84,24 +85,13 @@ class EventFiles:
     def open(self) -> None:
         """Finish the files that a crash of this node has left open."""
         self._left_open = True
-        with _named_failures():
+        with named_failures():
             self._finish_left()
             self._remove_old()
 
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines; all of them or, with SinkFailed, none."""
-        with _named_failures():
-            if self._chain is None:
-                self._write(b"".join(lines))
-                return
-            self._continue(self._chain)
-            batch = self._chain.batch(lines)
-            self._write(batch)
-            self._chain.grow(batch)
-
     def tend(self) -> float | None:
         """Sync and roll the file if that is due; return the seconds until it is due again."""
-        with _named_failures():
+        with named_failures():
             self._finish_left()
             if self._file is None:
                 return None
@@ -118,67 +108,34 @@ class EventFiles:
 
     def close(self) -> None:
         """Complete the file that is being written."""
-        with _named_failures():
+        with named_failures():
             if self._file is not None:
                 self._complete()
             self._finish_left()
 
-    def _write(self, data: bytes) -> None:
-        if self._file is not None and self._file.size + len(data) > self._file_bytes:
+    def _file_for(self, size: int) -> LineFile:
+        """Return the file that a batch is for: the one that is being written, or the next one."""
+        if self._file is not None and self._file.size and self._file.size + size > self._file_bytes:
             self._complete()
-        try:
-            self._append(data)
-        except OSError:
-            with suppress(OSError):
-                self._remove_old()  # if the disk is full, there is no other time for it
-            raise
-
-    def _append(self, data: bytes) -> None:
         if self._file is None:
-            self._file = LineFile.create(self._paths(), self._monotonic(), durable=self._chain is not None)
-        try:
-            self._file.append(data, self._monotonic())
-        except OSError:
-            self._take_back(self._file)
-            raise
-
-    def _continue(self, chain: Chain) -> None:
-        """Find the end of the chain that an earlier process of this worker has left."""
-        if chain.link is not None:
-            return
-        self._finish_left()
-        if self._series(complete=False) and not self._out_of_patience():
-            raise SinkFailed("another worker finishes the last file")
-        earlier = self._series()
-        chain.link = last_link(self._path(earlier[-1]).read_bytes()) if earlier else START
-
-    def _out_of_patience(self) -> bool:
-        """Whether the last file has been written for so long that another node of our name must do it."""
-        now = self._monotonic()
-        if self._patience is None:
-            self._patience = now + PATIENCE_SECONDS
-        return now >= self._patience
+            self._file = LineFile.create(self._paths(), self._monotonic())
+        return self._file
 
     def _complete(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             try:
-                file.complete(START if self._chain is None else self._chain.link or START, self._seal)
+                file.complete(self._link, self._seal)
             except OSError:
                 self._left_open = True
                 raise
             self._remove_old()
 
-    def _take_back(self, file: LineFile) -> None:
-        """Cut off an incomplete batch; if that fails too, `finish` does it later."""
-        try:
-            file.cut()
-        except OSError:
-            self._file = None
-            self._left_open = True
-            file.close()
-            if self._chain is not None:
-                self._chain.link = None  # which lines stay is known when the file is finished
+    def _leave(self, file: LineFile) -> None:
+        """Write no more to a file from which a part of a batch could not be removed; `finish` does it later."""
+        self._file = None
+        self._left_open = True
+        file.close()
 
     def _finish_left(self) -> None:
         """Finish the files that a crash of this node, or a failure, has left open."""
@@ -217,8 +174,36 @@ class EventFiles:
                     digest_path(path).unlink(missing_ok=True)
 
 
+class EventFiles(FileSeries):
+    """A `Sink` that writes files."""
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Write lines; all of them or, with SinkFailed, none."""
+        with named_failures():
+            data = b"".join(lines)
+            try:
+                self._append(self._file_for(len(data)), data)
+            except OSError:
+                with suppress(OSError):
+                    self._remove_old()  # if the disk is full, there is no other time for it
+                raise
+
+    def _append(self, file: LineFile, data: bytes) -> None:
+        try:
+            file.append(data)
+        except OSError:
+            try:
+                file.cut()
+            except OSError:
+                self._leave(file)
+            raise
+        if file.unsynced_since is None:
+            file.unsynced_since = self._monotonic()
+
+
 @contextmanager
-def _named_failures() -> Iterator[None]:
+def named_failures() -> Iterator[None]:
+    """Let errors of the system be failures of the sink."""
     try:
         yield
     except OSError as error:

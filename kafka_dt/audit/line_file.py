@@ -7,9 +7,9 @@ r"""A file of whole lines: written by one process, which locks it, and renamed w
 
 A batch is written whole or not at all: the part of it that a full disk let through is removed (`cut`).
 
-A durable file has zeros behind its lines until it is complete. A batch is then written over them: the file keeps its
-length and its blocks, so that a sync need not write them down as well (docs/decisions/0033-strict-audit.md). A line has
-no zeros, so the lines end at the first one.
+A file that is synced often has zeros behind its lines until it is complete (`make_room`). A batch is then written over
+them: the file keeps its length and its blocks, so that a sync need not write them down as well
+(docs/decisions/0033-strict-audit.md). A line has no zeros, so the lines end at the first one.
 
 Limit: over NFS the lock is only as good as its server's.
 
@@ -29,7 +29,7 @@ from kafka_dt.audit.file_names import OPEN, digest_path
 from kafka_dt.files import sync_directory
 
 ZEROS: Final = bytes(1024 * 1024)
-"""What a durable file is extended with."""
+"""What a file that is synced often is extended with."""
 _MODE: Final = 0o640
 
 Seal = Callable[[FileDigest], bytes]
@@ -78,7 +78,6 @@ class LineFile:
         descriptor: of the file, which is locked.
         path: where it will be when it is complete.
         begun: when it was created, by a clock in seconds.
-        durable: whether each batch is synced when `append` returns.
     """
 
     size = 0
@@ -86,19 +85,18 @@ class LineFile:
     lines = 0
     """Their lines."""
     unsynced_since: float | None = None
-    """When a line was written that may be in the system's memory alone; None if there is none."""
+    """When a line was written that may be in the system's memory alone; None if there is none, or others sync."""
 
-    def __init__(self, descriptor: int, path: Path, begun: float, *, durable: bool) -> None:
-        self._descriptor = descriptor
-        self._durable = durable
+    def __init__(self, descriptor: int, path: Path, begun: float) -> None:
+        self.descriptor = descriptor
         self._path = path
-        self._room = 0  # bytes of the file, with its zeros
+        self._length = 0  # bytes of the file, with its zeros
         self.begun = begun
 
     @classmethod
-    def create(cls, paths: Iterator[Path], begun: float, *, durable: bool = False) -> LineFile:
+    def create(cls, paths: Iterator[Path], begun: float) -> LineFile:
         """Create the first of some files that is not there yet; `paths` are those of complete files."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | (os.O_DSYNC if durable else 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         for path in paths:
             if path.exists():
                 continue
@@ -109,54 +107,70 @@ class LineFile:
                 continue
             if _lock(descriptor, partial):
                 if not path.exists():
-                    return cls(descriptor, path, begun, durable=durable)
+                    return cls(descriptor, path, begun)
                 partial.unlink()  # another node of our name has just completed one that was called the same
             os.close(descriptor)  # or another worker that starts took ours for one that was left
         raise AssertionError("paths end")
 
-    def append(self, data: bytes, now: float) -> None:
+    def room(self) -> int:
+        """Return how many bytes can be written over zeros."""
+        return self._length - self.size
+
+    def make_room(self, size: int) -> None:
+        """Write and sync zeros behind the lines, at least so many."""
+        while self.room() < size:
+            self._length += os.pwrite(self.descriptor, ZEROS, self._length)
+        os.fdatasync(self.descriptor)
+
+    def append(self, data: bytes) -> None:
         """Write a batch; should that fail, a part of it may be there until `cut`."""
         end = self.size + len(data)
-        while self._durable and self._room < end:
-            self._room += os.pwrite(self._descriptor, ZEROS, self._room)
         left = memoryview(data)
         while left:
-            left = left[os.pwrite(self._descriptor, left, end - len(left)) :]
+            left = left[os.pwrite(self.descriptor, left, end - len(left)) :]
         self.size = end
         self.lines += data.count(b"\n")
-        if self.unsynced_since is None and not self._durable:
-            self.unsynced_since = now
+
+    def take_back(self, data: bytes) -> None:
+        """Remove the last batch."""
+        self.size -= len(data)
+        self.lines -= data.count(b"\n")
+        self.cut()
 
     def cut(self) -> None:
         """Remove what was written of a batch that could not be written whole, and zeros."""
-        os.ftruncate(self._descriptor, self.size)
-        self._room = self.size
+        os.ftruncate(self.descriptor, self.size)
+        self._length = self.size
 
     def sync(self) -> None:
         """Sync the file, so that its lines survive a crash of the machine."""
-        os.fdatasync(self._descriptor)
+        os.fdatasync(self.descriptor)
         self.unsynced_since = None
 
     def complete(self, link: str = "", seal: Seal | None = None) -> None:
-        """Give the file to readers; nothing can be written any more.
+        """Give the file to readers, or delete it if it has no line; nothing can be written any more.
 
         Args:
             link: the hash of the last batch, for the digest.
             seal: makes the digest; None for a file without one.
         """
+        partial = self._path.with_name(self._path.name + OPEN)
         try:
+            if not self.lines:
+                partial.unlink()
+                return
             self.cut()
-            os.fsync(self._descriptor)
+            os.fsync(self.descriptor)
             if seal is not None:
                 _write_digest(self._path, seal(FileDigest(self._path.name, self.lines, self.size, link)))
-            self._path.with_name(self._path.name + OPEN).rename(self._path)
+            partial.rename(self._path)
             sync_directory(self._path.parent)
         finally:
             self.close()
 
     def close(self) -> None:
         """Leave it as it is, for `finish` to complete."""
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
 
 def _write_digest(path: Path, data: bytes) -> None:

@@ -7,8 +7,8 @@
     await log.close()               # the sinks get what is queued
 
 `record` runs on the event loop; it never waits and never raises. It encodes the event at once, which takes some
-microseconds, so that the queues hold bytes and their bound is one of memory. Every sink has a queue and a thread of its
-own: one that fails costs the others nothing.
+microseconds, so that the queues hold bytes and their bound is one of memory. Every sink has a queue and a delivery of
+its own: one that fails costs the others nothing.
 
 In strict mode a caller waits before it tells its client: `await recorder.durable(place)`.
 """
@@ -20,13 +20,16 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final, Protocol, TypedDict, Unpack
 
-from kafka_dt.audit.delivery import LINGER_SECONDS, Delivery, EventKind, Sink
+from kafka_dt.audit.chained_files import ChainedFiles
+from kafka_dt.audit.delivery import Delivery, EventKind
 from kafka_dt.audit.durability import AuditUnavailable, Durability, Place, Settled
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.event import AuditEvent, EventType, Outcome
+from kafka_dt.audit.synced import SyncedDelivery
+from kafka_dt.audit.threaded import LINGER_SECONDS, Sink, ThreadedDelivery
 
 STRICT_LINGER_SECONDS: Final = 0.003
-"""How often events are synced in strict mode, at most, while clients wait."""
+"""How often a thread writes events in strict mode, at most, while clients wait."""
 CLOSE_SECONDS: Final = 5.0
 """How long the end waits for sinks to take what is queued."""
 
@@ -185,11 +188,19 @@ class QueuedLog:
     """Tells when events are durable, None unless strict."""
 
     def __init__(
-        self, sinks: Sequence[Sink], *, buffer_bytes: int, strict: bool = False, close_seconds: float = CLOSE_SECONDS
+        self,
+        sinks: Sequence[Sink | ChainedFiles],
+        *,
+        buffer_bytes: int,
+        strict: bool = False,
+        close_seconds: float = CLOSE_SECONDS,
     ) -> None:
         linger_seconds = STRICT_LINGER_SECONDS if strict else LINGER_SECONDS
-        self.deliveries: Final = tuple(
-            Delivery(sink, buffer_bytes=buffer_bytes, linger_seconds=linger_seconds) for sink in sinks
+        self.deliveries: Final[tuple[Delivery, ...]] = tuple(
+            SyncedDelivery(sink, buffer_bytes=buffer_bytes)
+            if isinstance(sink, ChainedFiles)
+            else ThreadedDelivery(sink, buffer_bytes=buffer_bytes, linger_seconds=linger_seconds)
+            for sink in sinks
         )
         self.durability = Durability(self.deliveries) if strict else None
         self._close_seconds = close_seconds
@@ -217,5 +228,4 @@ class QueuedLog:
         """Deliver the queued events, and end; nothing may be recorded any more."""
         if self._started:
             self._started = False
-            ends = (asyncio.to_thread(delivery.close, self._close_seconds) for delivery in self.deliveries)
-            await asyncio.gather(*ends)
+            await asyncio.gather(*(delivery.close(self._close_seconds) for delivery in self.deliveries))

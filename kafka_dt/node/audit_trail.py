@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from kafka_dt.audit.chain import Chain
-from kafka_dt.audit.delivery import Sink
-from kafka_dt.audit.files import EventFiles
+from kafka_dt.audit.chained_files import ChainedFiles
+from kafka_dt.audit.files import EventFiles, FileRules
 from kafka_dt.audit.recorder import QueuedLog, Recorder
+from kafka_dt.audit.threaded import Sink
 from kafka_dt.audit.topic import BATCH_BYTES, TOPIC_MODULE, AiokafkaMissing, EventTopic
 from kafka_dt.client import ClientConfig, ClientConfigError
 from kafka_dt.client.producing import producer_arguments
@@ -49,19 +50,20 @@ class AuditTrail:
     def __init__(
         self, settings: AuditSettings, number: int, *, now_ms: Callable[[], int], random_hex: Callable[[int], str]
     ) -> None:
-        sinks: dict[str, Sink] = {}
+        sinks: dict[str, Sink | ChainedFiles] = {}
         if settings.files is not None:
             _require_directory(settings.files)
-            sinks[FILES] = EventFiles(
-                settings.files.directory,
-                settings.node,
-                number,
+            rules = FileRules(
+                directory=settings.files.directory,
+                node=settings.node,
+                worker=number,
                 file_bytes=settings.files.file_bytes,
                 roll_ms=settings.files.roll_ms,
                 retention_ms=settings.files.retention_ms,
                 now_ms=now_ms,
-                chain=Chain(_signing_key(settings.files)) if settings.strict else None,
             )
+            signing_key = _signing_key(settings.files)
+            sinks[FILES] = ChainedFiles(rules, Chain(signing_key)) if settings.strict else EventFiles(rules)
         if settings.topic is not None:
             sinks[TOPIC] = event_topic(settings.topic)
         self._log = QueuedLog(tuple(sinks.values()), buffer_bytes=settings.buffer_bytes, strict=settings.strict)

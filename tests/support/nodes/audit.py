@@ -11,11 +11,15 @@ trail.wait_for(1, type="login", outcome="ok", principal="User:alice")
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kafka_dt.audit import AuditEvent
+from kafka_dt.audit.chained_files import ChainedFiles
+from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.durability import Place
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.recorder import Recorder
@@ -28,6 +32,18 @@ WITHIN_S = 10.0
 
 Event = dict[str, Any]
 """An event as JSON has it."""
+
+
+def write_durably(files: ChainedFiles, lines: Sequence[bytes]) -> None:
+    """Write a batch as a node's delivery does, and take it back if that fails."""
+    try:
+        if not files.has_room(lines):
+            files.make_room(lines)
+        os.fdatasync(files.write(lines))
+        files.confirm()
+    except SinkFailed:
+        files.take_back()
+        raise
 
 
 @dataclass

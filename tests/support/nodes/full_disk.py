@@ -1,4 +1,4 @@
-"""A full disk, as the workers of a node see it."""
+"""A full disk, as the workers of a node see it, or this process."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def full_disk(node: Node) -> Iterator[None]:
     finally:
         for worker, limits in zip(workers, before, strict=True):
             resource.prlimit(worker, resource.RLIMIT_FSIZE, limits)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let this process write no longer files, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

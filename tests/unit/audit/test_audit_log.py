@@ -10,7 +10,7 @@ from pathlib import Path
 from kafka_dt.audit import AuditEvent, EventType, Outcome
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.durability import Place
-from kafka_dt.audit.files import EventFiles
+from kafka_dt.audit.files import EventFiles, FileRules
 from kafka_dt.audit.recorder import Origin, QueuedLog, Recorder
 
 PLENTY = 1024 * 1024
@@ -38,7 +38,17 @@ class Files(EventFiles):
     """Files that are rolled at the end only."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory, "n", 0, file_bytes=PLENTY, roll_ms=300_000, retention_ms=-1, now_ms=lambda: 0)
+        super().__init__(
+            FileRules(
+                directory=directory,
+                node="n",
+                worker=0,
+                file_bytes=PLENTY,
+                roll_ms=300_000,
+                retention_ms=-1,
+                now_ms=lambda: 0,
+            )
+        )
 
 
 def event(number: int) -> AuditEvent:

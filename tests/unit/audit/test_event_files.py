@@ -5,11 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
-import resource
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_dt.audit.chain import Chain
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.file_names import OPEN
-from kafka_dt.audit.files import SYNC_SECONDS, EventFiles
-from kafka_dt.audit.line_file import ZEROS, finish
-from kafka_dt.audit.verification import verified
+from kafka_dt.audit.files import SYNC_SECONDS, EventFiles, FileRules
+from kafka_dt.audit.line_file import finish
+from tests.support.nodes.full_disk import files_of_at_most
 
 NOW = 1_795_283_056_000  # 2026-11-21T17:44:16Z
 DAY_MS = 86_400_000
@@ -45,9 +40,15 @@ def clock() -> Clock:
     return Clock()
 
 
-def files(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **settings: Any) -> EventFiles:
+def rules(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **settings: Any) -> FileRules:
     given: dict[str, Any] = {"file_bytes": 64 * 1024 * 1024, "roll_ms": 300_000, "retention_ms": -1} | settings
-    return EventFiles(directory, node, worker, now_ms=clock.now_ms, monotonic=clock.monotonic, **given)
+    return FileRules(
+        directory=directory, node=node, worker=worker, now_ms=clock.now_ms, monotonic=clock.monotonic, **given
+    )
+
+
+def files(directory: Path, clock: Clock, node: str = "kdt1", worker: int = 0, **settings: Any) -> EventFiles:
+    return EventFiles(rules(directory, clock, node, worker, **settings))
 
 
 def names(directory: Path) -> list[str]:
@@ -108,17 +109,6 @@ def test_what_was_written_is_due_to_be_synced_soon(tmp_path: Path, clock: Clock)
     sink.close()
 
 
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Let this process write no longer files, as a full disk would."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_what_a_full_disk_cuts_off_is_taken_back_and_written_again(tmp_path: Path, clock: Clock) -> None:
     sink = files(tmp_path, clock)
     sink.write([b"0123\n"])
@@ -130,43 +120,6 @@ def test_what_a_full_disk_cuts_off_is_taken_back_and_written_again(tmp_path: Pat
     sink.close()
     (path,) = tmp_path.iterdir()
     assert path.read_bytes() == b"0123\n4567\n89\n"
-
-
-def unchained(content: bytes) -> bytes:
-    """The lines of a file as they were before they were chained."""
-    return re.sub(rb',"chain":"[0-9a-f]{64}"', b"", content)
-
-
-def test_a_durable_file_has_zeros_behind_its_lines_until_it_is_complete(tmp_path: Path, clock: Clock) -> None:
-    sink = files(tmp_path, clock, chain=Chain())
-    sink.write([b'{"a":1}\n'])
-    (path,) = tmp_path.iterdir()
-    begun = path.read_bytes()
-    assert len(begun) == len(ZEROS)
-    assert unchained(begun.rstrip(b"\0")) == b'{"a":1}\n'
-    sink.write([b'{"b":2}\n'])
-    assert len(path.read_bytes()) == len(ZEROS), "it has not become longer"
-    sink.write([b'{"c":"%s"}\n' % (b"x" * len(ZEROS))])
-    sink.close()
-    complete = path.with_name(path.name.removesuffix(OPEN))
-    assert unchained(complete.read_bytes()) == b'{"a":1}\n{"b":2}\n{"c":"%s"}\n' % (b"x" * len(ZEROS))
-
-
-def test_what_a_full_disk_cuts_off_a_durable_file_is_taken_back_and_written_again(tmp_path: Path, clock: Clock) -> None:
-    sink = files(tmp_path, clock, chain=Chain())
-    sink.write([b'{"id":"x-1"}\n'])
-    (path,) = tmp_path.iterdir()
-    before = path.read_bytes().rstrip(b"\0")
-    for limit in (len(before) + 8, len(before)):
-        with files_of_at_most(limit), pytest.raises(SinkFailed, match="File too large"):
-            sink.write([b'{"id":"x-2"}\n'])
-        assert path.read_bytes() == before
-    sink.write([b'{"id":"x-2"}\n'])
-    sink.close()
-    complete = path.with_name(path.name.removesuffix(OPEN))
-    assert unchained(complete.read_bytes()) == b'{"id":"x-1"}\n{"id":"x-2"}\n'
-    (series,) = verified(tmp_path)
-    assert series.faults == []
 
 
 def test_a_folder_that_is_gone_is_told_and_used_when_it_is_back(tmp_path: Path, clock: Clock) -> None:

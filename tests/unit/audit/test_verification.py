@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_dt.audit.chain import START, Chain, link_in
+from kafka_dt.audit.chained_files import PATIENCE_SECONDS, ChainedFiles
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.file_names import OPEN, digest_path
-from kafka_dt.audit.files import PATIENCE_SECONDS, EventFiles
+from kafka_dt.audit.files import FileRules
 from kafka_dt.audit.verification import FaultKind, Series, verified
+from tests.support.nodes.audit import write_durably
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 NOW = 1_795_283_056_000  # 2026-11-21T17:44:16Z
@@ -28,23 +30,24 @@ class Writer:
         self.seconds = 100.0
         self._instance = instance
         self._number = 0
-        self.sink = EventFiles(
-            directory,
-            "kdt1",
-            worker,
+        rules = FileRules(
+            directory=directory,
+            node="kdt1",
+            worker=worker,
             file_bytes=64 * 1024 * 1024,
             roll_ms=5_000,
             retention_ms=-1,
             now_ms=lambda: now_ms + int((self.seconds - 100) * 1000),
             monotonic=lambda: self.seconds,
-            chain=Chain(KEY),
         )
+        self.sink = ChainedFiles(rules, Chain(KEY))
         self.sink.open()
 
     def batch(self, lines: int = PER_BATCH) -> None:
         numbers = range(self._number + 1, self._number + lines + 1)
         self._number += lines
-        self.sink.write([b'{"id":"%s-%d","type":"login"}\n' % (self._instance.encode(), each) for each in numbers])
+        instance = self._instance.encode()
+        write_durably(self.sink, [b'{"id":"%s-%d","type":"login"}\n' % (instance, each) for each in numbers])
 
     def lose(self, lines: int) -> None:
         """Make events that are never written."""

@@ -53,7 +53,7 @@ async def test_the_table_tells_counts_reasons_and_first_names(capsys: pytest.Cap
         "  6 x not JSON: e0\\x1b, e1\\x1b, e2\\x1b, e3\\x1b, e4\\x1b, ...",
         "  1 x no key: f",
     ]
-    assert lines[7].startswith("11 tokens in 0.0 s")
+    assert re.match(r"11 tokens in \d+\.\d s", lines[7])
 
 
 async def test_json_is_stable(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.delivery import BATCH_BYTES, KINDS, Budget, Delivery, EventKind, SinkFailed
+from kafka_dt.audit.delivery import BATCH_BYTES, KINDS, Budget, EventKind, SinkFailed
+from kafka_dt.audit.threaded import ThreadedDelivery
 from tests.support.processes.waiting import eventually
 
 CHANGE = EventKind(EventType.ACL_CREATED, Outcome.OK)
@@ -59,8 +60,8 @@ class Held:
         self.closed = True
 
 
-def started(sink: Held, buffer_bytes: int = PLENTY) -> Delivery:
-    delivery = Delivery(sink, buffer_bytes=buffer_bytes, linger_seconds=0.001, retry_seconds=0.001)
+def started(sink: Held, buffer_bytes: int = PLENTY) -> ThreadedDelivery:
+    delivery = ThreadedDelivery(sink, buffer_bytes=buffer_bytes, linger_seconds=0.001, retry_seconds=0.001)
     delivery.start()
     return delivery
 
@@ -74,7 +75,7 @@ def test_lines_come_in_order_and_together() -> None:
     delivery = started(sink)
     for line in numbered(1000):
         delivery.put(line, CHANGE)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert sink.lines == numbered(1000)
     assert len(sink.batches) < 1000
     assert (sink.opened, sink.closed, delivery.lost) == (True, True, 0)
@@ -82,22 +83,22 @@ def test_lines_come_in_order_and_together() -> None:
 
 def test_lines_that_are_put_before_the_start_are_delivered() -> None:
     sink = Held()
-    delivery = Delivery(sink, buffer_bytes=PLENTY)
+    delivery = ThreadedDelivery(sink, buffer_bytes=PLENTY)
     delivery.put(b"early\n", CHANGE)
     delivery.start()
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert sink.lines == [b"early\n"]
 
 
 def test_the_first_line_after_a_pause_is_written_at_once_and_the_lines_after_it_are_gathered() -> None:
     sink = Held()
-    delivery = Delivery(sink, buffer_bytes=PLENTY, linger_seconds=3_600)
+    delivery = ThreadedDelivery(sink, buffer_bytes=PLENTY, linger_seconds=3_600)
     delivery.start()
     delivery.put(b"first\n", CHANGE)
     eventually(lambda: sink.batches == [[b"first\n"]], WITHIN_S)
     for line in numbered(100):
         delivery.put(line, CHANGE)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert sink.batches == [[b"first\n"], numbered(100)]
 
 
@@ -107,7 +108,7 @@ def test_a_batch_has_a_bound() -> None:
     line = b"x" * (BATCH_BYTES // 4) + b"\n"
     for _ in range(20):
         delivery.put(line, CHANGE)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert sink.lines == [line] * 20
     assert max(map(len, sink.batches)) <= 4
 
@@ -122,7 +123,7 @@ def test_what_has_no_room_is_counted_and_the_rest_arrives() -> None:
     sink.gate.set()
     eventually(lambda: len(sink.lines) == 10, WITHIN_S)
     delivery.put(b"0123456789", CHANGE)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert len(sink.lines) == 11
     assert delivery.lost == 15
 
@@ -136,7 +137,7 @@ def test_putting_waits_for_nobody() -> None:
     for line in numbered(10_000):
         delivery.put(line, CHANGE)  # would hang here
     sink.gate.set()
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert len(sink.lines) == 10_001
 
 
@@ -150,7 +151,7 @@ def test_a_sink_that_fails_gets_the_same_lines_again_in_order(caplog: pytest.Log
         eventually(lambda: len(sink.batches) > 3, WITHIN_S)
         sink.failure = None
         eventually(lambda: len(sink.lines) == 100, WITHIN_S)
-        delivery.close(WITHIN_S)
+        delivery.join(WITHIN_S)
     assert sink.lines == numbered(100)
     assert delivery.lost == 0
     assert caplog.text.count("the disk is full") == 1
@@ -160,11 +161,11 @@ def test_a_sink_that_fails_gets_the_same_lines_again_in_order(caplog: pytest.Log
 def test_lines_that_are_safe_although_the_batch_failed_are_not_sent_again() -> None:
     sink = Held()
     sink.failure = SinkFailed("no answer", written=3)
-    delivery = Delivery(sink, buffer_bytes=PLENTY, linger_seconds=0.001, retry_seconds=0.001)
+    delivery = ThreadedDelivery(sink, buffer_bytes=PLENTY, linger_seconds=0.001, retry_seconds=0.001)
     for line in numbered(10):
         delivery.put(line, CHANGE)
     delivery.start()
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     # One attempt: it was closing by then, or three lines went with each.
     assert sink.lines == numbered(10)[: len(sink.lines)]
     assert delivery.lost == 10 - len(sink.lines)
@@ -178,7 +179,7 @@ def test_what_nobody_foresaw_does_not_end_the_thread(caplog: pytest.LogCaptureFi
     eventually(lambda: "because of an unexpected error" in caplog.text, WITHIN_S)
     sink.failure = None
     eventually(lambda: sink.lines == [b"line\n"], WITHIN_S)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert delivery.lost == 0
 
 
@@ -188,7 +189,7 @@ def test_the_end_does_not_wait_for_a_sink_that_fails_and_counts_what_is_lost(cap
     delivery = started(sink)
     for line in numbered(50):
         delivery.put(line, CHANGE)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert delivery.lost == 50
     assert sink.closed
     assert "are lost: 50 so far" in caplog.text
@@ -200,7 +201,7 @@ def test_the_end_does_not_wait_for_a_sink_that_hangs(caplog: pytest.LogCaptureFi
     delivery = started(sink)
     delivery.put(b"line\n", CHANGE)
     assert sink.waiting.wait(WITHIN_S)
-    delivery.close(0.05)
+    delivery.join(0.05)
     assert "did not take the last audit events in time" in caplog.text
     sink.gate.set()
 
@@ -209,7 +210,9 @@ def test_loss_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     now = [1000.0]
     sink = Held()
     sink.failure = SinkFailed("full")
-    delivery = Delivery(sink, buffer_bytes=4, monotonic=lambda: now[0], linger_seconds=0.001, retry_seconds=0.001)
+    delivery = ThreadedDelivery(
+        sink, buffer_bytes=4, monotonic=lambda: now[0], linger_seconds=0.001, retry_seconds=0.001
+    )
     delivery.start()
     for line in numbered(10):
         delivery.put(line, CHANGE)
@@ -222,7 +225,7 @@ def test_loss_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     now[0] += 31
     eventually(lambda: "are lost: 18 so far" in caplog.text, WITHIN_S)
     sink.failure = None
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
 
 
 def test_a_sink_is_tended_when_it_says_so_though_nothing_comes() -> None:
@@ -230,11 +233,11 @@ def test_a_sink_is_tended_when_it_says_so_though_nothing_comes() -> None:
     sink.due = 0.001
     delivery = started(sink)
     eventually(lambda: sink.tended > 5, WITHIN_S)
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
 
 
 def test_closing_what_never_started_is_no_error() -> None:
-    Delivery(Held(), buffer_bytes=PLENTY).close(WITHIN_S)
+    ThreadedDelivery(Held(), buffer_bytes=PLENTY).join(WITHIN_S)
 
 
 @pytest.mark.parametrize("flood", [kind for kind in KINDS if kind.budget is not Budget.CHANGES], ids=str)
@@ -247,7 +250,7 @@ def test_no_flood_displaces_a_successful_change(flood: EventKind) -> None:
     for line in numbered(50):
         delivery.put(line, CHANGE)
     sink.gate.set()
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert set(numbered(50)) <= set(sink.lines)
     assert set(delivery.lost_by_kind()) == {flood}
 
@@ -262,13 +265,13 @@ def test_no_flood_of_refusals_displaces_a_login() -> None:
     for line in numbered(50):
         delivery.put(line, LOGIN)
     sink.gate.set()
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert set(numbered(50)) <= set(sink.lines)
     assert set(delivery.lost_by_kind()) == {FAILED_LOGIN, REFUSED_CHANGE}
 
 
 def test_all_kinds_together_keep_within_the_buffer() -> None:
-    delivery = Delivery(Held(), buffer_bytes=1000)
+    delivery = ThreadedDelivery(Held(), buffer_bytes=1000)
     for _ in range(200):
         for kind in KINDS:
             delivery.put(b"0123456789", kind)
@@ -276,7 +279,7 @@ def test_all_kinds_together_keep_within_the_buffer() -> None:
 
 
 def test_a_line_that_is_longer_than_the_share_of_its_kind_is_taken_when_nothing_else_waits() -> None:
-    delivery = Delivery(Held(), buffer_bytes=100)
+    delivery = ThreadedDelivery(Held(), buffer_bytes=100)
     delivery.put(b"x" * 60, FAILED_LOGIN)
     assert delivery.lost == 0
     delivery.put(b"x", FAILED_LOGIN)
@@ -286,11 +289,11 @@ def test_a_line_that_is_longer_than_the_share_of_its_kind_is_taken_when_nothing_
 def test_what_was_lost_is_told_by_kind(caplog: pytest.LogCaptureFixture) -> None:
     sink = Held()
     sink.failure = SinkFailed("full")
-    delivery = Delivery(sink, buffer_bytes=100, linger_seconds=0.001, retry_seconds=0.001)
+    delivery = ThreadedDelivery(sink, buffer_bytes=100, linger_seconds=0.001, retry_seconds=0.001)
     for kind, count in ((FAILED_LOGIN, 30), (REFUSED_CHANGE, 7), (CHANGE, 2)):
         for _ in range(count):
             delivery.put(b"0123456789", kind)
     delivery.start()
-    delivery.close(WITHIN_S)
+    delivery.join(WITHIN_S)
     assert delivery.lost == 39
     assert "39 so far (30 login refused, 2 acl_created ok, 7 acl_created refused)" in caplog.text
