@@ -16,11 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import Final
-
-from caio import linux_aio_asyncio
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.audit.delivery import SinkFailed
+
+if TYPE_CHECKING:
+    from caio.linux_aio_asyncio import AsyncioContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,8 +68,10 @@ class Syncing:
             self._context.close()  # type: ignore[no-untyped-call]
 
 
-def _context() -> linux_aio_asyncio.AsyncioContext | None:
+def _context() -> AsyncioContext | None:
     """Ask the system for a place where it tells of syncs; None if it gives none."""
+    from caio import linux_aio_asyncio  # noqa: PLC0415 - only strict nodes need it
+
     if linux_aio_asyncio is None:
         return None
     try:
