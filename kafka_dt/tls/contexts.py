@@ -94,6 +94,8 @@ def server_context(settings: Mapping[str, str], common: ssl.SSLContext | None = 
     context = common if common is not None and client_auth == "none" else ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # A client must not make the server work again and again (TLS 1.2).
     context.options |= ssl.OP_NO_RENEGOTIATION
+    # As Java: clients keep one session of a server. A second ticket would cost a twentieth of the handshake.
+    context.num_tickets = 1
     context.verify_mode = _CLIENT_AUTH[client_auth]
     if not _load_trust(context, settings) and client_auth != "none":
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)

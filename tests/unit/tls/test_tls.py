@@ -255,6 +255,7 @@ def test_a_common_context_serves_a_listener_that_asks_for_no_certificates(server
     common = common_contexts()[0]
     assert server_context(inline(server), common) is common
     assert common.options & ssl.OP_NO_RENEGOTIATION
+    assert common.num_tickets == 1
 
 
 @pytest.mark.parametrize("client_auth", ["requested", "required"])
