@@ -8,6 +8,7 @@ Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -25,6 +26,8 @@ class ClientSession:
     monotonic: seconds of a clock that never goes back
     random_bytes: unguessable bytes, for SCRAM
     jitter: a number from 0 up to 1
+    patience_s: how long a server may take until the login is done, in seconds, before the next one is tried; None: as
+        long as its requests may take
     """
 
     def __init__(
@@ -35,12 +38,14 @@ class ClientSession:
         monotonic: Callable[[], float],
         random_bytes: Callable[[int], bytes],
         jitter: Callable[[], float],
+        patience_s: float | None = None,
     ) -> None:
         self._config = config
         self._servers = servers or (lambda: config.bootstrap_servers)
         self._monotonic = monotonic
         self._random_bytes = random_bytes
         self._jitter = jitter
+        self._patience_s = patience_s
         self._login_due = float("inf")
         self._logged_in_by = config.sasl_login
         self.connection: Connection | None = None
@@ -86,13 +91,18 @@ class ClientSession:
         reasons = []
         for address in self._servers():
             try:
-                connection = await Connection.open(address, self._config)
-                await self._log_in(connection)
+                async with asyncio.timeout(self._patience_s):
+                    return await self._logged_in(address)
             except ConnectionLost as error:
                 reasons.append((error.server, error.reason))
-            else:
-                return connection
+            except TimeoutError:
+                reasons.append((str(address), f"no login within {self._patience_s:g} s"))
         raise NoServerReached(reasons)
+
+    async def _logged_in(self, address: Address) -> Connection:
+        connection = await Connection.open(address, self._config)
+        await self._log_in(connection)
+        return connection
 
     async def _log_in(self, connection: Connection) -> None:
         login = self._config.sasl_login

@@ -10,6 +10,9 @@ A controller finds a new token when its own image has it, some tenths of a secon
 believed only when a proof says so, too; otherwise the node asks again. For the same reason a renewal that follows a
 deletion at once may bring the token back: then the worker that has deleted it deletes it again.
 
+A broker that hangs must not keep a stolen token alive. So a deletion that a broker does not answer goes to another one,
+too. Other changes do not: done late, they could undo what came after them.
+
 A change that ends a token sooner is told to the other nodes, over whichever connection it was made.
 
 Source: org.apache.kafka.controller.DelegationTokenControlManager; docs/decisions/0025-the-clusters-own-tokens.md.
@@ -55,6 +58,8 @@ _LOG = logging.getLogger(__name__)
 
 CONNECTIONS: Final = 8
 """How many changes a worker has under way at once, each on a connection of its own."""
+DELETION_PATIENCE_S: Final = (5.0, 10.0, 15.0)
+"""How long a deletion waits for one broker before it goes to the next one, in seconds: together a request's timeout."""
 MAX_ATTEMPTS: Final = 10
 """How often a change is sent that the controller finds no token for, though the brokers have it."""
 
@@ -204,9 +209,12 @@ class ClusterChanges:
     async def _send(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
         """Send a change, as the client itself or as the gateway, and tell its outcome; raises client.TokenNotFound."""
         token_id = held.token.token_id
+        deleted = not isinstance(change, Renewal) and change.period_ms < 0
         try:
-            async with self._connection(own) as connection:
-                expiry_timestamp_ms = await requests.change(connection, held.hmac, change)
+            if deleted and own is None:
+                expiry_timestamp_ms = await self._delete(held, change)
+            else:
+                expiry_timestamp_ms = await self._request(held, change, own)
         except client.TokenNotFound:
             raise
         except client.TokenExpired as refusal:
@@ -222,7 +230,6 @@ class ClusterChanges:
             raise TokenOwnerMismatch(self._gateway) from refusal
         except client.RequestRefused as refusal:
             raise _in_the_domain(refusal) from refusal
-        deleted = not isinstance(change, Renewal) and change.period_ms < 0
         if deleted or expiry_timestamp_ms < held.token.end_timestamp_ms:
             self._tell(token_id, held.hmac, None if deleted else expiry_timestamp_ms)
         if deleted:
@@ -234,6 +241,30 @@ class ClusterChanges:
             # Another change was seen meanwhile, which may be later than this one.
             await self._source.prove()
         return expiry_timestamp_ms
+
+    async def _delete(self, held: DelegationToken, change: Change) -> int:
+        """Delete a token as the gateway, if need be at several brokers; raises client.TokenNotFound."""
+        token_id = held.token.token_id
+        reason = ""
+        for patience_s in DELETION_PATIENCE_S:
+            try:
+                async with asyncio.timeout(patience_s):
+                    return await self._request(held, change, None)
+            except client.TokenNotFound:
+                # A broker that has not answered may have deleted it.
+                if reason:
+                    await self._source.prove()
+                if not reason or self._cache.get(token_id) is not None:
+                    raise
+                return self._now_ms()
+            except (TimeoutError, StoreUnavailable) as error:
+                reason = str(error) or f"no broker has answered within {patience_s:g} s"
+                _LOG.warning("Delegation token %s may not have been deleted: %s", token_id, reason)
+        raise StoreUnavailable(reason)
+
+    async def _request(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
+        async with self._connection(own) as connection:
+            return await requests.change(connection, held.hmac, change)
 
     def _own_connection(self, token: Token, change: Change) -> OwnConnection | None:
         """Return the client's own connection, on which the cluster decides; None if the gateway makes the change.

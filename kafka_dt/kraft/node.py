@@ -83,7 +83,7 @@ def node_stores(
     news = _news(settings, upstream, knowledge, needs.counts, now_ms)
     known_acls = KnownAcls()
     reader = ClusterReader(
-        session(_impatient(upstream.config), upstream.servers),
+        session(_impatient(upstream.config), upstream.servers, patience_s=PATIENCE_MS / 1000),
         knowledge,
         gateway,
         monotonic=time.monotonic,
@@ -103,7 +103,7 @@ def node_stores(
     )
     users = NoScramUsers()
     changes = ClusterChanges(
-        Connections(lambda: session(upstream.config, upstream.servers)),
+        Connections(lambda: session(upstream.config, upstream.servers, patience_s=PATIENCE_MS / 1000)),
         gateway,
         tokens,
         knowledge,
@@ -164,12 +164,18 @@ def gateway_principal(config: ClientConfig) -> Principal:
     return Principal.user(config.login.username) if config.login else ANONYMOUS
 
 
-def session(config: ClientConfig, servers: Callable[[], Sequence[Address]] | None = None) -> ClientSession:
+def session(
+    config: ClientConfig,
+    servers: Callable[[], Sequence[Address]] | None = None,
+    *,
+    patience_s: float | None = None,
+) -> ClientSession:
     """Make what connects to one of the bootstrap servers, in random order: workers share them.
 
     Args:
         config: the login.
         servers: gives the bootstrap servers; None takes those of the config.
+        patience_s: how long a server may take until the login is done, before the next one is tried.
     """
 
     def mixed() -> Sequence[Address]:
@@ -182,6 +188,7 @@ def session(config: ClientConfig, servers: Callable[[], Sequence[Address]] | Non
         monotonic=time.monotonic,
         random_bytes=secrets.token_bytes,
         jitter=random.random,
+        patience_s=patience_s,
     )
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from kafka_dt.client import StorageNotReached
+from kafka_dt.client import DelegationToken, StorageNotReached
 from tests.interop.kraft.conftest import started
 from tests.support.brokers.kraft import CONTROLLER_ID, GATEWAY, GATEWAY_PASSWORD, KraftCluster
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
 from tests.support.java.properties import ClientConfig, plain, scram
 from tests.support.nodes.gateway import UPSTREAM, Gateway
+from tests.support.nodes.node import ADMIN
 from tests.support.processes.process import ProcessFailed, hanging
 from tests.support.processes.waiting import eventually
 from tests.support.protocol.raw import ConnectionClosed, LoginRefused
 
 STALENESS_MS = 4_000
+REVOKED_WITHIN_S = 25
+"""Sooner than a request of the gateway's would end, however busy the machine is: that is 30 seconds."""
 MECHANISMS = "sasl.enabled.mechanisms"
 
 pytestmark = pytest.mark.soak
@@ -84,6 +88,25 @@ def test_logins_go_on_when_a_broker_is_killed_and_changes_after_a_moment(
             eventually(lambda: logs_in(node, made), 10)
         eventually(lambda: creates(node), 20)
         broker.start()
+
+
+async def revoke(node: Gateway, made: DelegationToken) -> bool:
+    """Have an operator revoke a token, which the gateway does for it; a node that looks for a broker refuses that."""
+    try:
+        async with node.client(ADMIN, request_timeout_ms=REVOKED_WITHIN_S * 1000) as operator:
+            await operator.expire(made.hmac)
+    except StorageNotReached:
+        return False
+    return True
+
+
+def test_a_broker_that_hangs_keeps_no_token_from_being_revoked(large_cluster: KraftCluster, node: Gateway) -> None:
+    for broker in large_cluster.brokers.values():
+        made = node.make_token("alice")
+        assert logs_in(node, made)
+        with hanging(broker.process.pid):
+            eventually(lambda: asyncio.run(revoke(node, made)), REVOKED_WITHIN_S)  # noqa: B023
+            assert not logs_in(node, made)
 
 
 IN_PLAIN = plain(GATEWAY, GATEWAY_PASSWORD)

@@ -63,8 +63,9 @@ SESSION_TIMEOUT_MS: Final = 3_000
 
 START_TIMEOUT_S: Final = 120.0
 _FORMAT_TIMEOUT_S: Final = 60.0
-_FIRST_RECORDS: Final = "bootstrap.checkpoint"
-"""The file with what the first leader of the controllers writes into the empty metadata log."""
+_FIRST_RECORDS: Final = ("bootstrap.checkpoint", "__cluster_metadata-0")
+"""The file with what the first leader of the controllers writes into the empty metadata log; since 4.4 a folder with
+what the log of each of them begins with (KIP-1170)."""
 
 _MEMBERS: Final = (("heartbeat.interval.ms", 200), ("min.heartbeat.interval.ms", 200), ("assignment.interval.ms", 0))
 _ONE_CONTROLLER: Final = {
@@ -346,7 +347,12 @@ class KraftCluster:
             raise AssertionError(f"kafka-storage format: status {done.returncode}\n{done.stdout}\n{done.stderr}")
         for other in others:
             self._write_meta(self._node_of(other))
-            shutil.copy(self._data(first) / _FIRST_RECORDS, self._data(other))
+            for name in _FIRST_RECORDS:
+                made, copy = self._data(first) / name, self._data(other) / name
+                if made.is_dir():
+                    shutil.copytree(made, copy)
+                elif made.exists():
+                    shutil.copy(made, copy)
 
     def _data(self, node_id: int) -> Path:
         return self._directory / f"data-{node_id}"

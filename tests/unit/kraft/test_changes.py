@@ -7,12 +7,14 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import count
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client.connection import Connection
+from kafka_dt.kraft import changes
 from kafka_dt.kraft.changes import MAX_ATTEMPTS, ClusterChanges, Connections
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.reader import ClusterReader
@@ -60,6 +62,8 @@ class Worker:
     told: list[tuple[str, bytes, int | None]] = field(default_factory=list)
     """What it has told other nodes."""
     now_ms: int = START
+    hanging: list[asyncio.Event] = field(default_factory=list)
+    """Set at the end: what brokers that hang wait for."""
 
     def answers(self, api: ApiKey, *answers: ErrorCode | Callable[[], ErrorCode]) -> list[Any]:
         """Script an API: an error for each request, the last one for all later ones. Gives the requests."""
@@ -89,7 +93,7 @@ class Worker:
 async def worker(cluster: ScriptedCluster, cache: TokenCache, knowledge: Knowledge) -> AsyncIterator[Worker]:
     reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
     source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_ms=600_000, monotonic=time.monotonic)
-    changes = ClusterChanges(
+    changing = ClusterChanges(
         Connections(cluster.session),
         GATEWAY,
         source,
@@ -98,11 +102,13 @@ async def worker(cluster: ScriptedCluster, cache: TokenCache, knowledge: Knowled
         now_ms=lambda: made.now_ms,
         tell=lambda *message: made.told.append(message),
     )
-    made = Worker(cluster, cache, source, changes)
+    made = Worker(cluster, cache, source, changing)
     await source.load()
     yield made
+    for each in made.hanging:
+        each.set()
     await source.close()
-    await changes.close()
+    await changing.close()
 
 
 def created(header: Any, request: Any) -> dict[str, Any]:
@@ -133,6 +139,58 @@ async def test_a_create_names_the_owner_and_adds_the_gateway_to_the_renewers_onc
     assert request.max_lifetime == to_duration(5 * HOUR)
     assert (made.token.owner, made.token.requester, made.token.renewers) == (ALICE, GATEWAY, (BOB, BOB))
     assert worker.cache.get(made.token.token_id) == made
+
+
+def hanging_once(worker: Worker, api: ApiKey, *, done: bool) -> None:
+    """Have the broker leave the first request of an API without an answer; `done`: though it has deleted the token."""
+    worker.answers(api, ErrorCode.none)
+    answer: Any = worker.cluster.server.scripts[api]
+    released, numbers = asyncio.Event(), count()
+
+    async def script(header: Any, request: Any) -> Any:
+        if next(numbers) == 0:
+            if done:
+                worker.cluster.described.clear()
+            await released.wait()
+        found = answer(header, request)
+        return found | {"error_code": ErrorCode.delegation_token_not_found} if done else found
+
+    worker.cluster.server.scripts[api] = script
+    worker.hanging.append(released)
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_a_deletion_goes_to_another_broker_if_one_does_not_answer(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    monkeypatch.setattr(changes, "DELETION_PATIENCE_S", (0.1, 5.0))
+    held = await worker.holds()
+    hanging_once(worker, EXPIRE, done=done)
+    await worker.change(held, Expiry(ALICE, -1))
+    assert worker.cache.get(held.token.token_id) is None
+    assert worker.told == [(held.token.token_id, HMAC, None)]
+
+
+async def test_a_deletion_that_no_broker_answers_fails(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "DELETION_PATIENCE_S", (0.05, 0.05))
+    held = await worker.holds()
+    gone = asyncio.Event()
+    worker.hanging.append(gone)
+    worker.answers(EXPIRE, ErrorCode.none)
+    worker.cluster.server.scripts[EXPIRE] = lambda *_: gone.wait()
+    with pytest.raises(StoreUnavailable, match="no broker has answered"):
+        await worker.change(held, Expiry(ALICE, -1))
+    assert worker.cache.get(held.token.token_id) == held
+
+
+async def test_a_renewal_is_sent_to_one_broker_only(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "DELETION_PATIENCE_S", (0.05, 0.05))
+    held = await worker.holds()
+    worker.cluster.server.scripts[RENEW] = lambda *_: CLOSE
+    requests = worker.cluster.server.record(RENEW)
+    with pytest.raises(StoreUnavailable):
+        await worker.change(held, Renewal(ALICE, -1, DAY))
+    assert len(requests) == 1
 
 
 async def test_a_renewal_and_an_expiry_are_known_when_they_return(worker: Worker) -> None:
