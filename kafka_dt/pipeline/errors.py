@@ -10,6 +10,7 @@ PipelineError
   TableNotShared        the driver does not find the files that executors write to the table
   TableBroken           a record that the ingest keeps about itself cannot be understood
   IngestFailed          a batch could not be done; `reason` is Spark's, in one line
+  WatchFailed           a batch of the watch could not be judged; `reason` is Spark's, in one line
   BulkJobFailed         work on every token failed; `reason` says why, in one line
   DuplicatedTasks       Spark is set to do work twice, which no rate allows for
   NoEvents              the table has no event up to the instant of a report
@@ -114,6 +115,14 @@ class IngestFailed(PipelineError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the ingest failed: {reason}; run it again to go on where it stopped")
+        self.reason = reason
+
+
+class WatchFailed(PipelineError):
+    """A batch of the watch could not be judged."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the watch failed: {reason}")
         self.reason = reason
 
 

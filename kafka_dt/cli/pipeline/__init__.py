@@ -24,7 +24,8 @@ from kafka_dt.cli import LazyGroup
         "seal": "kafka_dt.cli.pipeline.bulk:seal",
         "unseal": "kafka_dt.cli.pipeline.bulk:unseal",
         "verify": "kafka_dt.cli.pipeline.bulk:verify",
+        "watch": "kafka_dt.cli.pipeline.watch:watch",
     },
 )
 def pipeline() -> None:
-    """Ingest and report audit events, work on all tokens (Spark)."""
+    """Ingest, report and watch audit events, work on all tokens (Spark)."""

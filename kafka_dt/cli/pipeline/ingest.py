@@ -12,13 +12,11 @@ Source: Spark, "Structured Streaming Programming Guide".
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import time
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -26,14 +24,14 @@ import click
 from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, rate, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.source import DURATION, Source, source_options
 from kafka_dt.cli.progress import INTERRUPTED, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kafka_dt.pipeline.ingest import Counts, Ingest, LineSource
+    from kafka_dt.pipeline.ingest import Counts, Ingest
 
-_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 QUARANTINED: Final = 3
 """The exit status of `--strict` when lines went to quarantine."""
 _HOUR_MS: Final = 3_600_000
@@ -48,21 +46,6 @@ _ROWS: Final = {
 _NAMES: Final = {"compacted_files": "compactedFiles"}
 
 
-class _Duration(click.ParamType[int]):
-    """A duration such as 90s, 15m or 7d; milliseconds in the code."""
-
-    name = "duration"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", str(value))
-        if match is None:
-            self.fail(f"{value!r} is not of the form 90s, 15m, 12h or 7d.", param, ctx)
-        return int(match[1]) * _UNITS_MS[match[2]]
-
-
-_DURATION: Final = _Duration()
-
-
 def _at_least_an_hour(_context: click.Context, _parameter: click.Parameter, duration_ms: int) -> int:
     """Refuse what would delete files that a batch under way has written."""
     if duration_ms < _HOUR_MS:
@@ -73,27 +56,11 @@ def _at_least_an_hour(_context: click.Context, _parameter: click.Parameter, dura
 @example("kafka-dt pipeline ingest --table /data/events --from /var/log/kafka-dt/audit --once")
 @click.command()
 @click.option("--table", required=True, metavar="DIR", help="The table: a directory, or a URI such as hdfs:///audit.")
-@click.option("--from", "directory", metavar="DIR", help="A directory with the closed files (*.jsonl) of nodes.")
-@click.option("--from-topic", "topic", metavar="TOPIC", help="The topic that nodes write to.")
-@click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Brokers of the topic.")
-@click.option(
-    "--command-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Kafka client properties for the login to these brokers, such as those of a delegation token. The command "
-    "reads the file again when it changes.",
-)
-@click.option("--skip-lost", is_flag=True, help="Pass over records that the topic deleted before they were read.")
-@click.option(
-    "--cluster-id",
-    metavar="ID",
-    help="Name the cluster whose nodes wrote the files of --from; a topic has the id of its Kafka cluster. "
-    "[default: default]",
-)
+@source_options
 @click.option("--once", is_flag=True, help="End when everything that is there now has been read.")
 @click.option(
     "--interval",
-    type=_DURATION,
+    type=DURATION,
     default="10s",
     show_default=True,
     help="How long to wait between two batches, without --once.",
@@ -103,12 +70,12 @@ def _at_least_an_hour(_context: click.Context, _parameter: click.Parameter, dura
     default="7d",
     show_default=True,
     metavar="DURATION|off",
-    callback=lambda context, parameter, value: None if value == "off" else _DURATION.convert(value, parameter, context),
+    callback=lambda context, parameter, value: None if value == "off" else DURATION.convert(value, parameter, context),
     help="Put events into quarantine that are further behind the newest event of their cluster in the table.",
 )
 @click.option(
     "--future-after",
-    type=_DURATION,
+    type=DURATION,
     default="1h",
     show_default=True,
     help="Put events into quarantine that are further ahead of this machine's clock.",
@@ -123,7 +90,7 @@ def _at_least_an_hour(_context: click.Context, _parameter: click.Parameter, dura
 )
 @click.option(
     "--keep-replaced",
-    type=_DURATION,
+    type=DURATION,
     default="7d",
     show_default=True,
     callback=_at_least_an_hour,
@@ -135,12 +102,7 @@ def _at_least_an_hour(_context: click.Context, _parameter: click.Parameter, dura
 def ingest(
     *,
     table: str,
-    directory: str | None,
-    topic: str | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    skip_lost: bool,
-    cluster_id: str | None,
+    source: Source,
     once: bool,
     interval: int,
     late_after: int | None,
@@ -156,21 +118,11 @@ def ingest(
 
     The table's quarantine keeps the lines that are not events, and the events that are too late or from the future.
     """
-    if (directory is None) is (topic is None):
-        raise click.UsageError("Give one of '--from' and '--from-topic'.")
-    if topic is not None and cluster_id is not None:
-        raise click.UsageError("'--cluster-id' is for '--from': a topic has the id of its Kafka cluster.")
-    with started("ingest", master, conf, delta=True, kafka=topic is not None) as spark:
+    with started("ingest", master, conf, delta=True, kafka=source.is_topic) as spark:
         # Imported here: pyspark is an extra.
-        from kafka_dt.pipeline.ingest import FileSource, Ingest, Rules, TopicSource  # noqa: PLC0415
+        from kafka_dt.pipeline.ingest import Ingest, Rules  # noqa: PLC0415
         from kafka_dt.pipeline.table import Table  # noqa: PLC0415
 
-        source: LineSource
-        if topic is None:
-            assert directory is not None  # noqa: S101 - one of the two was given
-            source = FileSource(directory) if cluster_id is None else FileSource(directory, cluster_id)
-        else:
-            source = TopicSource(topic, bootstrap_server, command_config, skips_lost=skip_lost)
         rules = Rules(
             late_after_ms=late_after,
             future_after_ms=future_after,
@@ -178,7 +130,9 @@ def ingest(
             keep_replaced_ms=keep_replaced,
         )
         run = _IngestRun()
-        work = Ingest(spark, Table(table), source, rules, now_ms=lambda: time.time_ns() // 1_000_000, heard=run.tell)
+        work = Ingest(
+            spark, Table(table), source.lines(), rules, now_ms=lambda: time.time_ns() // 1_000_000, heard=run.tell
+        )
         with run.of(work):
             counts = work.run(interval_ms=None if once else interval)
     run.write(counts, output)

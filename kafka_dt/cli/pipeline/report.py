@@ -13,7 +13,7 @@ Source: kafka_dt/pipeline/report
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,12 +24,12 @@ from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
 from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
+from kafka_dt.cli.pipeline.cases import write_case
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.cases import SEVERITIES, reaches
 
 if TYPE_CHECKING:
-    from kafka_dt.pipeline.cases import Case
     from kafka_dt.pipeline.report.contents import Contents
     from kafka_dt.pipeline.report.reporting import Made
 
@@ -37,10 +37,6 @@ _MOST_STEPS: Final = 10
 _TEN_YEARS_H: Final = 10 * 366 * 24
 _SHOWN: Final = 3
 """How many cases the table has."""
-_NAMES_SHOWN: Final = 3
-"""How many owners or addresses of a case it has."""
-_WIDTH: Final = 100
-"""How long a reason may be; clients choose some of it."""
 FOUND: Final = 4
 """The exit status of `--fail-on` when there is such a case."""
 
@@ -229,25 +225,6 @@ def _summary(made: Made) -> dict[str, Any]:
     return summary
 
 
-def _write_case(case: Case) -> None:
-    """Print who, where, when, why, and what ends it."""
-    who = _some(case.owners) or "no owner"
-    click.echo(f"  {case.severity:6} {who}{f' from {where}' if (where := _some(case.addresses)) else ''}")
-    click.echo(f"         {case.first_seen:%Y-%m-%d %H:%M} to {case.last_seen:%Y-%m-%d %H:%M}, {case.id}")
-    for reason in case.why:
-        click.echo(f"         {_cut(printable(reason))}")
-    click.echo(f"         {case.ending.command or case.ending.why}")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(_cut(printable(name)) for name in names[:_NAMES_SHOWN]) + more
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
-
-
 def _numbers(contents: Contents) -> dict[str, int]:
     return {
         "events": contents.events,
@@ -273,7 +250,7 @@ def _write_table(made: Made) -> None:
         run_out = f", {over:,} of {len(contents.suppressions):,} entries have run out" if over else ""
         click.echo(f"{'suppressed':16} {len(contents.suppressed):,}{run_out}")
     for case in contents.cases[:_SHOWN]:
-        _write_case(case)
+        write_case(case)
     if (more := len(contents.cases) - _SHOWN) > 0:
         click.echo(f"  and {counted(more, 'more case')} on the page")
     if contents.blast is not None:

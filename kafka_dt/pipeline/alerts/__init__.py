@@ -12,13 +12,14 @@ Nothing here needs Spark: a stream delivers its cases as a report does.
 from __future__ import annotations
 
 from kafka_dt.pipeline.alerts.alert import Alert
-from kafka_dt.pipeline.alerts.delivery import Delivery, Failure
+from kafka_dt.pipeline.alerts.delivery import PAUSES_S, Delivery, Failure
 from kafka_dt.pipeline.alerts.destination import AlertError, Destination, NotDelivered
 from kafka_dt.pipeline.alerts.destinations import KINDS, destination
 from kafka_dt.pipeline.alerts.memory import Memory
 
 __all__ = [
     "KINDS",
+    "PAUSES_S",
     "Alert",
     "AlertError",
     "Delivery",

@@ -46,12 +46,21 @@ class Delivery:
         memory: knows what was told.
         now: the time, in UTC.
         sleep: waits for seconds.
+        pauses_s: how long it waits before each further try of a message.
     """
 
-    def __init__(self, memory: Memory, *, now: datetime, sleep: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        now: datetime,
+        sleep: Callable[[float], None],
+        pauses_s: Sequence[float] = PAUSES_S,
+    ) -> None:
         self._memory = memory
         self._now = now
         self._sleep = sleep
+        self._pauses_s = pauses_s
         self.sent = 0
         """How many alerts were delivered."""
 
@@ -81,7 +90,7 @@ class Delivery:
         return None
 
     def _send(self, destination: Destination, message: Sequence[Alert]) -> None:
-        for pause_s in PAUSES_S:
+        for pause_s in self._pauses_s:
             try:
                 return destination.send(message)
             except NotDelivered as error:

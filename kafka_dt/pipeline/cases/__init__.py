@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from kafka_dt.pipeline.cases.case import Advice, Case
 from kafka_dt.pipeline.cases.forming import form_cases
+from kafka_dt.pipeline.cases.metrics import metrics_text
 from kafka_dt.pipeline.cases.severity import SEVERITIES, reaches
 from kafka_dt.pipeline.cases.sighting import Found, Sighting, finding_id
 
-__all__ = ["SEVERITIES", "Advice", "Case", "Found", "Sighting", "finding_id", "form_cases", "reaches"]
+__all__ = ["SEVERITIES", "Advice", "Case", "Found", "Sighting", "finding_id", "form_cases", "metrics_text", "reaches"]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.table import Table
 
-__all__ = ["Counts", "FileSource", "Ingest", "LineSource", "Rules", "TopicSource"]
+__all__ = ["Counts", "FileSource", "Ingest", "LineSource", "Rules", "TopicSource", "cause_of", "is_taken"]
 
 _POLL_S: Final = 0.2
 _BEFORE_CAUSE: Final = "terminated with exception: "
@@ -104,10 +104,7 @@ class Ingest:
                 pass
         except (PySparkException, Py4JError) as error:
             if not self._stopping:
-                cause = _cause(error)
-                if any(mark in cause for mark in _OTHER_QUERIES):
-                    raise SourceInUse(self._table.path) from error
-                raise IngestFailed(cause) from error
+                raise SourceInUse(self._table.path) if is_taken(error) else IngestFailed(cause_of(error)) from error
         return self.counts
 
     def _make_table(self) -> None:
@@ -164,7 +161,12 @@ class Ingest:
         self._heard(self.counts)
 
 
-def _cause(error: Exception) -> str:
+def is_taken(error: Exception) -> bool:
+    """Say whether a stream failed because another one has its checkpoint."""
+    return any(mark in cause_of(error) for mark in _OTHER_QUERIES)
+
+
+def cause_of(error: Exception) -> str:
     """Give the one line of Spark's long text that says what went wrong."""
     text = str(error)
     _, _, cause = text.partition(_BEFORE_CAUSE)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
+NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class RefusedChangesThresholds:
 def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
     """Find principals that are refused tokens of several owners; one finding a principal."""
     asked = of_type(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
-    refused = asked & (F.col("outcome") == Outcome.REFUSED.value) & F.col("reason").isin(*_NOT_ALLOWED)
+    refused = asked & (F.col("outcome") == Outcome.REFUSED.value) & F.col("reason").isin(*NOT_ALLOWED)
     rows = (
         seen.deeds.where(refused & (F.col("owner") != F.col("principal")))
         .groupBy("principal")

@@ -1,0 +1,115 @@
+"""The options that name a source of audit events: files of nodes, or the topic.
+
+@click.command()
+@source_options
+def command(*, source: Source) -> None:
+    with started("ingest", master, conf, kafka=source.is_topic) as spark:
+        lines = source.lines()
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kafka_dt.cli.options import together
+
+if TYPE_CHECKING:
+    from kafka_dt.pipeline.ingest import LineSource
+
+_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class DurationType(click.ParamType[int]):
+    """A duration such as 90s, 15m or 7d; milliseconds in the code."""
+
+    name = "duration"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        match = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is not of the form 90s, 15m, 12h or 7d.", param, ctx)
+        return int(match[1]) * _UNITS_MS[match[2]]
+
+
+DURATION: Final = DurationType()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a user chose."""
+
+    directory: str | None
+    topic: str | None
+    bootstrap_server: str | None
+    command_config: Path | None
+    skip_lost: bool
+    cluster_id: str | None
+
+    @property
+    def is_topic(self) -> bool:
+        """Whether it is a topic."""
+        return self.topic is not None
+
+    def lines(self) -> LineSource:
+        """Make the source."""
+        from kafka_dt.pipeline.ingest import FileSource, TopicSource  # noqa: PLC0415 - pyspark is an extra
+
+        if self.topic is not None:
+            return TopicSource(self.topic, self.bootstrap_server, self.command_config, skips_lost=self.skip_lost)
+        assert self.directory is not None  # noqa: S101 - one of the two was given
+        if self.cluster_id is None:
+            return FileSource(self.directory)
+        return FileSource(self.directory, self.cluster_id)
+
+
+def source_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options: the argument `source`."""
+
+    @wraps(command)
+    def with_source(
+        *,
+        directory: str | None,
+        topic: str | None,
+        bootstrap_server: str | None,
+        command_config: Path | None,
+        skip_lost: bool,
+        cluster_id: str | None,
+        **arguments: Any,
+    ) -> None:
+        if (directory is None) is (topic is None):
+            raise click.UsageError("Give one of '--from' and '--from-topic'.")
+        if topic is not None and cluster_id is not None:
+            raise click.UsageError("'--cluster-id' is for '--from': a topic has the id of its Kafka cluster.")
+        source = Source(directory, topic, bootstrap_server, command_config, skip_lost, cluster_id)
+        command(source=source, **arguments)
+
+    return _options(with_source)
+
+
+_options: Final = together(
+    click.option("--from", "directory", metavar="DIR", help="A directory with the closed files (*.jsonl) of nodes."),
+    click.option("--from-topic", "topic", metavar="TOPIC", help="The topic that nodes write to."),
+    click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Brokers of the topic."),
+    click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Kafka client properties for the login to these brokers, such as those of a delegation token. The command "
+        "reads the file again when it changes.",
+    ),
+    click.option("--skip-lost", is_flag=True, help="Pass over records that the topic deleted before they were read."),
+    click.option(
+        "--cluster-id",
+        metavar="ID",
+        help="Name the cluster whose nodes wrote the files of --from; a topic has the id of its Kafka cluster. "
+        "[default: default]",
+    ),
+)

@@ -1,0 +1,283 @@
+"""`kafka-dt pipeline watch`: signs of theft as they happen, alerts, and tokens that end by themselves.
+
+Each case with a new finding is printed to stdout, as `pipeline report` prints it; with `--output json` as a line of
+JSON. What is kept between runs is in `--to`: `watch.json` (counts and findings), `alerts.json` (what was sent) and
+`responses.jsonl` (what was decided about tokens).
+
+Ctrl-C or SIGTERM ends it after the batch under way, with status 130. The next run continues there.
+
+Source: kafka_dt/pipeline/watch
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kafka_dt.cli.options import client_config, example, together
+from kafka_dt.cli.output import Output, counted, output_option
+from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
+from kafka_dt.cli.pipeline.cases import write_case
+from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.source import DURATION, Source, source_options
+from kafka_dt.cli.progress import INTERRUPTED, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_dt.pipeline.cases import Case
+    from kafka_dt.pipeline.watch.responding import Responder
+    from kafka_dt.pipeline.watch.stream import Watch
+
+STATE: Final = "watch.json"
+JOURNAL: Final = "responses.jsonl"
+_REVOKE: Final = "revoke"
+_AT_MOST: Final = "/h"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a user lets the watch do."""
+
+    kinds: frozenset[str]
+    at_most: int
+    dry_run: bool
+    config: Path | None
+
+    def responder(self, folder: Path) -> Responder:
+        """Make what does it."""
+        # Imported here: pyspark is an extra.
+        from kafka_dt.pipeline.report.signs import SIGNS  # noqa: PLC0415
+        from kafka_dt.pipeline.watch.responding import Policy, Responder, revoke_over_kafka  # noqa: PLC0415
+
+        about_tokens = sorted(sign.kind for sign in SIGNS if sign.subject_type == "token")
+        if unknown := sorted(self.kinds.difference(about_tokens)):
+            raise click.BadParameter(
+                f"{', '.join(unknown)}: signs about tokens are {', '.join(about_tokens)}", param_hint="'--only'"
+            )
+        return Responder(
+            Policy(self.kinds, self.at_most, self.dry_run),
+            _never if self.config is None else revoke_over_kafka(client_config(None, self.config)),
+            folder / JOURNAL,
+            _now,
+            lambda line: click.echo(f"{line['outcome'].replace('_', ' ')}: token {line['token_id']}", err=True),
+        )
+
+
+def _never(_token_id: str, _owner: str | None) -> bool:
+    """Stand in for what ends tokens in a dry run without a login."""
+    return False
+
+
+def response_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the response: the argument `response`, None without `--respond`."""
+
+    @wraps(command)
+    def with_response(
+        *,
+        respond: str | None,
+        only: str | None,
+        at_most: str | None,
+        dry_run: bool,
+        respond_config: Path | None,
+        **arguments: Any,
+    ) -> None:
+        given = (only, at_most, respond_config)
+        if respond is None and (any(each is not None for each in given) or dry_run):
+            raise click.UsageError("'--only', '--at-most', '--dry-run' and '--respond-config' need '--respond'.")
+        if respond is not None and (only is None or at_most is None or (respond_config is None and not dry_run)):
+            raise click.UsageError("'--respond' needs '--only', '--at-most', and '--respond-config' or '--dry-run'.")
+        response = None
+        if only is not None and at_most is not None:
+            number = at_most.removesuffix(_AT_MOST)
+            if number == at_most or not number.isdecimal() or int(number) < 1:
+                raise click.BadParameter(f"{at_most!r} is not of the form 5/h.", param_hint="'--at-most'")
+            kinds = frozenset(each.strip() for each in only.split(","))
+            response = Response(kinds, int(number), dry_run, respond_config)
+        command(response=response, **arguments)
+
+    return _response_options(with_response)
+
+
+_response_options: Final = together(
+    click.option(
+        "--respond",
+        type=click.Choice([_REVOKE]),
+        help="End the tokens of findings of severity high. Off by default. Needs --only and --at-most.",
+    ),
+    click.option("--only", metavar="KIND[,...]", help="Respond to findings of these signs, such as stolen_token."),
+    click.option("--at-most", metavar="N/h", help="End at most this many tokens within an hour."),
+    click.option("--dry-run", is_flag=True, help="Write down what --respond would do, and do nothing."),
+    click.option(
+        "--respond-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Kafka client properties of a user that may describe and expire all tokens, with bootstrap.servers.",
+    ),
+)
+
+
+@example(
+    "kafka-dt pipeline watch --table /data/events --from-topic kafka-dt-audit --bootstrap-server broker:9092 "
+    "--to /var/lib/kafka-dt/watch --alert webhook:env:WEBHOOK_URL",
+)
+@click.command()
+@click.option(
+    "--table",
+    required=True,
+    metavar="DIR",
+    help="The table of `kafka-dt pipeline ingest`, which tells what is usual; the checkpoint is in it.",
+)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The directory for what is kept between runs, on this machine.",
+)
+@source_options
+@click.option("--once", is_flag=True, help="End when everything that is there now has been judged.")
+@click.option(
+    "--interval",
+    type=DURATION,
+    default="2s",
+    show_default=True,
+    help="How long to wait between two batches, without --once.",
+)
+@click.option(
+    "--since",
+    type=DURATION,
+    default="1d",
+    show_default=True,
+    help="Leave events that are older than this to the report.",
+)
+@click.option("--relearn", type=DURATION, default="1h", show_default=True, help="How often to learn what is usual.")
+@click.option(
+    "--networks",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The company's networks, as `pipeline report` takes them.",
+)
+@click.option(
+    "--suppressions",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Maintenance windows and accepted findings, as `pipeline report` takes them.",
+)
+@click.option(
+    "--metrics",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file for the textfile collector of Prometheus' node exporter: open cases and responses.",
+)
+@response_options
+@alert_options
+@output_option()
+@session_options
+def watch(
+    *,
+    table: str,
+    to: Path,
+    source: Source,
+    once: bool,
+    interval: int,
+    since: int,
+    relearn: int,
+    networks: Path | None,
+    suppressions: Path | None,
+    metrics: Path | None,
+    response: Response | None,
+    alerting: Alerting,
+    output: Output,
+    master: str | None,
+    conf: Mapping[str, str],
+) -> None:
+    """Look for signs of theft in audit events as they come, send alerts, and end stolen tokens.
+
+    Run it beside `kafka-dt pipeline ingest`: the table tells what is usual. The rules know only what came before an
+    event, so `kafka-dt pipeline report` finds more.
+    """
+    # Imported here: pyspark is an extra.
+    from kafka_dt.pipeline.report.networks import load_networks  # noqa: PLC0415
+    from kafka_dt.pipeline.report.signs import SIGNS  # noqa: PLC0415
+    from kafka_dt.pipeline.report.suppressions import load_suppressions  # noqa: PLC0415
+    from kafka_dt.pipeline.table import Table  # noqa: PLC0415
+    from kafka_dt.pipeline.watch.keeping import Keeper  # noqa: PLC0415
+    from kafka_dt.pipeline.watch.stream import Watch, WatchSettings  # noqa: PLC0415
+
+    named = () if networks is None else load_networks(networks)
+    kinds = [sign.kind for sign in SIGNS]
+    to.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keeper = Keeper(
+        path=to / STATE,
+        table=table,
+        now=_now,
+        deliver=lambda cases: _tell(alerting, cases, to),
+        responder=None if response is None else response.responder(to),
+        told=_writer(output),
+        suppressions=() if suppressions is None else load_suppressions(suppressions, kinds, named),
+        metrics=metrics,
+    )
+    keeper.load()
+    settings = WatchSettings(since_ms=since, relearn_ms=relearn, networks=named)
+    steps = Steps()
+    with started("watch", master, conf, delta=True, kafka=source.is_topic) as spark, steps.step("Learning") as step:
+        work = Watch(
+            spark,
+            Table(table),
+            source.lines(),
+            settings,
+            keeper,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+            heard=lambda events: step.now(f"Watching: {events:,} events, {counted(len(keeper.cases()), 'open case')}"),
+        )
+        with _interrupted_by(work) as interrupted:
+            work.run(interval_ms=None if once else interval)
+    if interrupted:
+        sys.exit(INTERRUPTED)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _writer(output: Output) -> Callable[[Case], None]:
+    if output is Output.JSON:
+        return lambda case: click.echo(json.dumps(case.as_document()))
+    return write_case
+
+
+def _tell(alerting: Alerting, cases: Any, folder: Path) -> bool:
+    told = alerting.tell(cases, folder, pauses_s=())
+    for failure in () if told is None else told.failures:
+        click.echo(f"{failure.name} did not take {counted(failure.left, 'alert')}: {failure.reason}", err=True)
+    return told is None or not told.failures
+
+
+@contextmanager
+def _interrupted_by(work: Watch) -> Iterator[list[int]]:
+    """Have Ctrl-C and SIGTERM end it in order; gives the signals that came."""
+    came: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        came.append(number)
+        work.stop()
+
+    # Spark's own handler of Ctrl-C would cancel the batch.
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

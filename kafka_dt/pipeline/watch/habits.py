@@ -1,0 +1,272 @@
+"""What is usual, learned from the table: for each owner, principal and network.
+
+    habits = learn(table.events(spark), until=now, since=now - timedelta(days=30))
+    habits.owners["User:alice"].networks        # {"10.20.0.0/16"}
+
+The rules of the watch ask these on the driver. What an alert is about is not usual: `without` leaves it out, although
+it is in the table.
+
+Limits: all of it is in the memory of the driver, some hundred bytes for each owner, network, token and address of the
+time that it is learned from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.report.expressions import (
+    EPOCH,
+    TOKEN_EVENTS,
+    client_shape,
+    of_type,
+    ok,
+    rows_of,
+    software,
+    until,
+    wide_network,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+
+ALLOWS: Final = re.compile(r"ALLOW (?:CreateTokens|All) of \w+ User:'.*' to (.*) from \S+")
+"""The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
+SETTLED: Final = timedelta(days=1)
+"""How long a principal is in a network of which it is a neighbour."""
+MIGRATION: Final = timedelta(days=7)
+"""Within which time principals that begin with a mechanism migrate together."""
+CROWD: Final = 4
+"""So many principals of an address are worth noting: cases ask who shares an address."""
+_ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
+_TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What an owner of tokens did, or a principal without one."""
+
+    since: datetime
+    networks: frozenset[str]
+    """The large networks from which it logged in."""
+    programs: frozenset[str]
+    """The libraries with which it did."""
+    clients: frozenset[str]
+    """The shapes of its client ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """What a principal asked for."""
+
+    since: datetime
+    mechanisms: Mapping[str, datetime] = field(default_factory=dict)
+    """Those by which it logs in without a token, each since when."""
+    describes: bool = False
+    administers: bool = False
+    """Whether it changes rights, users or tokens of others, or may renew some."""
+    creates_for: frozenset[str] = frozenset()
+    """The other owners for which it created tokens."""
+    ended: int = 0
+    """The owners whose tokens it ended, on its largest day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What is usual."""
+
+    since: datetime = EPOCH
+    """The first event."""
+    at: datetime = EPOCH
+    """The instant at which it was learned."""
+    owners: Mapping[str, Owner] = field(default_factory=dict)
+    neighbours: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Large network -> who has been there for a day."""
+    principals: Mapping[str, Principal] = field(default_factory=dict)
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    """Id of a token -> the large network of its first login; empty if it had none."""
+    owned: Mapping[str, int] = field(default_factory=dict)
+    """Owner -> how many of its tokens live."""
+    crowds: Mapping[str, int] = field(default_factory=dict)
+    """Address -> principals that log in from there, of addresses with several."""
+    addresses: Collection[str] = frozenset()
+    """From which any client has logged in."""
+    guesses: Mapping[str, int] = field(default_factory=dict)
+    """Address -> different unknown token ids on its largest day."""
+    grants: Mapping[str, tuple[datetime, ...]] = field(default_factory=dict)
+    """Principal -> when ACLs allowed it to create tokens for others."""
+    rotated: datetime = EPOCH
+    """When secret keys were changed last."""
+
+    def without(self, strange: Iterable[tuple[str, str]]) -> Habits:
+        """Leave out that owners were in networks: pairs of the two."""
+        owners, neighbours = dict(self.owners), dict(self.neighbours)
+        for name, network in strange:
+            if name in owners:
+                owners[name] = replace(owners[name], networks=owners[name].networks - {network})
+            if network in neighbours:
+                neighbours[network] -= {name}
+        return replace(self, owners=owners, neighbours=neighbours)
+
+
+def learn(events: DataFrame, at: datetime, history: timedelta) -> Habits:
+    """Learn what is usual from the events of some time before an instant."""
+    known = until(events, at).where((F.col("date") >= F.to_date(F.lit(at - history))) & (F.col("time") >= at - history))
+    owners, neighbours, crowds, addresses = _owners(known, at)
+    principals, grants, rotated = _principals(known, at)
+    tokens, owned = _tokens(known, at)
+    begun = [*(each.since for each in owners.values()), *(each.since for each in principals.values())]
+    return Habits(
+        since=min(begun, default=at),
+        at=at,
+        owners=owners,
+        neighbours=neighbours,
+        principals=_with_owners(principals, owners),
+        tokens=tokens,
+        owned=owned,
+        crowds=crowds,
+        addresses=addresses,
+        guesses=_guesses(known, tokens),
+        grants=grants,
+        rotated=rotated,
+    )
+
+
+def _owners(
+    events: DataFrame, at: datetime
+) -> tuple[dict[str, Owner], dict[str, frozenset[str]], dict[str, int], frozenset[str]]:
+    logins = events.where(ok(EventType.LOGIN)).select(
+        "time",
+        F.coalesce("owner", "principal").alias("who"),
+        "client_address",
+        wide_network(F.col("client_address")).alias("wide"),
+        software(F.col("client_software")).alias("software"),
+        client_shape(F.col("client_id")).alias("client"),
+    )
+    rows = logins.groupBy("who").agg(
+        F.min("time").alias("since"), *(F.collect_set(name).alias(name) for name in ("software", "client"))
+    )
+    places = logins.groupBy("who", "wide").agg(F.min("time").alias("since"))
+    networks: dict[str, set[str]] = defaultdict(set)
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for place in rows_of(places):
+        networks[place["who"]].add(place["wide"])
+        if place["since"] <= at - SETTLED:
+            neighbours[place["wide"]].add(place["who"])
+    owners = {
+        row["who"]: Owner(
+            row["since"], frozenset(networks[row["who"]]), frozenset(row["software"]), frozenset(row["client"])
+        )
+        for row in rows_of(rows)
+        if row["who"] is not None
+    }
+    there = logins.groupBy("client_address").agg(F.count_distinct("who").alias("principals")).collect()
+    crowds = {row[0]: row[1] for row in there if row[0] is not None and row[1] >= CROWD}
+    settled = {network: frozenset(names) for network, names in neighbours.items()}
+    return owners, settled, crowds, frozenset(row[0] for row in there if row[0] is not None)
+
+
+def _principals(
+    events: DataFrame, at: datetime
+) -> tuple[dict[str, Principal], dict[str, tuple[datetime, ...]], datetime]:
+    """Tell what principals asked for, when ACLs allowed some to create, and when keys were changed last."""
+    rows = rows_of(
+        events.where(ok(*EventType) & ~(of_type(EventType.LOGIN) & F.col("token_id").isNotNull()))
+        .groupBy("type", "principal", "mechanism", "owner", "requester", "acl", "renewers", "date")
+        .agg(F.min("time").alias("first_seen"), F.max("time").alias("last_seen"))
+    )
+    made: dict[str, _Made] = defaultdict(_Made)
+    grants: dict[str, list[datetime]] = defaultdict(list)
+    rotated = EPOCH
+    for row in rows:
+        for name in row["renewers"] or ():
+            made[name].administers = True
+        if row["type"] == EventType.KEYS_CHANGED:
+            rotated = max(rotated, row["last_seen"])
+        elif row["principal"] is not None:
+            made[row["principal"]].add(row)
+        if row["type"] == EventType.ACL_CREATED and (allowed := ALLOWS.fullmatch(row["acl"] or "")):
+            grants[allowed[1]].append(row["first_seen"])
+    principals = {name: each.principal(at) for name, each in made.items()}
+    return principals, {name: tuple(sorted(instants)) for name, instants in grants.items()}, rotated
+
+
+class _Made:
+    """A principal while its rows are read."""
+
+    def __init__(self) -> None:
+        self.since: datetime | None = None
+        self.mechanisms: dict[str, datetime] = {}
+        self.describes = False
+        self.administers = False
+        self.creates_for: set[str] = set()
+        self.ended: dict[Any, set[str]] = defaultdict(set)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        kind, principal, owner = EventType(row["type"]), row["principal"], row["owner"] or row["principal"]
+        first = row["first_seen"]
+        self.since = first if self.since is None else min(self.since, first)
+        self.describes |= kind is EventType.TOKENS_DESCRIBED
+        self.administers |= kind in _ADMINISTRATION or (kind in _TOKEN_CHANGES and owner != principal)
+        if kind is EventType.LOGIN and row["mechanism"] is not None:
+            self.mechanisms[row["mechanism"]] = min(self.mechanisms.get(row["mechanism"], first), first)
+        if kind is EventType.TOKEN_CREATED and owner != principal:
+            self.creates_for.add(owner)
+        if kind is EventType.TOKEN_EXPIRED and principal not in {owner, row["requester"]}:
+            self.ended[row["date"]].add(owner)
+
+    def principal(self, at: datetime) -> Principal:
+        return Principal(
+            since=self.since or at,
+            mechanisms=self.mechanisms,
+            describes=self.describes,
+            administers=self.administers,
+            creates_for=frozenset(self.creates_for),
+            ended=max(map(len, self.ended.values()), default=0),
+        )
+
+
+def _with_owners(principals: Mapping[str, Principal], owners: Mapping[str, Owner]) -> dict[str, Principal]:
+    """Let owners of tokens be known since their first login, also by a token."""
+    known = dict(principals)
+    for name, owner in owners.items():
+        each = known.get(name)
+        known[name] = Principal(owner.since) if each is None else replace(each, since=min(each.since, owner.since))
+    return known
+
+
+def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, int]]:
+    """Tell where each token was used first, and how many tokens of each owner live."""
+    expiry = F.col("expiry_time")
+    rows = (
+        events.where(F.col("token_id").isNotNull() & ok(*TOKEN_EVENTS))
+        .groupBy("token_id")
+        .agg(
+            F.max("owner").alias("owner"),
+            F.min_by(wide_network(F.col("client_address")), F.when(ok(EventType.LOGIN), F.col("time"))).alias("first"),
+            F.max_by(expiry, F.when(expiry.isNotNull(), F.col("time"))).alias("end"),
+        )
+        .select("token_id", "owner", "first", F.coalesce(F.col("end") > F.lit(at), F.lit(True)).alias("lives"))
+        .collect()
+    )
+    living = Counter(row["owner"] for row in rows if row["lives"])
+    return {row["token_id"]: row["first"] or "" for row in rows}, dict(living)
+
+
+def _guesses(events: DataFrame, tokens: Collection[str]) -> dict[str, int]:
+    refused = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.UNKNOWN_TOKEN.value)
+    tries = events.where(refused & F.col("token_id").isNotNull() & F.col("client_address").isNotNull())
+    days = tries.groupBy("client_address", "date").agg(F.collect_set("token_id").alias("ids"))
+    most: dict[str, int] = {}
+    for day in days.toLocalIterator():
+        unknown = sum(each not in tokens for each in day["ids"])
+        most[day["client_address"]] = max(most.get(day["client_address"], 0), unknown)
+    return most

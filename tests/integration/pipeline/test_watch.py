@@ -1,0 +1,161 @@
+"""`kafka-dt pipeline watch` on a real Spark: it learns from a table, follows files, and goes on after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from kafka_dt.pipeline.cases import Case
+from kafka_dt.pipeline.ingest import FileSource
+from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.watch.habits import learn
+from kafka_dt.pipeline.watch.keeping import Keeper
+from kafka_dt.pipeline.watch.responding import Policy, Responder
+from kafka_dt.pipeline.watch.stream import Watch, WatchSettings
+from tests.integration.pipeline.audit_story import Story
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Py4J leaves its sockets to the garbage collector."""
+BEGIN: Final = datetime(2026, 3, 2, tzinfo=UTC)
+NOW: Final = BEGIN + timedelta(days=10, hours=12)
+TOOL: Final = {"client_software": "librdkafka", "client_id": "kcat"}
+
+
+def at(day: int, hour: float) -> datetime:
+    return BEGIN + timedelta(days=day, hours=hour)
+
+
+@dataclass
+class Told:
+    """Notes what the watch does; raises an error in the place of the first alert if it is told to."""
+
+    crashes: bool = False
+    alerts: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    def deliver(self, cases: Sequence[Case]) -> bool:
+        if self.crashes and cases:
+            self.crashes = False
+            raise RuntimeError("the process ends here")
+        self.alerts += [sighting.id for case in cases for sighting in case.sightings]
+        return True
+
+    def revoke(self, token_id: str, _owner: str | None) -> bool:
+        self.ended.append(token_id)
+        return True
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten days: three jobs in a cluster, an operator who describes, and a principal that tries ids now and then."""
+    path = tmp_path_factory.mktemp("watch") / "table"
+    story = Story()
+    for job in ("etl", "load", "sum"):
+        owner = f"User:{job}"
+        for day in range(10):
+            story.token(f"{job}-{day}", owner, at(day, 1), renewers=["User:yarn"])
+            story.logins(f"{job}-{day}", owner, at(day, 1), at(day, 9), [f"10.20.{day}.7", "10.20.99.8"], client_id=job)
+        story.user_login(owner, at(0, 0), "10.20.0.7")
+    story.user_login("User:ops", at(0, 8), "10.30.0.1", "SCRAM-SHA-512")
+    story.guess("mistyped", at(3, 3), "10.30.0.9")
+    story.write(spark, path)
+    return path
+
+
+def thefts() -> Iterator[Story]:
+    """Tell the eleventh day, in three files: an honest one, a stolen token and a guesser, and more of both."""
+    honest, stolen, more = Story(), Story(), Story()
+    for job in ("load", "sum"):
+        honest.logins(f"{job}-9", f"User:{job}", at(10, 1), at(10, 9), ["10.20.10.7", "10.20.11.7"], client_id=job)
+    stolen.login("etl-9", "User:etl", at(10, 9), "198.51.100.7", **TOOL)
+    for number in range(4):
+        stolen.guess(f"x{number}", at(10, 9 + number / 10), "203.0.113.9")
+    more.guess("x4", at(10, 9.5), "203.0.113.9")
+    more.login("etl-9", "User:etl", at(10, 11), "198.51.100.7", **TOOL)
+    more.login("load-9", "User:load", at(2, 1), "198.51.100.7", **TOOL)  # an old event is left to the report
+    yield from (honest, stolen, more)
+
+
+@pytest.fixture
+def watched(spark: SparkSession, table: Path, tmp_path: Path) -> Callable[[Told], Keeper]:
+    """Runs a watch on the files, one a batch, in a new process's place: nothing but its files is kept."""
+    folder = tmp_path / "nodes"
+    for number, story in enumerate(thefts()):
+        lines = Path(story.write_lines(folder / str(number)))
+        os.utime(lines.rename(lines.with_name(f"{number}.jsonl")), (number, number))  # Spark reads the oldest first
+
+    def run(told: Told) -> Keeper:
+        keeper = Keeper(
+            path=tmp_path / "watch.json",
+            table=str(table),
+            now=lambda: NOW,
+            deliver=told.deliver,
+            responder=Responder(
+                Policy(frozenset({"stolen_token"}), 5), told.revoke, tmp_path / "responses.jsonl", lambda: NOW
+            ),
+            metrics=tmp_path / "cases.prom",
+        )
+        keeper.load()
+        watch = Watch(
+            spark,
+            Table(str(table)),
+            FileSource(str(folder), batch_bytes=1),
+            WatchSettings(),
+            keeper,
+            now_ms=lambda: round(NOW.timestamp() * 1000),
+        )
+        watch.run(interval_ms=None)
+        return keeper
+
+    return run
+
+
+def test_it_finds_a_theft_tells_it_once_and_goes_on_after_a_crash(
+    watched: Callable[[Told], Keeper], tmp_path: Path
+) -> None:
+    cut_off = Told(crashes=True)
+    with pytest.raises(RuntimeError, match="the process ends here"):
+        watched(cut_off)
+    assert (cut_off.alerts, cut_off.ended) == ([], ["etl-9"])
+
+    told = Told()
+    keeper = watched(told)
+    found = {(each.kind, each.subject, each.severity.value): each for each in keeper.state.findings.values()}
+    assert set(found) == {("stolen_token", "etl-9", "high"), ("unknown_id_burst", "203.0.113.9", "medium")}
+    stolen = found["stolen_token", "etl-9", "high"]
+    assert (stolen.first_seen, stolen.last_seen) == (at(10, 9), at(10, 11))
+    assert set(told.alerts) == set(keeper.state.findings)
+    assert told.ended == []  # it was ended before the crash, and the journal tells so
+
+    again = Told()
+    kept = watched(again).state
+    assert (kept.findings, kept.batch) == (keeper.state.findings, keeper.state.batch)
+    outcomes = [json.loads(line)["outcome"] for line in (tmp_path / "responses.jsonl").read_text().splitlines()]
+    assert outcomes == ["revoking", "revoked"]
+    metrics = (tmp_path / "cases.prom").read_text().splitlines()
+    assert {'kafka_dt_cases{severity="high"} 1', 'kafka_dt_cases{severity="medium"} 1'} <= set(metrics)
+
+
+def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
+    habits = learn(Table(str(table)).events(spark), NOW, timedelta(days=30))
+    assert set(habits.owners) == {"User:etl", "User:load", "User:sum", "User:ops"}
+    etl = habits.owners["User:etl"]
+    assert (etl.since, set(etl.networks), set(etl.programs)) == (at(0, 0), {"10.20.0.0/16"}, {"apache-kafka-java"})
+    assert habits.neighbours["10.20.0.0/16"] == {"User:etl", "User:load", "User:sum"}
+    assert habits.principals["User:ops"].mechanisms == {"SCRAM-SHA-512": at(0, 8)}
+    assert habits.principals["User:yarn"].administers
+    assert (habits.tokens["etl-9"], habits.owned["User:etl"]) == ("10.20.0.0/16", 6)
+    assert (habits.guesses, habits.since, habits.at) == ({"10.30.0.9": 1}, at(0, 0), NOW)
+    assert {"10.20.99.8", "10.30.0.1"} <= set(habits.addresses)
+    recent = learn(Table(str(table)).events(spark), NOW, timedelta(days=2))
+    assert recent.since >= NOW - timedelta(days=2)

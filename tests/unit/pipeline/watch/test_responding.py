@@ -1,0 +1,123 @@
+"""Tokens end by themselves only as the operator allowed, and each decision is written down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kafka_dt.client import ConnectionFailed
+from kafka_dt.pipeline.report.signs.finding import Finding
+from kafka_dt.pipeline.watch.responding import Policy, Responder
+from kafka_dt.pipeline.watch.rules import judge
+from kafka_dt.pipeline.watch.state import State
+from tests.unit.pipeline.watch.days import NOON, by_mechanism, company, guesses, thief
+
+KINDS = frozenset({"stolen_token"})
+
+
+class Node:
+    """Ends tokens, or not, and notes which."""
+
+    def __init__(self, *, down: bool = False) -> None:
+        self.ended: list[tuple[str, str | None]] = []
+        self.down = down
+
+    def revoke(self, token_id: str, owner: str | None) -> bool:
+        if self.down:
+            raise ConnectionFailed("node:9092", "refused")
+        self.ended.append((token_id, owner))
+        return token_id != "t-gone"
+
+
+class Clock:
+    """A clock that the test turns."""
+
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def __call__(self) -> datetime:
+        return self.at
+
+
+def found(*token_ids: str) -> list[Finding]:
+    habits = company(tokens=dict.fromkeys(token_ids, "10.20.0.0/16"))
+    return judge([thief(token_id=each) for each in token_ids], habits, State())
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "responses.jsonl").read_text().splitlines()]
+
+
+def responder(
+    folder: Path, node: Node, *, at_most: int = 5, dry_run: bool = False, now: Callable[[], datetime] = lambda: NOON
+) -> Responder:
+    return Responder(Policy(KINDS, at_most, dry_run), node.revoke, folder / "responses.jsonl", now)
+
+
+def test_a_stolen_token_ends_and_the_journal_says_why(tmp_path: Path) -> None:
+    node = Node()
+    responder(tmp_path, node).respond(found("t-1"))
+    assert node.ended == [("t-1", "User:etl")]
+    before, after = lines(tmp_path)
+    assert (before["outcome"], after["outcome"]) == ("revoking", "revoked")
+    assert after["evidence"]["unusual addresses"] == "198.51.100.7"
+    assert (after["kind"], after["owner"], len(after["finding"])) == ("stolen_token", "User:etl", 16)
+
+
+def test_other_signs_and_weaker_ones_end_nothing(tmp_path: Path) -> None:
+    node = Node()
+    others = judge([*guesses(9), by_mechanism("User:etl", "PLAIN")], company(), State())
+    assert len(others) == 2
+    responder(tmp_path, node).respond(others)
+    assert node.ended == []
+    assert not (tmp_path / "responses.jsonl").exists()
+
+
+def test_a_dry_run_ends_nothing(tmp_path: Path) -> None:
+    node = Node()
+    responder(tmp_path, node, dry_run=True).respond(found("t-1"))
+    assert node.ended == []
+    assert [line["outcome"] for line in lines(tmp_path)] == ["would_revoke"]
+
+
+def test_no_more_end_within_an_hour_also_after_a_restart(tmp_path: Path) -> None:
+    node, clock = Node(), Clock()
+    responder(tmp_path, node, at_most=2, now=clock).respond(found("t-1", "t-2", "t-3"))
+    clock.at += timedelta(minutes=50)
+    again = responder(tmp_path, node, at_most=2, now=clock)
+    again.respond(found("t-3", "t-1"))
+    again.respond(found("t-3"))
+    assert [each for each, _ in node.ended] == ["t-1", "t-2"]
+    assert [line["outcome"] for line in lines(tmp_path)].count("held_back") == 2
+    clock.at += timedelta(minutes=11)
+    again.respond(found("t-3"))
+    assert [each for each, _ in node.ended] == ["t-1", "t-2", "t-3"]
+
+
+def test_a_token_that_could_not_be_ended_is_tried_again_and_noted_once(tmp_path: Path) -> None:
+    node = Node(down=True)
+    work = responder(tmp_path, node)
+    work.respond(found("t-1"))
+    work.again()
+    node.down = False
+    work.again()
+    work.again()
+    assert [each for each, _ in node.ended] == ["t-1"]
+    assert [line["outcome"] for line in lines(tmp_path)] == ["revoking", "failed", "revoked"]
+
+
+def test_a_token_that_has_gone_is_noted_as_such(tmp_path: Path) -> None:
+    responder(tmp_path, Node()).respond(found("t-gone"))
+    assert [line["outcome"] for line in lines(tmp_path)] == ["revoking", "gone"]
+
+
+def test_half_a_line_of_a_journal_is_passed_over(tmp_path: Path) -> None:
+    node = Node()
+    responder(tmp_path, node).respond(found("t-1"))
+    with (tmp_path / "responses.jsonl").open("a") as file:
+        file.write('{"time": "2026-')
+    responder(tmp_path, node).respond(found("t-1"))
+    assert [each for each, _ in node.ended] == ["t-1"]

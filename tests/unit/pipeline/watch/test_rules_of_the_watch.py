@@ -1,0 +1,153 @@
+"""Each rule of the watch finds what it should, and leaves alone what only looks like it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import pytest
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.watch.habits import Habits, Owner
+from kafka_dt.pipeline.watch.rules import judge
+from kafka_dt.pipeline.watch.seen import Seen
+from kafka_dt.pipeline.watch.state import State
+from tests.unit.pipeline.watch.days import (
+    CLUSTER,
+    ELSEWHERE,
+    JAVA,
+    JOBS,
+    NOON,
+    OFFICE,
+    OTHERS,
+    PEOPLE,
+    ROTATION,
+    SINCE,
+    by_mechanism,
+    company,
+    described,
+    ends,
+    for_another,
+    granted,
+    guesses,
+    login,
+    row,
+    spray,
+    thief,
+)
+
+CREATED, RENEWED = EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED
+MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
+
+
+TRAVELLER: Final = {
+    "User:etl": Owner(SINCE, frozenset({CLUSTER, "203.0.0.0/16"}), frozenset({JAVA}), frozenset({"etl-#"}))
+}
+YOUNG: Final = {
+    "User:etl": Owner(NOON - timedelta(days=1), frozenset({CLUSTER}), frozenset({JAVA}), frozenset({"etl-#"}))
+}
+
+FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
+    "a job's token with another tool, elsewhere": ([thief()], ("stolen_token", "t-etl", "high")),
+    "the owner's library, and another kind of client id": (
+        [thief(software=JAVA, client="console-consumer")],
+        ("stolen_token", "t-etl", "high"),
+    ),
+    "a foreign network": ([thief(software=JAVA, is_foreign=True)], ("stolen_token", "t-etl", "high")),
+    "the HMAC in wrong hands": (
+        [row(RENEWED, reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl")],
+        ("foreign_renewal", "t-etl", "high"),
+    ),
+    "tokens of two owners refused": (
+        [
+            row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:anna", owner=each)
+            for each in JOBS
+        ],
+        ("refused_changes", "User:anna", "high"),
+    ),
+    "a first description": ([described("User:anna")], ("new_describer", "User:anna", "high")),
+    "allowed to create after other work": ([granted(), for_another()], ("new_requester", "t-new", "high")),
+    "a password instead of a keytab": ([by_mechanism("User:etl", "PLAIN")], ("new_mechanism", "User:etl", "medium")),
+    "tokens of six owners ended": (ends(OTHERS), ("ended_for_many", "User:ops", "medium")),
+    "five unknown ids in an hour": (guesses(5), ("unknown_id_burst", "198.51.100.9", "medium")),
+    "eight unknown ids in a day": (guesses(8, every=80), ("unknown_id_burst", "198.51.100.9", "medium")),
+    "a password for five people": (spray(PEOPLE[:5]), ("sprayed_passwords", "198.51.100.9", "medium")),
+}
+QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
+    "the job at home": ([login("User:etl", "t-etl", software="kcat")], company()),
+    "the job's own program in a new network": ([thief(software=JAVA)], company()),
+    "a network in which others are": ([thief(wide=OFFICE)], company()),
+    "a token whose first use is there": ([thief(token_id="t-fresh")], company()),
+    "an owner that travels": ([thief()], company(owners=TRAVELLER)),
+    "an owner of yesterday": ([thief()], company(owners=YOUNG)),
+    "a company without habits": ([thief(), described("User:anna"), for_another()], Habits()),
+    "a renewal by a renewer": ([row(RENEWED, principal="User:ops", owner="User:etl", token_id="t-etl")], company()),
+    "a renewal that came too late": (
+        [row(RENEWED, reason="DELEGATION_TOKEN_EXPIRED", principal="User:anna", token_id="t-etl")],
+        company(),
+    ),
+    "a mismatch without a token": ([row(RENEWED, reason=MISMATCH, principal="User:anna")], company()),
+    "one owner refused, again and again": (
+        [row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:anna", owner="User:etl")] * 9,
+        company(),
+    ),
+    "one's own token refused": (
+        [row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal=each, owner=each) for each in JOBS],
+        company(),
+    ),
+    "a monitor describes": ([described("User:ops")], company()),
+    "an owner looks at its own tokens": ([described("User:anna", 2)], company()),
+    "a principal of today describes": ([described("User:new")], company()),
+    "a scheduler of several owners": ([granted(minutes=-40), granted(), for_another()], company()),
+    "an ACL for another principal": ([granted(to="User:load"), for_another()], company()),
+    "an ACL of last week": ([granted(minutes=-8 * 24 * 60), for_another()], company()),
+    "the usual mechanism": ([by_mechanism("User:etl", "GSSAPI")], company()),
+    "a principal without a mechanism": ([by_mechanism("User:new", "PLAIN")], company()),
+    "a login by token has the token's mechanism": ([login("User:etl", "t-etl", mechanism="SCRAM-SHA-256")], company()),
+    "tokens of four owners ended": (ends(OTHERS[:4]), company()),
+    "tokens ended after a change of keys": ([ROTATION, *ends(OTHERS)], company()),
+    "tokens ended in the first days": (ends(OTHERS), company(since=NOON - timedelta(days=1))),
+    "a mistyped id": (guesses(3), company()),
+    "one id again and again": (guesses(40, token_id="x"), company()),
+    "ids of tokens that ended": (guesses(6), company(tokens={f"x{number}": CLUSTER for number in range(6)})),
+    "a proxy that always has some": (guesses(6), company(guesses={"198.51.100.9": 3})),
+    "four mistyped passwords": (spray(PEOPLE[:4]), company()),
+    "an old password that a program has": (spray(PEOPLE[:5], times=30), company()),
+    "names that do not exist": (spray(OTHERS, reason="unknown_user"), company()),
+    "an address that logs in": (spray(PEOPLE[:5], address="10.30.0.1"), company()),
+}
+
+
+@pytest.mark.parametrize(("rows", "finding"), FOUND.values(), ids=FOUND)
+def test_it_is_found(rows: list[Seen], finding: tuple[str, str, str]) -> None:
+    found = judge(rows, company(), State())
+    assert [(each.kind, each.subject, each.severity.value) for each in found] == [finding]
+
+
+@pytest.mark.parametrize(("rows", "habits"), QUIET.values(), ids=QUIET)
+def test_it_is_quiet(rows: list[Seen], habits: Habits) -> None:
+    assert judge(rows, habits, State()) == []
+
+
+def test_what_was_found_is_found_once_until_there_is_more() -> None:
+    state = State()
+    assert judge([thief()], company(), state)
+    assert not judge([thief()], company(), state)
+    (again,) = judge([thief(minutes=5)], company(), state)
+    assert again.last_seen == NOON + timedelta(minutes=5)
+    judge([thief(minutes=-5)], company(), state)
+    (kept,) = state.findings.values()
+    assert (kept.first_seen, kept.last_seen) == (NOON - timedelta(minutes=5), again.last_seen)
+
+
+def test_a_place_of_a_thief_does_not_become_usual() -> None:
+    state = State()
+    judge([thief()], company(), state)
+    learned = company()
+    owners = {
+        **learned.owners,
+        "User:etl": Owner(SINCE, frozenset({CLUSTER, ELSEWHERE}), frozenset({JAVA}), frozenset({"etl-#"})),
+    }
+    learned = company(owners=owners, neighbours={**learned.neighbours, ELSEWHERE: frozenset({"User:etl"})})
+    (found,) = judge([login("User:etl", "t-2", minutes=9), thief(token_id="t-2", minutes=10)], learned, state)
+    assert (found.kind, found.subject) == ("stolen_token", "t-2")

@@ -1,0 +1,48 @@
+"""What the watch keeps survives a restart, is bounded, and is forgotten."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kafka_dt.pipeline.errors import TableBroken
+from kafka_dt.pipeline.watch import state as of_state
+from kafka_dt.pipeline.watch.rules import judge
+from kafka_dt.pipeline.watch.state import KEPT, State
+from tests.unit.pipeline.watch.days import NOON, ROTATION, company, granted, guesses, thief
+
+
+def test_a_state_that_was_saved_is_the_same(tmp_path: Path) -> None:
+    state = State(series="s", batch=7)
+    judge([ROTATION, granted(), thief(), *guesses(4)], company(), state)
+    state.save(tmp_path / "watch.json")
+    again = State.of(tmp_path / "watch.json")
+    state.homes = {}
+    assert again == state
+    assert [each.kind for each in judge(guesses(5)[4:], company(), again)] == ["unknown_id_burst"]
+
+
+def test_without_a_file_nothing_was_seen_and_another_file_is_refused(tmp_path: Path) -> None:
+    assert State.of(tmp_path / "watch.json") == State()
+    (tmp_path / "watch.json").write_text('{"version": 2}')
+    with pytest.raises(TableBroken, match=r"watch\.json"):
+        State.of(tmp_path / "watch.json")
+
+
+def test_what_is_old_is_forgotten() -> None:
+    state = State()
+    judge([granted(), thief(), *guesses(5)], company(), state)
+    state.forget(NOON + KEPT - timedelta(hours=1))
+    assert (len(state.findings), len(state.tallies), len(state.grants)) == (2, 1, 1)
+    state.forget(NOON + KEPT + timedelta(hours=1))
+    assert (state.findings, state.tallies, state.grants) == ({}, {}, {})
+
+
+def test_a_client_that_tries_very_many_ids_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_state, "MOST_ITEMS", 50)
+    state = State()
+    (found,) = judge(guesses(500, every=0.01), company(), state)
+    (tally,) = state.tallies.values()
+    assert (len(tally.items), found.events) == (50, 500)
