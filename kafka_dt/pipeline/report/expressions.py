@@ -9,8 +9,8 @@ Everything but `rows_of` is a function of Spark SQL. The session's time zone has
 The place and the kind of a client leave out what changes from one start to the next. A pod that starts again has
 another address in the same network, and another random part of its name. So addresses are compared by their zone
 (`zones.py`) or their subnet (/24 of IPv4, /64 of IPv6), and client ids by their shape: `etl-7f9c4b-x2k9q` and
-`etl-5d8c7d-b7w4n` are both `etl-#`. Addresses come as getpeername gives them, IPv6 compressed and in small letters.
-Other text is a place of its own.
+`etl-5d8c7d-b7w4n` are both `etl-#`; `clicks2-0` is `clicks#`. Addresses come as getpeername gives them, IPv6 compressed
+and in small letters. Other text is a place of its own.
 
 Source: kafka_dt/audit/event.py; RFC 4291, section 2.2; RFC 5952
 """
@@ -51,7 +51,9 @@ _IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
 _MAPPED: Final = r"^::ffff:(?=[0-9.]+$)"
 """What stands before an IPv4 address on a socket for both."""
 _IPV6_GROUPS: Final = 8
-_WITH_DIGIT: Final = r"[a-z]*[0-9][a-z0-9]*"
+_NUMBERED: Final = r"(?<![a-z0-9])(?=[a-z]*[aeiou])(?=[a-z]*[g-z])([a-z]{4,})[0-9]+(?![a-z0-9])"
+"""A word and a number. What Kubernetes draws has no vowel, hex digits have no letter behind f."""
+_WITH_DIGIT: Final = rf"{_NUMBERED}|[a-z]*[0-9][a-z0-9]*"
 _REPEATED: Final = r"#([-_.:/]#)+"
 _POD_SUFFIX: Final = r"#[-_][bcdfghjklmnpqrstvwxz]{5}$"
 """The random end of a pod's name may be without a digit."""
@@ -169,7 +171,7 @@ def _network(address: Column, ipv4_parts: int, ipv4_rest: str, ipv6_groups: int,
 
 def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
-    words = F.regexp_replace(F.lower(F.substring(client_id, 1, _LONGEST_NAME)), _WITH_DIGIT, "#")
+    words = F.regexp_replace(F.lower(F.substring(client_id, 1, _LONGEST_NAME)), _WITH_DIGIT, "$1#")
     joined = F.regexp_replace(words, _REPEATED, "#")
     return F.coalesce(F.regexp_replace(joined, _POD_SUFFIX, "#"), F.lit(UNKNOWN))
 

@@ -22,6 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 SHAPES = {
     "etl-7f9c4b-x2k9q": "etl-#",
+    "rollup-clicks2-0": "rollup-clicks#",
+    "Worker12": "worker#",
+    "job-bcdfg2-beef12": "job-#",
     "etl-5d8c7d-bcdfg": "etl-#",
     "consumer-orders-12": "consumer-orders-#",
     "spark-executor-3f2a9c1e-aa01-4c44-9b1e-0123456789ab-17": "spark-executor-#",

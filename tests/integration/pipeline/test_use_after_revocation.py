@@ -36,13 +36,14 @@ def told() -> Story:
         ("new-pod", PODS, "10.7.9.9"),
         ("new-machine", ["10.9.1.5"], "10.9.1.77"),
         ("foreign", ["192.0.2.7"], "192.0.2.7"),
-        ("in-time", PODS, "203.0.113.9"),
+        ("in-time", ["10.9.2.5"], "10.9.2.77"),
+        ("at-once", PODS, "203.0.113.9"),
     ):
         owner = f"User:{name}"
         story.token(name, owner, at(0, 6))
         story.logins(name, owner, at(0, 7), at(3), places)
         story.end(name, owner, at(3))
-        story.login(name, owner, at(3, 0.01 if name == "in-time" else 2), late, reason="unknown_token")
+        story.login(name, owner, at(3, 0.01 if name in {"in-time", "at-once"} else 2), late, reason="unknown_token")
     # The thief was there before the token ended, and goes on.
     story.token("goes-on", "User:amy", at(0, 6))
     story.logins("goes-on", "User:amy", at(0, 7), at(3), PODS)
@@ -74,6 +75,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mapp
     ("token_id", "case"),
     [
         ("strange-zone", "a zone that is strange to the owner"),
+        ("at-once", "a zone that is strange to the owner"),
         ("goes-on", "a place strange to the owner, where this token was used before"),
         ("foreign", "a place strange to the owner, where this token was used before"),
         ("new-machine", "a machine where the owner never was"),

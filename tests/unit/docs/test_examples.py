@@ -36,6 +36,7 @@ NOT_RUN = {
     "docs/how-to/systemd.md": 4,
     "docs/how-to/upgrade.md": 5,
     "docs/how-to/users-and-acls.md": 1,
+    "docs/how-to/watch.md": 2,
     "docs/security-kerberos.md": 1,
     "docs/spark.md": 3,
 }

@@ -25,6 +25,9 @@ DAY: Final = timedelta(days=1)
 _NEIGHBOURS: Final = 2
 """Windows that are so near to each other are one burst."""
 
+_DEVIATIONS: Final = 5
+"""How many standard deviations of a Poisson distribution a window is above what is usual: chance does not do that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usual:
@@ -66,7 +69,9 @@ def bursts(guesses: DataFrame, *, by: str, what: str, window: timedelta, many: i
     # An earlier burst counts as one of the smallest size that is a sign beside such a usual number.
     counted = F.least("names", F.lit(many * usual.factor))
     average = F.coalesce(F.sum(counted).over(earlier), F.lit(0)) / F.lit(length)
-    burst = F.col("names") >= F.greatest(F.lit(many), F.col("usual") * F.lit(usual.factor))
+    # Where there are a few now and then, as many as `many` come together by chance, too.
+    chance = F.when(F.col("usual") > 0, F.col("usual") + F.lit(_DEVIATIONS) * F.sqrt("usual") + 1).otherwise(0)
+    burst = F.col("names") >= F.greatest(F.lit(many), F.col("usual") * F.lit(usual.factor), chance)
     return _joined(windows.withColumn("usual", average).where(burst))
 
 

@@ -5,7 +5,8 @@ A program keeps its mechanism: a keytab, a certificate, or a password. A princip
 make such a credential.
 
 An owner whose tokens others create needs no mechanism, and logs in with tokens only. Its first login without a token is
-a sign, too.
+a sign, too, unless the mechanism is one that `common_mechanism` of the company's principals use: then its team may have
+used its keytab by hand.
 
 A migration is quiet: `migrated` other principals or more began to use the mechanism within `migration` before. The
 first principals of a migration look like thieves.
@@ -41,6 +42,8 @@ class MechanismThresholds:
 
     mechanism_history: timedelta = threshold(timedelta(days=3), "Time in which a principal shows its mechanisms")
     """Programs log in every day, and a weekend is two days long."""
+    common_mechanism: float = threshold(0.25, "Share of principals whose mechanism it is, for an owner by token")
+    """A company has one mechanism for its programs, or two."""
     migrated: int = threshold(2, "Other principals that began to use the mechanism")
     """A team migrates its programs together."""
     migration: timedelta = threshold(timedelta(days=7), "... in the time before")
@@ -60,11 +63,14 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     earlier = Window.partitionBy("principal").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
     habits = {"by_mechanism": F.min("first_seen").over(earlier), "usual": F.collect_set("mechanism").over(earlier)}
     with_tokens = F.coalesce(F.col("creates_since") > F.col("first_seen"), F.lit(True))
+    everybody = Window.partitionBy(F.lit(1))
+    share = F.count("*").over(Window.partitionBy("mechanism")) / F.size(F.collect_set("principal").over(everybody))
+    is_common = F.col("by_mechanism").isNull() & (F.col("share") >= thresholds.common_mechanism)
     new = (
-        used.withColumns(habits)
+        used.withColumns({**habits, "share": share})
         .join(_by_tokens(seen.lives), "principal", "left")
         .withColumn("known_since", F.coalesce("by_mechanism", F.when(with_tokens, F.col("by_tokens"))))
-        .where(F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen"))
+        .where((F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen")) & ~is_common)
     )
     seconds = int(thresholds.migration.total_seconds())
     before = Window.partitionBy("mechanism").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, -1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 _GIVEN: Final = (
-    rf"^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*)?"
+    rf"^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*|#)?"
     r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)\b.*)$"
 )
 """Kinds of client ids that libraries and Kafka's own commands give (`client.id` in their manuals)."""

@@ -4,10 +4,10 @@ A person works with one notebook, and a small job runs on a machine or two. They
 do not go back and forth within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses
 each, on average, and at tokens whose uses in two zones overlap. A *return* is a login from another zone between two
 logins from one zone that are no more than `at_once` apart. `returns` of them in a token are a sign if no token of the
-owner had one before, and the owner is known for `places_history`. The severity is high.
+owner had one before, and the owner is known for `places_history`. The severity is high if there are `sure_returns`.
 
-Only zones of the company count, which other principals use as well. A traveller may have left a notebook running in the
-office; whether a place is strange to the owner is a question of *Used by a stranger*.
+Only zones of the company count, which `place_principals` principals use. A traveller may have left a notebook running
+in the office; whether a place is strange to the owner is a question of *Used by a stranger*.
 
 Not seen: a thief with a token of a job on many machines, whose moves and roll-outs look the same; a thief in the zone
 of the owner; and one that waits until the owner's work is over.
@@ -25,7 +25,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, login_by_token, some
-from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class PlacesThresholds:
     """Less than the way to another office and back."""
     returns: int = threshold(2, "Returns to a zone that one person does not make")
     """One may be a VPN that was lost for a while."""
+    sure_returns: int = threshold(3, "... and that a VPN which is lost again and again does not explain")
+    """It is lost once more at most."""
+    place_principals: int = threshold(3, "Principals that use a zone of the company")
+    """Two may be a traveller and a thief."""
     places_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows in how many places it is")
     """A weekend is two days long."""
 
@@ -56,7 +60,11 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     """Find tokens that are used in two zones at once; one finding a token."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
     places = by_token.groupBy("who", "token_id", "address", "zone").agg(*first_and_last())
-    shared = seen.usage.groupBy("zone").agg(F.count_distinct("who").alias("principals")).where("principals > 1")
+    shared = (
+        seen.usage.groupBy("zone")
+        .agg(F.count_distinct("who").alias("principals"))
+        .where(F.col("principals") >= thresholds.place_principals)
+    )
     of_company = places.join(shared, "zone", "left_semi")
     in_order = Window.partitionBy("token_id").orderBy("since")
     zones = (
@@ -78,7 +86,7 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         & (F.col("returns") >= thresholds.returns)
         & (F.col("known_since") + F.lit(thresholds.places_history) < F.col("first_seen"))
     )
-    return _findings(new)
+    return _findings(new, thresholds)
 
 
 def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
@@ -128,11 +136,11 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
     )
 
 
-def _findings(tokens: DataFrame) -> DataFrame:
+def _findings(tokens: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
     return finding_rows(
         tokens,
         subject="token_id",
-        severity=F.lit(Severity.HIGH.value),
+        severity=high_if(F.col("returns") >= thresholds.sure_returns),
         evidence=[
             ("zones at once", some(F.col("zones"))),
             ("returns", F.col("returns")),

@@ -5,7 +5,8 @@ are on a machine of the owner. So a login with the token's id is a sign when it 
 clients need to hear of the end (`clock_skew`), and in one of these cases:
 
 - *a zone that is strange to the owner*: the token did not begin there, and the owner used nothing else there; or the
-  file of networks calls it foreign.
+  file of networks calls it foreign. Such a try is a sign also within `clock_skew`, if it was refused and the owner
+  was never there: clocks do not explain it.
 - *a place strange to the owner, where this token was used before*: the same, but the token was used there before its
   end, and nothing else of the owner: a thief goes on.
 - *a machine where the owner never was*: the zone is the owner's, but the machine is new, and the zone is a /24. In a
@@ -18,9 +19,9 @@ and that was renewed before then, is not revoked. An owner without a login befor
 are left out as well.
 
 Not seen: a thief in a zone of the owner, if the zone is large or if the owner was on the machine as well; a thief that
-used another token of the owner in the same place; one that notices the end of the token and stops trying, and one whose
-last try is within the clock skew. Nor is a token that was
-ended where no event is written: by `kafka-dt token revoke`, or at a broker.
+used another token of the owner in the same place; one that notices the end of the token and stops trying; and one whose
+last try is within the clock skew, if the owner was there. Nor is a token that was ended where no event is written: at a
+broker.
 """
 
 # Only tokens with a late attempt are looked up in the events, and there are few of them.
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+STRANGE: Final = "a zone that is strange to the owner"
+
 
 @dataclass(frozen=True, slots=True)
 class RevocationThresholds:
@@ -68,13 +71,14 @@ class RevocationThresholds:
 def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> DataFrame:
     """Find tokens that were tried after their revocation; one finding a token."""
     skew = F.lit(thresholds.clock_skew)
-    tried = seen.lives.where(F.col("last_attempt") > F.col("revoked_at") + skew).select(
-        "token_id", "owner", "revoked_at"
-    )
-    late = _attempts(seen.events, tried).where(F.col("time") > F.col("revoked_at") + skew)
+    tried = seen.lives.where(F.col("last_attempt") > F.col("revoked_at")).select("token_id", "owner", "revoked_at")
+    is_late = F.col("time") > F.col("revoked_at") + skew
+    is_after = (F.col("time") > F.col("revoked_at")) & ~F.col("succeeded")
+    late = _attempts(seen.events, tried).where(is_late | is_after)
     attempts = seen.work("late_attempts", seen.zones.of(_by_place(late)))
     judged = _with_past(attempts, seen.usage).withColumn("case", _case())
-    return _findings(judged.where(F.col("case").isNotNull()))
+    in_time = F.col("last_seen") <= F.col("revoked_at") + skew
+    return _findings(judged.where(F.col("case").isNotNull() & (~in_time | (F.col("case") == STRANGE))))
 
 
 def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
@@ -122,7 +126,7 @@ def _case() -> Column:
     return (
         F.when(F.col("successes") > 0, F.lit("it succeeded"))
         .when(is_known & ~at_home & used_here, F.lit("a place strange to the owner, where this token was used before"))
-        .when(is_known & ~at_home, F.lit("a zone that is strange to the owner"))
+        .when(is_known & ~at_home, F.lit(STRANGE))
         .when(is_known & is_small & ~used_here, F.lit("a machine where the owner never was"))
     )
 
