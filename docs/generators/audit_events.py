@@ -236,6 +236,9 @@ kafka.dt.audit.log.dir=/var/log/kafka-dt/audit
 kafka.dt.audit.log.signing.key=file:/etc/kafka-dt/audit.key
 ```
 
+Name a folder without other audit files: those that were not written in strict mode have no chain, and
+`kafka-dt audit verify` reports each of them (`no-chain`).
+
 Make the key, and give the public one to those who verify:
 
 <!-- not run: the node of the examples has its key already -->

@@ -73,7 +73,7 @@ def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
 def test_the_page_installs_the_files_that_the_wheel_has() -> None:
     page = (ROOT / "docs" / "how-to" / "systemd.md").read_text(encoding="utf-8")
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
-    assert table["wheel"]["shared-data"] == {"ops/systemd": "share/kafka-dt/systemd"}
+    assert table["wheel"]["shared-data"]["ops/systemd"] == "share/kafka-dt/systemd"
     assert "cd /opt/kafka-dt/share/kafka-dt/systemd\n" in page
     installed = re.findall(r"^install .*?(kafka-dt\.\S+|server\.properties) /etc/\S+$", page, re.MULTILINE)
     assert sorted(installed) == sorted(path.name for path in FILES.iterdir())
