@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -28,17 +27,19 @@ CREATE = acl(ResourceType.USER, "User:bob", "alice", AclOperation.CREATE_TOKENS)
 SEE = acl(ResourceType.USER, "User:", "carol", AclOperation.DESCRIBE_TOKENS, pattern=PatternType.PREFIXED)
 SEE_ONE = acl(ResourceType.DELEGATION_TOKEN, "a-token", "carol", AclOperation.DESCRIBE)
 READ = acl(ResourceType.TOPIC, "t", "alice", AclOperation.READ)
+PROOF_S = 10.0
+MAX_STALENESS_MS = 300_000
 
 
 @asynccontextmanager
 async def deciding(
-    cluster: ScriptedCluster, tokens: TokenCache, *, max_staleness_ms: int = 300_000
+    cluster: ScriptedCluster, tokens: TokenCache, monotonic: Callable[[], float] = time.monotonic
 ) -> AsyncIterator[tuple[AclManager, AclCache]]:
     """What a worker knows of the ACLs."""
-    known, knowledge = KnownAcls(), Knowledge(tokens, time.monotonic)
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=0.2, acls=known)
+    known, knowledge = KnownAcls(), Knowledge(tokens, monotonic)
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=monotonic, proof_s=PROOF_S, acls=known)
     source = ClusterTokens(
-        reader, knowledge, tokens, refresh_s=60, max_staleness_ms=max_staleness_ms, monotonic=time.monotonic
+        reader, knowledge, tokens, refresh_s=60, max_staleness_ms=MAX_STALENESS_MS, monotonic=monotonic
     )
     acls, cache = ClusterAcls(known, source), AclCache()
     manager = AclManager(acls, cache)
@@ -105,12 +106,13 @@ def test_a_principal_that_no_client_is_is_left_out() -> None:
 async def test_where_no_broker_tells_them_they_hold_as_long_as_tokens_would(
     cluster: ScriptedCluster, cache: TokenCache
 ) -> None:
+    passed_s = 0.0
     cluster.acls = [CREATE]
-    async with deciding(cluster, cache, max_staleness_ms=1_000) as (acls, known):
+    async with deciding(cluster, cache, lambda: time.monotonic() + passed_s) as (acls, known):
         cluster.acl_error = ErrorCode.cluster_authorization_failed
         await acls.until_current()
         assert bindings(known) == {CREATE}
-        await asyncio.sleep(1)
+        passed_s = MAX_STALENESS_MS / 1000
         with pytest.raises(AclStoreUnavailable, match=r"authorization.failed"):
             await acls.until_current()
         cluster.acls, cluster.acl_error = [SEE], ErrorCode.none
