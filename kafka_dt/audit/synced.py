@@ -19,8 +19,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar, Final, Protocol
 
+from kafka_dt.audit.blocking import in_own_thread
 from kafka_dt.audit.delivery import RETRY_SECONDS, Delivery, Waiting
 from kafka_dt.audit.syncing import Syncing
 
@@ -157,7 +159,7 @@ class SyncedDelivery(Delivery):
         try:
             if not self._sink.has_room(lines):
                 self._tend_at_s = 0.0  # what is due next may be another file
-                await asyncio.to_thread(self._sink.make_room, lines)
+                await in_own_thread(partial(self._sink.make_room, lines))
             await syncing.sync(self._sink.write(lines))
             self._sink.confirm()
         except Exception as error:  # noqa: BLE001 - the task must live on
@@ -176,7 +178,7 @@ class SyncedDelivery(Delivery):
     async def _do(self, work: Callable[[], float | None]) -> float | None:
         """Let the sink do other work than writing, in a thread; return when it is due again."""
         try:
-            return await asyncio.to_thread(work)
+            return await in_own_thread(work)
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(error)
             return self._retry_seconds

@@ -13,11 +13,12 @@ Source: https://github.com/mosquito/caio; fdatasync(2), io_setup(2).
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.audit.blocking import in_own_thread
 from kafka_dt.audit.delivery import SinkFailed
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Syncing:
         """
         if not await self._synced_by_system(descriptor):
             try:
-                await asyncio.to_thread(os.fdatasync, descriptor)
+                await in_own_thread(partial(os.fdatasync, descriptor))
             except OSError as error:
                 raise SinkFailed(error.strerror or type(error).__name__) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -190,6 +191,26 @@ async def test_the_end_waits_for_a_sink_that_hangs_no_longer_than_told(
     await until(lambda: "make_room" in sink.events)
     await delivery.close(0.01)
     assert "lost: up to 1" in caplog.text
+    sink.close()
+
+
+async def test_a_process_can_end_while_a_folder_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, threads, back = Held(), list[threading.Thread](), threading.Event()
+
+    def hang(_lines: Sequence[bytes]) -> None:
+        threads.append(threading.current_thread())
+        back.wait()
+
+    monkeypatch.setattr(sink, "make_room", hang)
+    delivery = SyncedDelivery(sink, buffer_bytes=PLENTY)
+    delivery.start()
+    delivery.put(b"1\n", CHANGE)
+    await until(lambda: len(threads) == 1)
+    await delivery.close(0.01)
+    (thread,) = threads
+    assert thread.daemon, "Python waits for other threads at the end of a process"
+    back.set()
+    thread.join()
     sink.close()
 
 
