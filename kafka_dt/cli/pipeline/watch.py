@@ -240,7 +240,7 @@ def watch(
             settings,
             keeper,
             now_ms=lambda: time.time_ns() // 1_000_000,
-            heard=lambda events: step.now(f"Watching: {events:,} events, {counted(len(keeper.cases()), 'open case')}"),
+            heard=lambda events: step.now(f"Watching: {events:,} events, {counted(keeper.open_cases, 'open case')}"),
         )
         with _interrupted_by(work) as interrupted:
             work.run(interval_ms=None if once else interval)

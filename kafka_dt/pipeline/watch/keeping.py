@@ -1,8 +1,8 @@
 """What follows a batch: findings become cases, tokens are ended, and people and programs are told.
 
-    keeper = Keeper(state_file, table, delivery=..., responder=..., told=print_case, now=now)
+    keeper = Keeper(path=state_file, table=table, deliver=..., responder=..., told=print_case, now=now)
     keeper.take(rows, habits, series, number)       # by the stream, for each batch
-    keeper.tend()                                   # now and then: alerts that were not taken
+    keeper.tend()                                   # now and then: what failed, and what is over
 
 The order is: end tokens, tell, write the state. If the process ends in between, Spark gives the batch again, and the
 same follows once more: a token that has ended stays so, and the ids of alerts tell a second copy.
@@ -60,6 +60,8 @@ class Keeper:
     metrics: Path | None = None
     """A file for Prometheus."""
     state: State = field(default_factory=State)
+    open_cases: int = 0
+    """How many cases are open. All else is for one thread at a time."""
     _untold: bool = False
     _tended: datetime = EPOCH
     _crowds: Mapping[str, int] = field(default_factory=dict)
@@ -85,33 +87,41 @@ class Keeper:
             self.responder.respond(shown)
         state.series, state.batch = series, number
         state.forget(self.now())
-        cases = self.cases()
+        cases = self._counted()
         new = {finding_id(each) for each in shown}
         for case in cases:
             if not new.isdisjoint(sighting.id for sighting in case.sightings):
                 self.told(case)
         if shown:
             self._tell(cases)
-        if self.metrics is not None:
-            outcomes = self.responder.outcomes if self.responder is not None else {}
-            replace_file(self.metrics, metrics_text(cases, self.now(), outcomes))
         state.save(self.path)
 
     def tend(self) -> None:
-        """Do again what failed: ends of tokens, and alerts."""
+        """Do again what failed, ends of tokens and alerts; and forget what is over, also if no events come."""
         now = self.now()
         if now - self._tended < AGAIN:
             return
         self._tended = now
         if self.responder is not None:
             self.responder.again()
+        self.state.forget(now)
+        cases = self._counted()
         if self._untold:
-            self._tell(self.cases())
+            self._tell(cases)
 
     def cases(self) -> tuple[Case, ...]:
         """Form the open cases, the most urgent first."""
         shown = self._shown(self.state.findings.values())
         return form_cases(sightings(shown, SIGNS, self.table), self._crowds)
+
+    def _counted(self) -> tuple[Case, ...]:
+        """Form the open cases, and tell how many there are."""
+        cases = self.cases()
+        self.open_cases = len(cases)
+        if self.metrics is not None:
+            outcomes = self.responder.outcomes if self.responder is not None else {}
+            replace_file(self.metrics, metrics_text(cases, self.now(), outcomes))
+        return cases
 
     def _shown(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return suppress(findings, self.suppressions, self.now())[0]
