@@ -74,6 +74,8 @@ class Keeper:
         """
         self.state = State.of(self.path)
         self._untold = True  # the last run may have ended before it told
+        if self.responder is not None:
+            self.responder.resume(self._shown(self.state.findings.values()))
 
     def take(self, rows: Iterable[Seen], habits: Habits, series: str, number: int) -> None:
         """Judge a batch and act on it, unless the state has it already."""

@@ -6,7 +6,8 @@
 A token is ended if the finding about it is of a kind that the operator chose and of severity high, and if fewer than
 `at_most` tokens were ended within the hour before: a rule that goes wrong ends few. Each decision is a line of JSON in
 the journal, written to the disk before and after the request, with the facts that led to it. The journal also tells,
-after a restart, how many tokens were ended within the hour. The node records the end as an audit event of its own.
+after a restart, how many tokens were ended within the hour, and which ends were begun and not done. Decisions of a dry
+run count in dry runs alone. The node records the end as an audit event of its own.
 
 Source: KIP-48 (ExpireDelegationToken)
 """
@@ -16,17 +17,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafka_dt.client import TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.report.signs.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from kafka_dt.client import ClientConfig
@@ -45,7 +46,7 @@ class Outcome(StrEnum):
     """The request is about to be sent."""
     REVOKED = "revoked"
     GONE = "gone"
-    """There is no such token any more."""
+    """There is no such token any more, or the login of the watch may not see it."""
     FAILED = "failed"
     """The server did not do it; the watch asks again every few seconds."""
     HELD_BACK = "held_back"
@@ -89,7 +90,8 @@ class Responder:
         self._journal = journal
         self._now = now
         self._told = told
-        self._decided, self._ended = _read(journal)
+        past = _Past.of(journal, dry_run=policy.dry_run)
+        self._decided, self._ended, self._begun = past.decided, past.ended, past.begun
         self._held: set[str] = set()
         self._failed: dict[str, Finding] = {}
         self.outcomes: dict[str, int] = {}
@@ -97,17 +99,30 @@ class Responder:
 
     def respond(self, findings: Iterable[Finding]) -> None:
         """Decide on findings, each token once."""
-        for finding in findings:
-            token_id = finding.token_id
-            if token_id is None or finding.kind not in self._policy.kinds or finding.severity is not Severity.HIGH:
-                continue
+        for token_id, finding in self._about_tokens(findings):
             if token_id not in self._decided:
                 self._end(finding, token_id)
+
+    def resume(self, findings: Iterable[Finding]) -> None:
+        """Let `again` ask for the tokens whose end an earlier run has begun and not done.
+
+        Args:
+            findings: those of the earlier run.
+        """
+        if not self._policy.dry_run:
+            self._failed |= {id_: finding for id_, finding in self._about_tokens(findings) if id_ in self._begun}
 
     def again(self) -> None:
         """Ask again for what failed."""
         for token_id, finding in list(self._failed.items()):
             self._end(finding, token_id)
+
+    def _about_tokens(self, findings: Iterable[Finding]) -> Iterator[tuple[str, Finding]]:
+        """Give the findings for which tokens may be ended, with the ids of these."""
+        for finding in findings:
+            is_allowed = finding.kind in self._policy.kinds and finding.severity is Severity.HIGH
+            if is_allowed and finding.token_id is not None:
+                yield finding.token_id, finding
 
     def _end(self, finding: Finding, token_id: str) -> None:
         now = self._now()
@@ -133,7 +148,10 @@ class Responder:
             self._ended.remove(now)
             return
         self._failed.pop(token_id, None)
-        self._decided.add(token_id)
+        if ended:
+            self._decided.add(token_id)
+        else:  # nothing was ended, so a later finding asks again
+            self._ended.remove(now)
         self._note(finding, Outcome.REVOKED if ended else Outcome.GONE)
 
     def _note(self, finding: Finding, outcome: Outcome, reason: str = "") -> None:
@@ -175,21 +193,44 @@ def revoke_over_kafka(config: ClientConfig) -> Revoke:
     return lambda token_id, owner: asyncio.run(end(token_id, owner))
 
 
-def _read(journal: Path) -> tuple[set[str], list[datetime]]:
-    """Read which tokens were decided on, and when tokens were ended."""
-    decided: set[str] = set()
-    ended: list[datetime] = []
-    try:
-        lines = journal.read_text(encoding="ascii").splitlines()
-    except FileNotFoundError:
-        return decided, ended
-    for text in lines:
+@dataclass(slots=True)
+class _Past:
+    """What earlier runs have decided."""
+
+    decided: set[str] = field(default_factory=set)
+    """Ids of tokens that need nothing more."""
+    ended: list[datetime] = field(default_factory=list)
+    """When tokens were ended, or may have been."""
+    begun: set[str] = field(default_factory=set)
+    """Ids of tokens whose end was begun and not done."""
+
+    @classmethod
+    def of(cls, journal: Path, *, dry_run: bool) -> Self:
+        """Read a journal."""
+        past = cls()
         try:
-            line = json.loads(text)
-        except ValueError:
-            continue  # the machine stopped while it was written
-        if line["outcome"] in {Outcome.REVOKED, Outcome.GONE, Outcome.WOULD_REVOKE}:
-            decided.add(line["token_id"])
-        if line["outcome"] in {Outcome.REVOKING, Outcome.WOULD_REVOKE}:
-            ended.append(datetime.fromisoformat(line["time"]))
-    return decided, ended
+            content = journal.read_text(encoding="ascii")
+        except FileNotFoundError:
+            return past
+        if content and not content.endswith("\n"):
+            with journal.open("a", encoding="ascii") as file:
+                file.write("\n")  # so that the next line is one
+        ended: dict[str, datetime] = {}
+        for text in content.splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # the machine stopped while it was written
+            outcome, token_id, at = line["outcome"], line["token_id"], datetime.fromisoformat(line["time"])
+            if outcome in {Outcome.REVOKING, Outcome.REVOKED} or (dry_run and outcome == Outcome.WOULD_REVOKE):
+                ended[token_id] = at
+            if outcome == Outcome.REVOKED or (dry_run and outcome == Outcome.WOULD_REVOKE):
+                past.decided.add(token_id)
+            if outcome in {Outcome.REVOKING, Outcome.FAILED}:
+                past.begun.add(token_id)
+            if outcome in {Outcome.REVOKED, Outcome.GONE}:
+                past.begun.discard(token_id)
+            if outcome in {Outcome.GONE, Outcome.FAILED}:
+                ended.pop(token_id, None)
+        past.ended = list(ended.values())
+        return past

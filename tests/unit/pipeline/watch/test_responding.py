@@ -109,9 +109,50 @@ def test_a_token_that_could_not_be_ended_is_tried_again_and_noted_once(tmp_path:
     assert [line["outcome"] for line in lines(tmp_path)] == ["revoking", "failed", "revoked"]
 
 
-def test_a_token_that_has_gone_is_noted_as_such(tmp_path: Path) -> None:
-    responder(tmp_path, Node()).respond(found("t-gone"))
-    assert [line["outcome"] for line in lines(tmp_path)] == ["revoking", "gone"]
+def test_what_a_run_could_not_end_the_next_one_does(tmp_path: Path) -> None:
+    node = Node(down=True)
+    responder(tmp_path, node).respond(found("t-1", "t-2"))
+    node.down = False
+    responder(tmp_path, node).respond(found("t-2"))
+    work = responder(tmp_path, node, at_most=2)
+    work.resume(found("t-1", "t-2", "t-3"))
+    assert [each for each, _ in node.ended] == ["t-2"]
+    work.again()
+    work.again()
+    assert [each for each, _ in node.ended] == ["t-2", "t-1"]
+    assert [line["outcome"] for line in lines(tmp_path)][-1] == "revoked"
+
+
+def test_what_a_dry_run_would_have_done_is_done_without_it(tmp_path: Path) -> None:
+    node = Node()
+    responder(tmp_path, node, at_most=1, dry_run=True).respond(found("t-1"))
+    responder(tmp_path, node, at_most=1, dry_run=True).respond(found("t-1"))
+    assert [line["outcome"] for line in lines(tmp_path)] == ["would_revoke"]
+    responder(tmp_path, node, at_most=1).respond(found("t-1"))
+    assert [each for each, _ in node.ended] == ["t-1"]
+
+
+def test_a_dry_run_takes_up_nothing_that_was_begun(tmp_path: Path) -> None:
+    node = Node(down=True)
+    responder(tmp_path, node).respond(found("t-1"))
+    node.down = False
+    work = responder(tmp_path, node, dry_run=True)
+    work.resume(found("t-1"))
+    work.again()
+    assert node.ended == []
+    assert [line["outcome"] for line in lines(tmp_path)] == ["revoking", "failed"]
+
+
+def test_a_token_that_seems_to_have_gone_is_asked_for_again_when_there_is_a_finding(tmp_path: Path) -> None:
+    node = Node()
+    responder(tmp_path, node, at_most=1).respond(found("t-gone"))
+    work = responder(tmp_path, node, at_most=1)
+    work.respond(found("t-gone"))
+    work.again()
+    assert [each for each, _ in node.ended] == ["t-gone", "t-gone"]
+    assert [line["outcome"] for line in lines(tmp_path)] == ["revoking", "gone"] * 2
+    work.respond(found("t-1"))
+    assert [each for each, _ in node.ended][2:] == ["t-1"]
 
 
 def test_half_a_line_of_a_journal_is_passed_over(tmp_path: Path) -> None:
@@ -119,5 +160,7 @@ def test_half_a_line_of_a_journal_is_passed_over(tmp_path: Path) -> None:
     responder(tmp_path, node).respond(found("t-1"))
     with (tmp_path / "responses.jsonl").open("a") as file:
         file.write('{"time": "2026-')
-    responder(tmp_path, node).respond(found("t-1"))
-    assert [each for each, _ in node.ended] == ["t-1"]
+    responder(tmp_path, node).respond(found("t-1", "t-2"))
+    assert [each for each, _ in node.ended] == ["t-1", "t-2"]
+    journal = (tmp_path / "responses.jsonl").read_text().splitlines()
+    assert [json.loads(line)["outcome"] for line in journal[3:]] == ["revoking", "revoked"]
