@@ -8,11 +8,9 @@ history of this repository, which a shallow clone does not have.
 from __future__ import annotations
 
 import asyncio
-import io
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import time
 import venv
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +24,8 @@ import pytest
 
 from kafka_dt.client import ConnectionFailed, Credentials, DelegationToken, TokenClient
 from release.packages import build
-from release.tree import read_version
+from release.tools import NotReleased
+from release.tree import export, read_version
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import KraftCluster
 from tests.support.brokers.kraft_operator import Operator
@@ -254,16 +253,10 @@ async def test_nodes_restart_one_by_one_and_no_acknowledged_record_and_no_token_
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """A folder with the last release and the wheels of this tree, each installed in a folder of its own."""
-    archived = subprocess.run(
-        ["git", "archive", "--format=tar", LAST_RELEASE],  # noqa: S607 - the git of PATH
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
-    if archived.returncode:
+    try:
+        export(ROOT, LAST_RELEASE, tmp_path / "source")
+    except NotReleased:
         pytest.skip("this clone is shallow: it does not have the commit of the last release")
-    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
     install(tmp_path / "source", tmp_path / f"kafka-dt-{LAST.name}")
     install(ROOT, tmp_path / f"kafka-dt-{NEXT.name}")
     return tmp_path

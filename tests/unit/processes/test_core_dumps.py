@@ -20,9 +20,14 @@ os.kill(os.getpid(), int(sys.argv[1]))
 """
 FORBID = "from kafka_dt.processes.core_dumps import forbid_core_dumps; forbid_core_dumps()"
 BY_ATTRIBUTE = "from kafka_dt.processes.core_dumps import _forbid_by_attribute; _forbid_by_attribute()"
-WORKER = (
-    "import io, sys, kafka_dt.worker as w; sys.stdin = io.StringIO(); exec('try: w.main([])\\nexcept ValueError: pass')"
-)
+WORKER = """
+import io, sys, kafka_dt.worker
+sys.stdin = io.StringIO()
+try:
+    kafka_dt.worker.main([], [])
+except ValueError:
+    pass
+"""
 COMMAND = "from kafka_dt.cli import main; main(['token', '--help'], standalone_mode=False)"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from release.packages import build
 from release.tools import NotReleased
+from release.tree import unpack
 from tests.support.docs.documents import ROOT
 
 TIME_S = 1_700_000_000
@@ -57,8 +57,7 @@ def test_the_source_distributions_make_the_same_wheels(tmp_path: Path) -> None:
     unpacked = tmp_path / "unpacked"
     for name in made:
         if name.endswith(".tar.gz"):
-            with tarfile.open(tmp_path / "made" / name) as files:
-                files.extractall(tmp_path, filter="data")
+            unpack(tmp_path / "made" / name, tmp_path)
             inside = unpacked / "protocol" if "protocol" in name else unpacked
             shutil.copytree(tmp_path / name.removesuffix(".tar.gz"), inside, dirs_exist_ok=True)
     again = built(unpacked, tmp_path / "made again")
