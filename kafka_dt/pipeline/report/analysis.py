@@ -32,7 +32,7 @@ from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.expressions import first_and_last, rows_of, until
 from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_lives
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
-from kafka_dt.pipeline.report.signs.finding import collected, counts, most_urgent_first
+from kafka_dt.pipeline.report.signs.finding import collected, counts, each_of, most_urgent_first
 from kafka_dt.pipeline.report.store import ParquetOutput
 from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.networks import Network
+    from kafka_dt.pipeline.report.signs.finding import Finding
     from kafka_dt.pipeline.report.store import Store
-    from kafka_dt.pipeline.report.suppressions import Suppression
+    from kafka_dt.pipeline.report.suppressions import Suppressed, Suppression
 
     Progress = Callable[[str], None]
     """Is called with the name of the present step."""
@@ -123,7 +124,7 @@ class Analysis:
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
-        first, suppressed = suppress(collected(most_urgent_first(findings, FINDINGS)), settings.suppressions, now)
+        first, suppressed = self._divided(most_urgent_first(findings), now)
         left_out = Counter((each.finding.kind, each.finding.severity) for each in suppressed)
         types = counted.by_type()
         return Contents(
@@ -152,6 +153,13 @@ class Analysis:
             table=table,
             generated_at=now,
         )
+
+    def _divided(self, findings: DataFrame, now: datetime) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
+        """Give the first findings, and those that are suppressed; these take no place of others."""
+        entries = self._settings.suppressions
+        if not entries:
+            return collected(findings.limit(FINDINGS)), ()
+        return suppress(each_of(findings), entries, now, most=FINDINGS)
 
     def _blast(self, lives: DataFrame, usage: DataFrame, start: Start) -> Blast:
         self._progress("Following the blast radius")

@@ -26,7 +26,9 @@ from pyspark.sql.types import TimestampType
 from kafka_dt.audit import EventType, Outcome
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame, Row
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -91,13 +93,28 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     Instants travel as milliseconds, because timestamps would arrive in the time zone of this machine; they become
     datetimes in UTC.
     """
-    instants = {each.name for each in frame.schema if isinstance(each.dataType, TimestampType)}
+    plain, instants = _without_instants(frame)
+    return [_in_utc(row, instants) for row in plain.collect()]
+
+
+def each_row_of(frame: DataFrame) -> Iterator[dict[str, Any]]:
+    """Give the same of a frame of any size; the driver holds a part of it at a time."""
+    plain, instants = _without_instants(frame)
+    return (_in_utc(row, instants) for row in plain.toLocalIterator())
+
+
+def _without_instants(frame: DataFrame) -> tuple[DataFrame, Sequence[str]]:
+    """Turn instants into milliseconds, and name their columns."""
+    instants = [each.name for each in frame.schema if isinstance(each.dataType, TimestampType)]
     columns = [F.unix_millis(name).alias(name) if name in instants else F.col(name) for name in frame.columns]
-    rows = [row.asDict(recursive=True) for row in frame.select(*columns).collect()]
-    for row in rows:
-        for name in instants:
-            row[name] = None if row[name] is None else EPOCH + timedelta(milliseconds=row[name])
-    return rows
+    return frame.select(*columns), instants
+
+
+def _in_utc(row: Row, instants: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = row.asDict(recursive=True)
+    for name in instants:
+        found[name] = None if found[name] is None else EPOCH + timedelta(milliseconds=found[name])
+    return found
 
 
 def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[Column, Column]:

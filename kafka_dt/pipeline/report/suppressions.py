@@ -63,7 +63,9 @@ class Suppression:
     """Addresses and networks, as they are written."""
     zones: tuple[str, ...] = ()
     ranges: tuple[tuple[int, int], ...] = ()
-    """The first and the last address of all `addresses` and `zones`."""
+    """The first and the last address of all `addresses`."""
+    networks: tuple[Network, ...] = ()
+    """Those of the file, the smallest first: the first one around an address is its zone."""
     begin: datetime | None = None
     end: datetime | None = None
 
@@ -77,14 +79,19 @@ class Suppression:
             (not self.kinds or finding.kind in self.kinds)
             and (not self.owners or any(_fits(each, finding.owner) for each in self.owners))
             and (not self.tokens or finding.token_id in self.tokens)
-            and (not self.ranges or self._is_there(finding.address))
+            and self._is_there(finding.address)
             and (self.begin is None or self.begin <= finding.first_seen)
             and (self.end is None or finding.last_seen <= self.end)
         )
 
     def _is_there(self, address: str | None) -> bool:
+        if not self.addresses and not self.zones:
+            return True
         number = address_number(address)
-        return number is not None and any(first <= number <= last for first, last in self.ranges)
+        if number is None:
+            return False
+        zone = next((each.name for each in self.networks if each.first <= number <= each.last), None)
+        return zone in self.zones or any(first <= number <= last for first, last in self.ranges)
 
     @property
     def scope(self) -> str:
@@ -111,18 +118,21 @@ class Suppressed:
 
 
 def suppress(
-    findings: Iterable[Finding], entries: Sequence[Suppression], now: datetime
+    findings: Iterable[Finding], entries: Sequence[Suppression], now: datetime, *, most: int | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
-    """Tell findings that are shown from those that an entry covers; of several entries the first one counts."""
+    """Tell findings that are shown, `most` of them at most, from those that an entry covers.
+
+    Of several entries the first one counts.
+    """
     shown: list[Finding] = []
     suppressed: list[Suppressed] = []
     in_force = [entry for entry in entries if not entry.has_run_out(now)]
     for finding in findings:
         entry = next((entry for entry in in_force if entry.covers(finding)), None)
-        if entry is None:
-            shown.append(finding)
-        else:
+        if entry is not None:
             suppressed.append(Suppressed(finding, entry))
+        elif most is None or len(shown) < most:
+            shown.append(finding)
     return tuple(shown), tuple(suppressed)
 
 
@@ -166,6 +176,8 @@ def _suppression(entry: dict[str, Any], kinds: Collection[str], networks: Sequen
         raise ValueError(f"{wrong[0]!r} is no kind of finding; write one of {', '.join(sorted(kinds))}")
     if named["address"] and named["zone"]:
         raise ValueError("name an address or a zone, not both")
+    if unnamed := set(named["zone"]).difference(each.name for each in networks):
+        raise ValueError(f"no network is called {min(unnamed)!r}; name zones in the file of --networks")
     begin, end = (_instant(entry[name], name) if name in entry else None for name in ("from", "to"))
     if begin is not None and end is not None and end <= begin:
         raise ValueError("'to' is not after 'from'")
@@ -178,20 +190,11 @@ def _suppression(entry: dict[str, Any], kinds: Collection[str], networks: Sequen
         tokens=named["token"],
         addresses=named["address"],
         zones=named["zone"],
-        ranges=(
-            *(range_of(ip_network(each)) for each in named["address"]),
-            *(each for name in named["zone"] for each in _of_zone(name, networks)),
-        ),
+        ranges=tuple(range_of(ip_network(each)) for each in named["address"]),
+        networks=tuple(networks) if named["zone"] else (),
         begin=begin,
         end=end,
     )
-
-
-def _of_zone(name: str, networks: Sequence[Network]) -> list[tuple[int, int]]:
-    found = [(each.first, each.last) for each in networks if each.name == name]
-    if not found:
-        raise ValueError(f"no network is called {name!r}; name zones in the file of --networks")
-    return found
 
 
 def _texts(entry: dict[str, Any], name: str) -> tuple[str, ...]:

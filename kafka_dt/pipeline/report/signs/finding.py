@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import rows_of
+from kafka_dt.pipeline.report.expressions import each_row_of, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
@@ -117,24 +117,30 @@ def high_if(condition: Column) -> Column:
     return F.when(condition, F.lit(Severity.HIGH.value)).otherwise(F.lit(Severity.MEDIUM.value))
 
 
-def most_urgent_first(findings: DataFrame, limit: int) -> DataFrame:
-    """Give the first findings, the most severe and then the newest first."""
+def most_urgent_first(findings: DataFrame) -> DataFrame:
+    """Sort findings, the most severe and then the newest first."""
     urgency = F.array_position(F.array(*(F.lit(severity.value) for severity in Severity)), F.col("severity"))
-    return findings.orderBy(urgency, F.desc("last_seen"), "kind", "subject").limit(limit)
+    return findings.orderBy(urgency, F.desc("last_seen"), "kind", "subject")
 
 
 def collected(findings: DataFrame) -> tuple[Finding, ...]:
     """Bring findings to the driver; the caller has limited their number."""
-    return tuple(
-        Finding(
-            **{
-                **row,
-                "severity": Severity(row["severity"]),
-                "subject_type": SubjectType(row["subject_type"]),
-                "evidence": tuple(Evidence(**piece) for piece in row["evidence"]),
-            }
-        )
-        for row in rows_of(findings)
+    return tuple(map(_finding, rows_of(findings)))
+
+
+def each_of(findings: DataFrame) -> Iterator[Finding]:
+    """Bring findings to the driver, a part of them at a time."""
+    return map(_finding, each_row_of(findings))
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    return Finding(
+        **{
+            **row,
+            "severity": Severity(row["severity"]),
+            "subject_type": SubjectType(row["subject_type"]),
+            "evidence": tuple(Evidence(**piece) for piece in row["evidence"]),
+        }
     )
 
 

@@ -84,6 +84,22 @@ def test_an_entry_that_has_run_out_suppresses_nothing(tmp_path: Path) -> None:
     assert entry.has_run_out(last + timedelta(seconds=1))
 
 
+def test_a_zone_is_without_the_networks_in_it_that_have_another_name(tmp_path: Path) -> None:
+    networks = "10.0.0.0/8,company,office\n10.20.0.0/16,guests,foreign\n"
+    assert not covers(tmp_path, 'zone = "company"', found(), networks)
+    assert covers(tmp_path, 'zone = "guests"', found(), networks)
+    assert covers(tmp_path, 'zone = "company"', found(address="10.21.0.1"), networks)
+
+
+def test_suppressed_findings_take_no_place_of_others(tmp_path: Path) -> None:
+    (entry,) = loaded(tmp_path, NEEDED + 'owner = "User:etl-*"')
+    findings = [found(token_id=f"t{number}") for number in range(5)]
+    others = [found(owner=f"User:{number}") for number in range(3)]
+    shown, suppressed = suppress(iter([*findings, *others, found()]), [entry], MONDAY, most=2)
+    assert shown == tuple(others[:2])
+    assert [each.finding for each in suppressed] == [*findings, found()]
+
+
 def test_of_several_entries_the_first_that_covers_a_finding_is_named(tmp_path: Path) -> None:
     entries = loaded(tmp_path, NEEDED + 'token = "t2"', NEEDED + 'token = "t1"', NEEDED + 'owner = "*"')
     shown, (suppressed,) = suppress([found()], entries, MONDAY)
