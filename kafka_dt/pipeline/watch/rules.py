@@ -38,6 +38,7 @@ from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.stolen_token import ALONE, FOREIGN, STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
 from kafka_dt.pipeline.watch.habits import ALLOWS, MIGRATION
+from kafka_dt.pipeline.watch.state import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -82,9 +83,9 @@ def _remember(row: Seen, state: State) -> None:
     if row.is_ok(EventType.ACL_CREATED) and (allowed := ALLOWS.fullmatch(row.acl or "")):
         state.grants.setdefault(allowed[1], []).append(row.first_seen)
     if row.token_id is not None and row.outcome == "ok":
-        is_login = row.is_ok(EventType.LOGIN)
-        if not state.homes.get(row.token_id):
-            state.homes[row.token_id] = row.wide if is_login else ""
+        home = state.homes.get(row.token_id)
+        first = row.wide if row.is_ok(EventType.LOGIN) else ""
+        state.homes[row.token_id] = Home((home and home.network) or first, row.last_seen)
 
 
 def _strange_use(row: Seen, habits: Habits, state: State) -> Finding | None:
@@ -133,7 +134,8 @@ def _travels(name: str, habits: Habits) -> bool:
 
 
 def _home(token_id: str, habits: Habits, state: State) -> str:
-    return habits.tokens.get(token_id) or state.homes.get(token_id, "")
+    home = state.homes.get(token_id)
+    return habits.tokens.get(token_id) or (home.network if home is not None else "")
 
 
 def _wrong_hands(row: Seen, _habits: Habits, _state: State) -> Finding | None:

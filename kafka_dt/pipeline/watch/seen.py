@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.networks import Network
 
 MOST_ROWS: Final = 200_000
-"""How many rows of a batch come to the driver; a batch has a million events at most."""
+"""How many rows of a batch come to the driver; a batch has a million events at most. Refused logins are left out first:
+a client without any rights chooses the names in them."""
 _NAMES: Final = ("type", "outcome", "reason", "mechanism", "principal", "token_id", "owner", "requester", "acl")
 
 
@@ -89,6 +90,7 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
         networks: those that a file names, the smallest first.
     """
     address = F.coalesce("client_address", F.lit(UNKNOWN))
+    refused_login = of_type(EventType.LOGIN) & (F.col("outcome") == Outcome.REFUSED.value)
     rows = (
         events.where(~of_type(EventType.TOKEN_REMOVED))
         .select(
@@ -110,10 +112,10 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
             F.coalesce(F.max("count"), F.lit(0)).alias("described"),
         )
         .drop("each_address")
-        .orderBy("first_seen")
+        .orderBy(refused_login, "first_seen")
         .limit(MOST_ROWS)
     )
-    return [Seen(**row) for row in rows_of(rows)]
+    return sorted((Seen(**row) for row in rows_of(rows)), key=lambda row: row.first_seen)
 
 
 def _is_foreign(address: Column, networks: Sequence[Network]) -> Column:

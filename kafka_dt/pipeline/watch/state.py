@@ -4,13 +4,14 @@
     tally = state.tally("refused_changes", "User:mallory", row)
     state.save(path)
 
-A tally counts different things that one subject did on one day (UTC). It and the findings are forgotten `KEPT` after
-their last event. The file is written whole or not at all, with the number of the last batch that is in it: a batch that
-Spark runs again is not counted again.
+A tally counts different things that one subject did on one day (UTC). Tallies, findings and the homes of tokens are
+forgotten `KEPT` after their last event. The file is written whole or not at all, with the number of the last batch that
+is in it: a batch that Spark runs again is not counted again.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,8 @@ KEPT: Final = timedelta(days=3)
 """Longer than findings of a case lie apart."""
 MOST_ITEMS: Final = 2_000
 """How many things a tally tells apart; a client chooses how many ids it tries."""
+MOST_TALLIES: Final = 20_000
+"""How many tallies are kept, those with the most things; a client of IPv6 chooses from how many addresses it tries."""
 _VERSION: Final = 1
 
 
@@ -46,6 +49,11 @@ class Tally:
     addresses: dict[str, int] = field(default_factory=dict)
     programs: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def weight(self) -> tuple[int, datetime]:
+        """What makes it more worth keeping than another one."""
+        return len(self.items), self.last_seen
+
     def add(self, item: str, row: Seen) -> None:
         """Count a row."""
         self.first_seen = min(self.first_seen, row.first_seen)
@@ -54,6 +62,16 @@ class Tally:
         for counts, name in ((self.items, item), (self.addresses, row.address), (self.programs, row.software)):
             if name in counts or len(counts) < MOST_ITEMS:
                 counts[name] = counts.get(name, 0) + row.events
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a token was used first."""
+
+    network: str
+    """The large network of its first login; empty if it had none."""
+    last_seen: datetime
+    """Its last event."""
 
 
 @dataclass(slots=True)
@@ -74,9 +92,8 @@ class State:
     """Principal -> when ACLs allowed it to create tokens for others."""
     rotated: datetime = EPOCH
     """When secret keys were changed last."""
-    homes: dict[str, str] = field(default_factory=dict)
-    """Id of a token that was seen -> the large network of its first login, empty if it had none; not in the file, for
-    the table tells it after a restart."""
+    homes: dict[str, Home] = field(default_factory=dict)
+    """By the ids of tokens; not in the file, for the table tells it after a restart."""
 
     def tally(self, kind: str, subject: str, item: str, row: Seen) -> Tally:
         """Count what a subject did, and give the count of its day."""
@@ -98,6 +115,9 @@ class State:
         """Forget what is older than `KEPT`."""
         oldest = newest - KEPT
         self.tallies = {key: each for key, each in self.tallies.items() if each.last_seen >= oldest}
+        if len(self.tallies) > MOST_TALLIES:
+            self.tallies = dict(heapq.nlargest(MOST_TALLIES, self.tallies.items(), lambda each: each[1].weight))
+        self.homes = {token_id: home for token_id, home in self.homes.items() if home.last_seen >= oldest}
         self.findings = {name: each for name, each in self.findings.items() if each.last_seen >= oldest}
         self.grants = {
             name: kept for name, all_ in self.grants.items() if (kept := [one for one in all_ if one >= oldest])

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from kafka_dt.audit import EventType
 from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.ingest import FileSource
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.watch.habits import learn
 from kafka_dt.pipeline.watch.keeping import Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
+from kafka_dt.pipeline.watch.seen import seen_rows
 from kafka_dt.pipeline.watch.stream import Watch, WatchSettings
 from tests.integration.pipeline.audit_story import Story
 
@@ -159,3 +161,15 @@ def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
     assert {"10.20.99.8", "10.30.0.1"} <= set(habits.addresses)
     recent = learn(Table(str(table)).events(spark), NOW, timedelta(days=2))
     assert recent.since >= NOW - timedelta(days=2)
+
+
+def test_refused_logins_displace_nothing_else_from_a_batch(
+    spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = Table(str(table)).events(spark)
+    rows = seen_rows(events, ())
+    others = [row for row in rows if not row.is_refused(EventType.LOGIN)]
+    assert rows[-1] in others
+    assert len(others) < len(rows)
+    monkeypatch.setattr("kafka_dt.pipeline.watch.seen.MOST_ROWS", len(others))
+    assert {each.first_seen for each in seen_rows(events, ())} == {each.first_seen for each in others}

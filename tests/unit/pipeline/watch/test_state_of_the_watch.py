@@ -35,9 +35,9 @@ def test_what_is_old_is_forgotten() -> None:
     state = State()
     judge([granted(), thief(), *guesses(5)], company(), state)
     state.forget(NOON + KEPT - timedelta(hours=1))
-    assert (len(state.findings), len(state.tallies), len(state.grants)) == (2, 1, 1)
+    assert (len(state.findings), len(state.tallies), len(state.grants), len(state.homes)) == (2, 1, 1, 1)
     state.forget(NOON + KEPT + timedelta(hours=1))
-    assert (state.findings, state.tallies, state.grants) == ({}, {}, {})
+    assert (state.findings, state.tallies, state.grants, state.homes) == ({}, {}, {}, {})
 
 
 def test_a_client_that_tries_very_many_ids_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,3 +46,16 @@ def test_a_client_that_tries_very_many_ids_takes_little_memory(monkeypatch: pyte
     (found,) = judge(guesses(500, every=0.01), company(), state)
     (tally,) = state.tallies.values()
     assert (len(tally.items), found.events) == (50, 500)
+
+
+def test_a_client_that_tries_from_very_many_addresses_takes_little_memory_and_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(of_state, "MOST_TALLIES", 10)
+    state = State()
+    judge(guesses(4), company(), state)
+    judge([guess for n in range(50) for guess in guesses(1, address=f"2001:db8::{n:x}")], company(), state)
+    state.forget(NOON)
+    assert len(state.tallies) == 10
+    (found,) = judge(guesses(5)[4:], company(), state)
+    assert found.subject == "198.51.100.9"
