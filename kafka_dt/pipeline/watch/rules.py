@@ -78,6 +78,7 @@ def judge(rows: Iterable[Seen], habits: Habits, state: State) -> list[Finding]:
 
 def _remember(row: Seen, state: State) -> None:
     """Keep what later rows are judged by."""
+    state.judged = max(state.judged, row.last_seen)
     if row.is_ok(EventType.KEYS_CHANGED):
         state.rotated = max(state.rotated, row.last_seen)
     if row.is_ok(EventType.ACL_CREATED) and (allowed := ALLOWS.fullmatch(row.acl or "")):

@@ -92,6 +92,8 @@ class State:
     """Principal -> when ACLs allowed it to create tokens for others."""
     rotated: datetime = EPOCH
     """When secret keys were changed last."""
+    judged: datetime = EPOCH
+    """The newest event that was judged."""
     homes: dict[str, Home] = field(default_factory=dict)
     """By the ids of tokens; not in the file, for the table tells it after a restart."""
 
@@ -162,6 +164,7 @@ def _document(state: State) -> dict[str, Any]:
         "strange": [[*pair, at] for pair, at in state.strange.items()],
         "grants": state.grants,
         "rotated": state.rotated,
+        "judged": state.judged,
     }
 
 
@@ -177,6 +180,7 @@ def _state(document: dict[str, Any]) -> State:
         strange={(owner, network): _instant(at) for owner, network, at in document["strange"]},
         grants={name: [_instant(each) for each in instants] for name, instants in document["grants"].items()},
         rotated=_instant(document["rotated"]),
+        judged=_instant(document["judged"]),
     )
 
 

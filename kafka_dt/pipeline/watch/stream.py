@@ -5,7 +5,8 @@
     watch.run(interval_ms=None)                 # what the source has now
 
 Spark's checkpoint says which lines were read. A batch that was cut off is read again, and the findings of it have the
-same ids. What is usual is learned from the table at the start and every `relearn_ms`, while batches go on.
+same ids. What is usual is learned from the table at the start and every `relearn_ms`, while batches go on. The table
+may have events already that the watch has still to judge: these are left out, or a theft in them would be usual.
 
 Limits: one watch for a source and a table. An event that the source has twice is counted twice, and found once.
 
@@ -192,7 +193,8 @@ class Watch:
         except NoTable:
             habits = Habits()
         else:
-            habits = learn(events, _instant(now_ms), self._settings.history)
+            judged = max(self._keeper.state.judged, _instant(now_ms - self._settings.since_ms))
+            habits = learn(events, min(judged, _instant(now_ms)), self._settings.history)
         with self._lock:
             self._habits = habits
         self._learned_ms = now_ms
