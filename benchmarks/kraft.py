@@ -33,13 +33,20 @@ ZOOKEEPER_STORE: Final = Subject("kafka-dt, tokens in ZooKeeper", workers=KAFKA_
 
 
 @contextmanager
-def stage(bench: Bench, *gateways: Subject) -> Iterator[tuple[Way, ...]]:
-    """Start the broker and some gateways, and stop them at the end; gives the way to the broker, and those of each."""
+def stage(bench: Bench, *gateways: Subject, **settings: object) -> Iterator[tuple[Way, ...]]:
+    """Start the broker and some gateways, and stop them at the end; gives the way to the broker, and those of each.
+
+    Args:
+        bench: has the programs.
+        gateways: which ones.
+        settings: further ones of the broker, with `_` for each `.`.
+    """
     bench.clear_stage()
     folder = bench.folder_of("kraft")
     shutil.rmtree(folder, ignore_errors=True)
     with ExitStack() as stack, bench.console.status("starting the broker and the gateways"):
-        cluster = stack.enter_context(kafka_4(bench, folder / "kraft", {}))
+        overrides = {key.replace("_", "."): value for key, value in settings.items()}
+        cluster = stack.enter_context(kafka_4(bench, folder / "kraft", overrides))
         (broker,) = cluster.brokers.values()
         ways = [Way(BROKER, broker.sasl, broker.process)]
         for subject in gateways:
