@@ -29,15 +29,13 @@ from release.tree import export, read_version
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import KraftCluster
 from tests.support.brokers.kraft_operator import Operator
-from tests.support.docs.documents import ROOT, marked
+from tests.support.docs.documents import LAST_RELEASE, ROOT, marked
 from tests.support.nodes.gateway import PORTS, Gateway, gateway_properties
 from tests.support.nodes.node import SHA_256
 from tests.support.nodes.producers import Producers
 from tests.support.processes.ports import free_ports
 from tests.support.zookeeper.server import make_chroot
 
-LAST_RELEASE: Final = "30a5da12c8f476da33dfbe8902f358b90c6e8185"
-"""The commit of 0.1.0."""
 BROKER: Final = 1
 PARTITIONS: Final = 4
 FEW: Final = 60

@@ -16,6 +16,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[3]
+LAST_RELEASE = "30a5da12c8f476da33dfbe8902f358b90c6e8185"
+"""The commit of 0.1.0, from which docs/how-to/upgrade.md leads to this version."""
 _COMMENT = re.compile(r"<!-- (?P<key>[\w -]+?)(?:: (?P<value>.*?))? -->", re.DOTALL)
 
 
