@@ -124,11 +124,8 @@ class LineFile:
 
     def append(self, data: bytes) -> None:
         """Write a batch; should that fail, a part of it may be there until `cut`."""
-        end = self.size + len(data)
-        left = memoryview(data)
-        while left:
-            left = left[os.pwrite(self.descriptor, left, end - len(left)) :]
-        self.size = end
+        _write_all(self.descriptor, data, self.size)
+        self.size += len(data)
         self.lines += data.count(b"\n")
 
     def take_back(self, data: bytes) -> None:
@@ -177,10 +174,17 @@ def _write_digest(path: Path, data: bytes) -> None:
     """Write the digest of a file that is not complete yet: a crash in between leaves it to `finish`."""
     descriptor = os.open(digest_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
     try:
-        os.write(descriptor, data)
+        _write_all(descriptor, data, 0)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes, begin: int) -> None:
+    """Write all of some bytes, from a place on: a disk that is nearly full takes only a part at a time."""
+    left, end = memoryview(data), begin + len(data)
+    while left:
+        left = left[os.pwrite(descriptor, left, end - len(left)) :]
 
 
 def _lock(descriptor: int, path: Path) -> bool:

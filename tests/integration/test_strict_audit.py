@@ -25,6 +25,8 @@ KILLS = 6
 SOAK_KILLS = 1_000
 NODES_KILLED = 0.5
 """The share of nodes that end by a kill as well."""
+DISKS_FULL = 0.2
+"""The share of kills that come after the disk was full for a moment."""
 CLIENTS = 4
 
 
@@ -67,12 +69,20 @@ async def change_until(node: Node, end: asyncio.Event, acknowledged: list[tuple[
 
 
 async def kill_workers(node: Node, moments: random.Random, kills: int) -> list[tuple[str, str]]:
-    """Kill workers of a node at any moment while clients change tokens; returns the changes that were acknowledged."""
+    """Kill workers of a node at any moment while clients change tokens, and let the disk be full now and then.
+
+    Returns:
+        The changes that were acknowledged.
+    """
     acknowledged: list[tuple[str, str]] = []
     end = asyncio.Event()
     clients = [asyncio.create_task(change_until(node, end, acknowledged)) for _ in range(CLIENTS)]
     for _ in range(kills):
         await asyncio.sleep(moments.uniform(0.05, 0.4))
+        if moments.random() < DISKS_FULL:
+            with full_disk(node):
+                await asyncio.sleep(moments.uniform(0.05, 0.4))
+            await asyncio.sleep(moments.uniform(0, 1.5))  # a node tries again after a second
         os.kill(moments.choice(node.workers()), signal.SIGKILL)
         await asyncio.to_thread(eventually, lambda: len(node.workers()) == WORKERS, 30)
     if moments.random() < NODES_KILLED:
@@ -84,7 +94,7 @@ async def kill_workers(node: Node, moments: random.Random, kills: int) -> list[t
 
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(SOAK_KILLS, marks=pytest.mark.soak)])
 @pytest.mark.timeout(3600)
-async def test_no_kill_leaves_an_acknowledged_change_without_its_event(
+async def test_no_kill_and_no_full_disk_leave_an_acknowledged_change_without_its_event(
     zookeeper_connect: str, tmp_path: Path, kills: int
 ) -> None:
     folder = StrictFolder(tmp_path / "audit")

@@ -96,6 +96,14 @@ def test_what_a_full_disk_cuts_off_is_taken_back_and_written_again(tmp_path: Pat
     assert complete(tmp_path) == FIRST + SECOND
 
 
+def test_a_digest_that_a_full_disk_cut_off_is_written_again(tmp_path: Path, sink: ChainedFiles) -> None:
+    write_durably(sink, [FIRST])
+    with files_of_at_most(1), pytest.raises(SinkFailed, match="File too large"):
+        sink.close()
+    sink.close()
+    assert complete(tmp_path) == FIRST
+
+
 def taken_back(sink: ChainedFiles, lines: Sequence[bytes]) -> None:
     """Write a batch that turns out not to be durable."""
     sink.make_room(lines)
