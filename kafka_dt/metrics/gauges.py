@@ -34,6 +34,12 @@ class Gauges:
     tokens_ending: int | None = gauge(
         "tokens_expiring_within_a_day", "Those of them that expire within a day if they are not renewed.", Across.MAX
     )
+    tokens_unreadable: int | None = gauge(
+        "tokens_unreadable",
+        "Tokens in the store that the node cannot read and does not serve: damaged, or sealed with a key that the node "
+        "does not have.",
+        Across.MAX,
+    )
     staleness_s: float | None = gauge(
         "staleness_seconds",
         "How long changes of tokens may have gone unnoticed by a worker: infinite while nothing is proved, and growing "
@@ -50,6 +56,13 @@ class Gauges:
         "store_connected",
         "Whether a worker is connected to the store of tokens: ZooKeeper, or the upstream cluster.",
         Across.EACH,
+    )
+    clock_ahead_s: float | None = gauge(
+        "clock_ahead_seconds",
+        "How far the clock of the machine was ahead of the clock of the token store, at least, when the node compared "
+        "them last; negative if it was behind. The node compares them when it starts, and every "
+        "`delegation.token.expiry.check.interval.ms`. No series where the store removes expired tokens by itself.",
+        Across.MAX,
     )
     news_silence_s: float | None = gauge(
         "revocation_news_silence_seconds",

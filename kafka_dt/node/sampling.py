@@ -137,14 +137,17 @@ class Sampling:
         tokens, ports, gateway = self._tokens, self._ports, self._ports.gateway
         staleness_ms = tokens.manager.staleness_ms()
         has_tokens, counted = staleness_ms is not None, self._counted
+        keyed, ahead_ms = tokens.stores.keyed_tokens, tokens.manager.clock_ahead_ms
         return Gauges(
             sampled_s=time.monotonic(),
             unready=tuple(self._unready()),
             tokens=counted.live if has_tokens and counted else None,
             tokens_ending=counted.ending if has_tokens and counted else None,
+            tokens_unreadable=None if keyed is None else keyed.unreadable_tokens,
             staleness_s=None if staleness_ms is None else math.inf if staleness_ms >= NEVER_MS else staleness_ms / 1000,
             staleness_limit_s=tokens.stores.tokens.max_staleness_ms / 1000 if has_tokens else None,
             store_connected=tokens.stores.tokens.connected,
+            clock_ahead_s=None if ahead_ms is None else ahead_ms / 1000,
             news_silence_s=None if tokens.stores.news_silence_s is None else tokens.stores.news_silence_s(),
             loop_lag_s=self._lag.take(),
             connections=ports.connections(),

@@ -30,7 +30,7 @@ from kafka_dt.tokens.errors import (
 )
 from kafka_dt.tokens.lookup import ReadThrough
 from kafka_dt.tokens.principal import Principal
-from kafka_dt.tokens.purge import remove_expired
+from kafka_dt.tokens.purge import compare_clocks, remove_expired
 from kafka_dt.tokens.sharing import SharedRun
 from kafka_dt.tokens.store import NEVER_MS
 from kafka_dt.tokens.token import DelegationToken, Token
@@ -90,6 +90,8 @@ class TokenManager:
         self._read_through = ReadThrough(source, cache, self._catch_up, now_ms)
         counts = creation_counts or CreationCounts.alone()
         self._creations = Creations(limits.creations, cache, counts, now_ms)
+        self.clock_ahead_ms: int | None = None
+        """How far the clock was ahead of the store's at the last comparison; negative: behind, None: there was none."""
         if cache.keyring is not None:
             cache.keyring.on_change(self._read_through.forget_misses)
         if self.enabled:
@@ -274,7 +276,9 @@ class TokenManager:
         changes = self._changes
         if changes is None or changes.removes_expired:
             return 0
-        return await remove_expired(self._source, changes, self._cache, self._now_ms, on_removed or forget)
+        clocks = await compare_clocks(self._source.time_ms, self._now_ms)
+        self.clock_ahead_ms = clocks.ahead_ms
+        return await remove_expired(changes, self._cache, clocks, on_removed or forget)
 
     async def _change(self, hmac: bytes, change: Change) -> int:
         changes = self._require_enabled()

@@ -20,7 +20,7 @@ from kafka_dt.tokens.sharing import in_turns
 
 if TYPE_CHECKING:
     from kafka_dt.tokens.cache import TokenCache
-    from kafka_dt.tokens.store import TokenChanges, TokenSource
+    from kafka_dt.tokens.store import TokenChanges
     from kafka_dt.tokens.token import Token
 
 _LOG = logging.getLogger(__name__)
@@ -34,17 +34,12 @@ REMOVALS_AT_ONCE: Final = 64
 
 
 async def remove_expired(
-    source: TokenSource,
-    changes: TokenChanges,
-    cache: TokenCache,
-    now_ms: Callable[[], int],
-    on_removed: Callable[[Token], None],
+    changes: TokenChanges, cache: TokenCache, clocks: Clocks, on_removed: Callable[[Token], None]
 ) -> int:
     """Delete every token in the cache that has expired by both clocks, and return how many were deleted here.
 
     `on_removed` is called with each of them. Raises StoreUnavailable if the store is cut off.
     """
-    clocks = await compare_clocks(source.time_ms, now_ms)
     if clocks.differ:
         _LOG.warning("Set the clocks right: %s. %s", clocks, _consequence(clocks))
     if clocks.differ_too_much:

@@ -184,6 +184,10 @@ class KeyedTokens(Protocol):
     """
 
     @property
+    def unreadable_tokens(self) -> int:
+        """How many there are that cannot be read."""
+
+    @property
     def untried(self) -> Collection[str]:
         """The ids of those that have not been tried with the keys of now."""
 

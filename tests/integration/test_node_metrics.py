@@ -137,6 +137,8 @@ def test_each_worker_tells_its_staleness_and_its_connection_to_zookeeper(node: N
     assert all(0 <= value <= 30 for value in staleness.values())
     assert endpoint.value("kafka_dt_staleness_limit_seconds") == 30
     assert set(endpoint.series("kafka_dt_store_connected").values()) == {1}
+    eventually(lambda: endpoint.value("kafka_dt_clock_ahead_seconds") == 0, WITHIN_S)
+    assert endpoint.value("kafka_dt_tokens_unreadable") == 0
     answers = endpoint.value("kafka_dt_store_request_duration_seconds_count")
     assert answers is not None
     assert answers > 0

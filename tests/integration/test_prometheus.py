@@ -17,6 +17,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from kafka_dt.client import DelegationToken
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.support.docs.documents import ROOT
 from tests.support.identity.tls_listeners import TlsListeners
 from tests.support.nodes.audit import AuditFolder
@@ -27,8 +28,10 @@ from tests.support.nodes.prometheus import ALERTS, Prometheus, dashboard_queries
 from tests.support.processes.ports import free_ports
 from tests.support.processes.process import hanging
 from tests.support.processes.waiting import eventually
+from tests.support.processes.wall_clock import WallClock
 from tests.support.protocol.raw import CREATE, DESCRIBE, ConnectionClosed, LoginRefused, ms
 from tests.support.zookeeper.server import child_zookeeper
+from tests.support.zookeeper.token_znodes import token_znodes
 
 pytestmark = pytest.mark.soak
 
@@ -39,6 +42,7 @@ REFUSED_LOGINS = 120
 """More than 1/s of a minute."""
 UNDECIDED_LOGINS = 20
 RESTARTS = 4
+BEHIND_S = 20
 AT_ONCE = 8
 
 
@@ -96,6 +100,19 @@ def test_alerts_of_a_node_that_has_lost_its_zookeeper(tmp_path: Path) -> None:
             prometheus.wait_for_alerts("KafkaDtNotReady", "KafkaDtGoesStale")
             fail_to_log_in(node, UNDECIDED_LOGINS, token)
             prometheus.wait_for_alerts("KafkaDtLoginsUndecided")
+
+
+def test_alerts_of_a_node_with_a_wrong_clock_and_a_damaged_token(zookeeper_connect: str, tmp_path: Path) -> None:
+    clock = WallClock(tmp_path / "clock")
+    properties = node_properties(zookeeper_connect) | metrics_properties(port := free_ports(1))
+    properties["delegation.token.expiry.check.interval.ms"] = 1_000
+    node = Node(tmp_path, properties, environment=clock.environment)
+    with node, Prometheus(programs(), tmp_path, port).running() as prometheus:
+        clock.move(-BEHIND_S)
+        with token_znodes(zookeeper_connect) as znodes:
+            znodes.put("damaged", b"{")
+            znodes.kazoo.create(TokenChangeZnode.PREFIX, b"damaged", sequence=True)
+        prometheus.wait_for_alerts("KafkaDtClockOff", "KafkaDtTokensUnreadable")
 
 
 def test_alerts_of_a_node_whose_clients_workers_and_disk_fail(zookeeper_connect: str, tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ async def test_what_cannot_be_read_is_counted_and_never_deleted_and_the_others_a
         changes = GuardedChanges(node.store, cache, keyring, TokenLimits(), now_ms=now_ms, random_bytes=bytes)
         manager = TokenManager(node.store, changes, cache, TokenLimits(), now_ms=now_ms)
         assert node.store.unreadable == reasons
+        assert node.store.unreadable_tokens == 5
         assert [await node.store.read(token_id) for token_id in reasons] == [None] * len(reasons)
         await node.store.read(good.token_id)
         assert await manager.remove_expired() == 1, "the good one, which ended long ago"
@@ -168,6 +169,7 @@ async def test_a_key_that_comes_later_opens_what_could_not_be_read(
         assert list(node.store.unreadable) == [token.token_id]
         keyring.replace(KEY, [OLD_KEY])
         await node.store.reread_unreadable()
+        assert node.store.unreadable_tokens == 0
         assert node.token(token.token_id) == token
         assert node.store.unreadable == {}
         assert asked == []

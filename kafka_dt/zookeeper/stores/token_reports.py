@@ -103,6 +103,11 @@ class TokenReports:
         return {token_id: each.reason for token_id, each in self._unreadable.items()}
 
     @property
+    def unreadable_tokens(self) -> int:
+        """How many these are."""
+        return len(self._unreadable)
+
+    @property
     def untried(self) -> Collection[str]:
         """The ids of those that have not been tried with the keys of now."""
         return self._untried

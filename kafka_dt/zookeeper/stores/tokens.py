@@ -111,6 +111,11 @@ class ZooKeeperTokenStore:
         """The ids of the tokens that are there and cannot be served, each with the reason."""
         return self._reports.unreadable
 
+    @property
+    def unreadable_tokens(self) -> int:
+        """How many these are."""
+        return self._reports.unreadable_tokens
+
     def source_of(self, token_id: str | None) -> ZooKeeperTokenStore:  # noqa: ARG002 - there is no other
         """Return this source, for any token."""
         return self

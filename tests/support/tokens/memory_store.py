@@ -117,6 +117,10 @@ class MemoryTokenStore:
             self._report(token_id)
 
     @property
+    def unreadable_tokens(self) -> int:
+        return len(self.unreadable)
+
+    @property
     def untried(self) -> Collection[str]:
         return self.unreadable
 

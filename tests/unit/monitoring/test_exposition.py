@@ -112,6 +112,7 @@ def test_every_declared_metric_is_shown_with_its_words(memory: MetricsMemory) ->
         upstream_brokers={"yes": 1},
         certificates={"TLS": 1.0},
         store_connected=False,
+        clock_ahead_s=0.0,
         news_silence_s=1.0,
     )
     serve(memory, 0, everything)

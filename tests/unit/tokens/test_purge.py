@@ -142,7 +142,9 @@ async def test_with_clocks_that_differ_a_little_a_token_goes_when_it_has_expired
     cluster.database.now_ms = lambda: cluster.clock.now_ms - ahead_ms
     later_ms = START + HOUR + max(ahead_ms, 0)
     cluster.clock.now_ms = later_ms
+    assert node.manager.clock_ahead_ms is None, "they have not been compared yet"
     assert await node.manager.remove_expired() == 0
+    assert node.manager.clock_ahead_ms == ahead_ms
     cluster.clock.now_ms = later_ms + 1
     assert await node.manager.remove_expired() == 1
     assert ("Set the clocks right" in caplog.text) == (abs(ahead_ms) > 5_000)
