@@ -22,4 +22,4 @@ from kafka_dt.cli import LazyGroup
     },
 )
 def keys() -> None:
-    """List, rotate and retire secret keys; seal and verify tokens."""
+    """List, rotate, retire secret keys; seal and unseal tokens."""

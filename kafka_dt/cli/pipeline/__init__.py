@@ -28,4 +28,4 @@ from kafka_dt.cli import LazyGroup
     },
 )
 def pipeline() -> None:
-    """Ingest, report and watch audit events, work on all tokens (Spark)."""
+    """Ingest, report and watch audit events; work on all tokens."""

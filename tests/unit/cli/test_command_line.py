@@ -34,7 +34,7 @@ def test_help_names_every_command() -> None:
 
 
 def test_no_line_of_the_help_is_cut() -> None:
-    result = CliRunner().invoke(main, ["--help"], terminal_width=80)
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["--help"])
     assert "..." not in result.stdout.partition("Commands:")[2]
 
 
