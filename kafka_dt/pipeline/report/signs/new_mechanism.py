@@ -63,11 +63,12 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     earlier = Window.partitionBy("principal").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
     habits = {"by_mechanism": F.min("first_seen").over(earlier), "usual": F.collect_set("mechanism").over(earlier)}
     with_tokens = F.coalesce(F.col("creates_since") > F.col("first_seen"), F.lit(True))
-    everybody = Window.partitionBy(F.lit(1))
-    share = F.count("*").over(Window.partitionBy("mechanism")) / F.size(F.collect_set("principal").over(everybody))
+    everybody = logins.agg(F.count_distinct("principal").alias("principals"))
+    share = F.count("*").over(Window.partitionBy("mechanism")) / F.col("principals")
     is_common = F.col("by_mechanism").isNull() & (F.col("share") >= thresholds.common_mechanism)
     new = (
-        used.withColumns({**habits, "share": share})
+        used.crossJoin(F.broadcast(everybody))
+        .withColumns({**habits, "share": share})
         .join(_by_tokens(seen.lives), "principal", "left")
         .withColumn("known_since", F.coalesce("by_mechanism", F.when(with_tokens, F.col("by_tokens"))))
         .where((F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen")) & ~is_common)
