@@ -60,19 +60,24 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     history = int(thresholds.program_history.total_seconds())
     of_program = Window.partitionBy("software", "client").orderBy(F.unix_seconds("first_seen"))
     before = of_program.rangeBetween(Window.unboundedPreceding, -history)
+    # The first few names, not all of them in each row: thousands of owners may share a program.
+    first = [F.nth_value("who", number).over(before) for number in range(1, thresholds.program_owners + 1)]
+    habits = {
+        "others": F.array_compact(F.array(*first)),
+        "others_before": F.count("*").over(before),
+        "others_logins": F.sum("logins").over(before),
+    }
     new = (
-        programs.withColumns(
-            {"others": F.collect_set("who").over(before), "others_logins": F.sum("logins").over(before)}
-        )
+        programs.withColumns(habits)
         .where(
-            F.size("others").between(1, thresholds.program_owners)
+            F.col("others_before").between(1, thresholds.program_owners)
             & (F.col("others_logins") >= thresholds.program_logins)
         )
         .join(known, "who")
         .where(F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.program_history))
         .join(libraries, ["who", "software"])
         .withColumn("new_library", F.col("software_since") >= F.col("first_seen"))
-        .drop("first_seen", "last_seen", "logins")
+        .drop("first_seen", "last_seen", "logins", "others_before")
     )
     by_token = seen.usage.where(F.col("token_id").isNotNull())
     return _findings(by_token.join(new, ["who", "software", "client"]))
