@@ -241,6 +241,17 @@ def test_the_alerts_of_the_operator_are_those_of_prometheus_about_the_same_job(c
     assert f'up{{job="{job}"}}' in str(rule["spec"])
 
 
+def test_alerts_lead_to_the_manual_of_the_values(charts: Charts) -> None:
+    monitored = MATRIX["monitored"]
+    rule = {**monitored["metrics"]["prometheusRule"], "manual": "https://docs.example.com/kafka-dt/"}
+    rendered = charts.render({**monitored, "metrics": {**monitored["metrics"], "prometheusRule": rule}})
+    rules = one(rendered, "PrometheusRule")["spec"]["groups"][0]["rules"]
+    page = "https://docs.example.com/kafka-dt/how-to/alerts.html"
+    assert [each["annotations"]["runbook_url"] for each in rules] == [
+        f"{page}#{each['alert'].lower()}" for each in rules
+    ]
+
+
 def test_without_metrics_there_is_nothing_to_monitor(charts: Charts) -> None:
     metrics = {**MATRIX["monitored"]["metrics"], "enabled": False}
     rendered = charts.render({**MATRIX["monitored"], "metrics": metrics})
