@@ -22,7 +22,9 @@ from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
 
 HMAC = bytes(64)
-PROOF_S = 0.3
+PROOF_S = 20.0
+SHORT_PROOF_S = 0.3
+"""Where a proof is to fail."""
 
 
 class Counting(Knowledge):
@@ -47,6 +49,13 @@ def knowledge(cache: TokenCache) -> Counting:
 @pytest.fixture
 async def reader(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
     made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=PROOF_S)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def impatient(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
+    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=SHORT_PROOF_S)
     yield made
     await made.close()
 
@@ -153,11 +162,11 @@ async def test_a_controller_that_was_deposed_proves_nothing(cluster: ScriptedClu
 
 
 async def test_a_deposed_controller_that_answers_twice_proves_nothing_though_the_broker_hears_of_its_successor(
-    cluster: ScriptedCluster, reader: ClusterReader
+    cluster: ScriptedCluster, impatient: ClusterReader
 ) -> None:
     cluster.deposed = True
     with pytest.raises(StoreUnavailable, match="has not caught up with the controllers in time"):
-        await reader.prove()
+        await impatient.prove()
     assert ApiKey.DESCRIBE_DELEGATION_TOKEN not in cluster.asked
 
 
@@ -172,19 +181,19 @@ async def test_a_controller_that_was_just_elected_is_asked_again_until_it_knows_
     assert cache.get(made.token.token_id) == made
 
 
-async def test_a_broker_that_hears_of_no_records_is_left(cluster: ScriptedCluster, reader: ClusterReader) -> None:
+async def test_a_broker_that_hears_of_no_records_is_left(cluster: ScriptedCluster, impatient: ClusterReader) -> None:
     cluster.offsets = [10] * 1_000
     with pytest.raises(StoreUnavailable, match="has not caught up with the controllers in time"):
-        await reader.prove()
-    assert not reader.connected
+        await impatient.prove()
+    assert not impatient.connected
     assert ApiKey.DESCRIBE_DELEGATION_TOKEN not in cluster.asked
     cluster.offsets.clear()
-    await reader.prove()
+    await impatient.prove()
     assert cluster.server.connections == 2
 
 
 async def test_where_every_broker_is_behind_for_longer_than_a_proof_may_take_the_next_one_may_take_longer(
-    cluster: ScriptedCluster, reader: ClusterReader, cache: TokenCache
+    cluster: ScriptedCluster, impatient: ClusterReader, cache: TokenCache
 ) -> None:
     def offset(behind_s: float) -> int:
         return int((time.monotonic() - behind_s) * 1_000)
@@ -196,13 +205,13 @@ async def test_where_every_broker_is_behind_for_longer_than_a_proof_may_take_the
         return quorum(header, request)
 
     cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = tell_watermark
-    cluster.server.features = lambda: features() | {"finalized_features_epoch": offset(1.5 * PROOF_S)}
+    cluster.server.features = lambda: features() | {"finalized_features_epoch": offset(1.5 * SHORT_PROOF_S)}
     made = described(cluster)
     with pytest.raises(StoreUnavailable, match="has not caught up with the controllers"):
-        await reader.prove()
+        await impatient.prove()
     for _ in range(3):
         with suppress(StoreUnavailable):
-            await reader.prove()
+            await impatient.prove()
     assert cache.get(made.token.token_id) == made
 
 
