@@ -11,6 +11,8 @@ comes back, and the listener of `on_return` deletes it again. Other workers know
 
 Another node tells that it has ended a token (`heard`), which no answer may have yet. If the message proves that its
 writer knows the token, it is believed until an answer is proved to be newer than the message. It can only end a token.
+A message about a token that is not known is believed as well, for an answer that is on its way may have the token: it
+is hidden if the message says that it was deleted, and else it ends when the message says.
 
 Limit: a worker remembers its last `REMEMBERED_DELETIONS`, and as many messages about tokens that it does not know.
 
@@ -22,6 +24,7 @@ Source: docs/decisions/0025-the-clusters-own-tokens.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens import StoredToken
@@ -53,6 +56,8 @@ class Knowledge:
         self._return_listener: ReturnListener = lambda *_: None
         self._changed: dict[str, float] = {}
         """The ids of the tokens that this worker has changed or heard of, each with the moment."""
+        self._told_ends: dict[str, int] = {}
+        """When those of them end that only messages have told of, in milliseconds since 1970; 0: they were deleted."""
         self._deleted: dict[str, None] = {}
         """The ids of the tokens that it has deleted, the last one last."""
         self._missed_s: float | None = None
@@ -73,7 +78,7 @@ class Knowledge:
 
     def changed(self, token_id: str, stored: StoredToken | None) -> None:
         """Tell the outcome of a change of this worker, which the cluster has just acknowledged; None: deleted."""
-        self._changed[token_id] = self._monotonic()
+        self._hide(token_id)
         if stored is None:
             self._deleted[token_id] = None
             if len(self._deleted) > REMEMBERED_DELETIONS:
@@ -86,17 +91,15 @@ class Knowledge:
         if token_id in self._deleted:
             return
         held = self._cache.get(token_id)
+        end_ms = message.end_timestamp_ms
         if held is None:
-            # An answer that is on its way may be the first one with the token.
-            if len(self._changed) < REMEMBERED_DELETIONS:
-                self._changed[token_id] = self._monotonic()
+            self._heard_of_unknown(token_id, end_ms or 0)
         elif message.is_proved_by(held.hmac):
-            end_ms = message.end_timestamp_ms
             if end_ms is None:
-                self._changed[token_id] = self._monotonic()
+                self._hide(token_id)
                 self._listener(token_id, None)
             elif end_ms < held.token.end_timestamp_ms:
-                self._changed[token_id] = self._monotonic()
+                self._hide(token_id)
                 self._listener(token_id, StoredToken(held.token.expiring_at(end_ms), hmac=held.hmac))
 
     def missed(self) -> None:
@@ -129,8 +132,8 @@ class Knowledge:
                     self._listener(token_id, None)
         async for batch in in_turns([*fresh, *settled]):
             for token_id in batch:
-                stored = tokens.get(token_id)
-                if stored is not None and token_id not in self._changed and self._is_news(token_id, stored):
+                stored = self._believed(token_id, tokens.get(token_id))
+                if stored is not None and self._is_news(token_id, stored):
                     self._listener(token_id, stored)
 
     def _settle(self, asked_s: float) -> Sequence[str]:
@@ -140,7 +143,31 @@ class Knowledge:
         older = [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]
         for token_id in older:
             del self._changed[token_id]
+            self._told_ends.pop(token_id, None)
         return older
+
+    def _hide(self, token_id: str) -> None:
+        """Believe no answer about a token until one is proved to be newer than now."""
+        self._changed[token_id] = self._monotonic()
+        self._told_ends.pop(token_id, None)
+
+    def _heard_of_unknown(self, token_id: str, end_ms: int) -> None:
+        if token_id not in self._changed:
+            if len(self._changed) >= REMEMBERED_DELETIONS:
+                return
+            self._told_ends[token_id] = end_ms
+        elif token_id in self._told_ends:
+            self._told_ends[token_id] = min(end_ms, self._told_ends[token_id])
+        self._changed[token_id] = self._monotonic()
+
+    def _believed(self, token_id: str, stored: StoredToken | None) -> StoredToken | None:
+        """Return what to believe of a token that an answer has; None: nothing."""
+        if stored is None or token_id not in self._changed:
+            return stored
+        end_ms = self._told_ends.get(token_id, 0)
+        if end_ms == 0:
+            return None
+        return replace(stored, token=stored.token.expiring_at(min(end_ms, stored.token.end_timestamp_ms)))
 
     def _is_news(self, token_id: str, stored: StoredToken) -> bool:
         held = self._cache.get(token_id)

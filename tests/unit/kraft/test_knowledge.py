@@ -294,6 +294,53 @@ async def test_a_token_that_is_not_known_yet_is_hidden_until_an_answer_is_newer_
     assert known(cache, TOKEN.token_id) == TOKEN, "the message was made up"
 
 
+async def test_a_token_that_is_not_known_yet_is_listed_with_the_end_that_a_message_tells(
+    cache: TokenCache, seconds: count[int]
+) -> None:
+    """A describe whose proof began before the message must show the token: only its end is not known for certain."""
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    knowledge.on_change(cache.apply)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+    asked_s = next(seconds)
+    end_ms = TOKEN.end_timestamp_ms - 5
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, end_ms))
+    await knowledge.take(tokens, tokens, asked_s)
+    assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(end_ms)
+    await knowledge.take(tokens, (), asked_s=next(seconds))
+    assert known(cache, TOKEN.token_id) == TOKEN, "it was renewed since"
+
+
+async def test_a_message_that_is_heard_twice_does_not_bring_back_what_a_later_one_has_deleted(
+    cache: TokenCache, seconds: count[int]
+) -> None:
+    """Every replica of the topic is read, one of them later than the other."""
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    knowledge.on_change(cache.apply)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+    shortened = Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - 5)
+    knowledge.heard(shortened)
+    await knowledge.take(tokens, tokens)
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
+    knowledge.heard(shortened)
+    await knowledge.take(tokens, tokens)
+    assert cache.get(TOKEN.token_id) is None
+
+
+async def test_the_earliest_end_that_messages_tell_of_an_unknown_token_holds(
+    cache: TokenCache, seconds: count[int]
+) -> None:
+    knowledge = Knowledge(cache, lambda: next(seconds))
+    knowledge.on_change(cache.apply)
+    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+    for sooner_ms in (5, 9, 7):
+        knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - sooner_ms))
+    await knowledge.take(tokens, tokens)
+    assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(TOKEN.end_timestamp_ms - 9)
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
+    await knowledge.take(tokens, tokens)
+    assert cache.get(TOKEN.token_id) is None
+
+
 async def test_what_this_worker_has_told_itself_is_no_news(known_token: Knowledge, seconds: count[int]) -> None:
     known_token.changed(TOKEN.token_id, None)
     await known_token.take({}, (), asked_s=next(seconds))
