@@ -157,7 +157,9 @@ async def test_a_look_without_news_reads_one_znode_and_the_next_change_is_heard_
         asked.clear()
         for _ in range(3):
             await node.store.catch_up()
-        assert asked == 3 * [CHANGES]
+        # The node may look once more by itself.
+        assert len(asked) >= 3
+        assert set(asked) == {CHANGES}
         token = new_token()
         await other.store.create(token)
         assert await eventually(lambda: node.token(token.token_id) == token) < on_this_machine(1)
