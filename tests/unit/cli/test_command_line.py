@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from io import UnsupportedOperation
 from pathlib import Path
@@ -84,6 +85,15 @@ def test_no_server_is_one_line() -> None:
     assert result.stdout == ""
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """Have programs end by Ctrl-C also where these tests run in the background of a script, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_ends_it_without_a_traceback() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
