@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -58,10 +59,7 @@ def health(config: Path | None, url: str | None, output: Output) -> None:
     """Ask a node on this machine whether it is ready; the exit status is 0 if it is, and 1 if not."""
     if url is not None and config is not None:
         raise click.UsageError("--url and --config are two ways to say where; give one of them.")
-    at = urlsplit(url or DEFAULT_URL) if config is None else _configured(config)
-    if at.scheme not in {"http", "https"} or not at.hostname:
-        raise click.BadParameter(f"{url!r} is not of the form http://host:port", param_hint="--url")
-    found = ask(at)
+    found = ask(_named(url or DEFAULT_URL) if config is None else _configured(config))
     if output is Output.JSON:
         write_json({"ready": found.is_ready, "state": found.state, "reasons": found.reasons})
     else:
@@ -93,6 +91,14 @@ def ask(at: SplitResult) -> Health:
     if answer.status not in {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE} or not lines:
         return Health(NO_ANSWER, [f"{at.netloc} is no metrics listener: status {answer.status}"], is_ready=False)
     return Health(lines[0], lines[1:], is_ready=answer.status == HTTPStatus.OK)
+
+
+def _named(url: str) -> SplitResult:
+    with suppress(ValueError):  # brackets that do not close, or a port that is no number up to 65,535
+        at = urlsplit(url)
+        if at.scheme in {"http", "https"} and at.hostname and at.port != 0:
+            return at
+    raise click.BadParameter(f"{url!r} is not of the form http://host:port", param_hint="--url")
 
 
 def _configured(config: Path) -> SplitResult:

@@ -114,6 +114,15 @@ def answer_nonsense(listening: socket.socket) -> None:
         client.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno")
 
 
-@pytest.mark.parametrize("arguments", [("--url", "ftp://x"), ("--url", "http://x", "--config", "y")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--url", "ftp://x"),
+        ("--url", "http://x:port"),
+        ("--url", "http://x:65536"),
+        ("--url", "http://[::1"),
+        ("--url", "http://x", "--config", "y"),
+    ],
+)
 def test_wrong_usage_has_its_own_status(arguments: tuple[str, ...]) -> None:
     assert health(*arguments)[0] == 2
