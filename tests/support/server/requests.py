@@ -25,7 +25,7 @@ from tests.support.server.fake_transport import FakeLogin, Shell, listener, turn
 
 FIND = ApiKey.FIND_COORDINATOR
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
-TIMEOUT_S = 3
+TIMEOUT_S = 60
 
 
 class Gate:

@@ -18,7 +18,7 @@ from kafka_dt.audit.syncing import Syncing
 from tests.support.server.requests import until
 
 CHANGE = EventKind(EventType.ACL_CREATED, Outcome.OK)
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 PLENTY = 64 * 1024 * 1024
 
 

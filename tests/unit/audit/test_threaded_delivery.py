@@ -17,7 +17,7 @@ CHANGE = EventKind(EventType.ACL_CREATED, Outcome.OK)
 LOGIN = EventKind(EventType.LOGIN, Outcome.OK)
 FAILED_LOGIN = EventKind(EventType.LOGIN, Outcome.REFUSED)
 REFUSED_CHANGE = EventKind(EventType.ACL_CREATED, Outcome.REFUSED)
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 PLENTY = 64 * 1024 * 1024
 
 

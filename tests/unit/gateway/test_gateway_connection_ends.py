@@ -57,7 +57,7 @@ def logged_in(**more: Any) -> GatewayShell:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - connections send no events
             await asyncio.sleep(SHORT_S / 10)
 

@@ -24,7 +24,7 @@ from kafka_dt.gateway.identities import REFUSED_MS
 from kafka_dt.gateway.token_requests import AVOIDED_S, MOST_AT_ONCE, MOST_BROKERS, MOST_IDLE, TokenRequests
 
 PATIENCE_S = 0.02
-WITHIN_S = 5
+WITHIN_S = 60.0
 ALICE = "User:alice"
 GATEWAY = "User:gateway"
 BROKERS = [Address(f"broker-{number}", 9092) for number in range(1, 5)]

@@ -19,7 +19,7 @@ from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt_protocol import APIS, ApiKey, RequestHeader, element_type
 from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 
-WITHIN_S = 5.0
+WITHIN_S = 60.0
 NOWHERE = Address("127.0.0.1", 1)
 """An address on which no process listens."""
 

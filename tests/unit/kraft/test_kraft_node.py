@@ -81,7 +81,7 @@ class Place:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a condition about a server has no event
             await asyncio.sleep(0.005)
 

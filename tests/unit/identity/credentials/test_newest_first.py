@@ -35,7 +35,7 @@ class Bench:
 
     def _work(self, key: str) -> Callable[[], str]:
         def work() -> str:
-            assert self.go_on.acquire(timeout=10)
+            assert self.go_on.acquire(timeout=60)
             self.done.append(key)
             if key == "broken":
                 raise ValueError(key)

@@ -181,6 +181,6 @@ def holds(keys: Jwks, kid: str) -> bool:
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a condition of another thread
             await asyncio.sleep(0.005)

@@ -85,7 +85,7 @@ async def test_a_token_that_is_made_to_expire_soon_ends_its_sessions_then() -> N
     assert session.ends == [START + SOON_MS]
     assert not session.revoked.is_set()
     world.clock.now_ms += SOON_MS + 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await session.revoked.wait()
 
 
@@ -93,11 +93,11 @@ async def test_a_loop_that_runs_ahead_of_the_clock_looks_again() -> None:
     world = World()
     session = world.session()
     world.expiring_at(START + 1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await world.looked.wait()  # the timer has fired, and the clock has stood still
     assert not session.revoked.is_set()
     world.clock.now_ms += 2
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await session.revoked.wait()
 
 
@@ -110,7 +110,7 @@ async def test_a_token_that_is_renewed_in_between_keeps_its_sessions() -> None:
     witness = world.session()
     world.expiring_at(START + 2 * SOON_MS + 1)
     world.clock.now_ms += 2 * SOON_MS
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await witness.revoked.wait()
     assert session.ends == [START + SOON_MS, START + 60_000, START + 2 * SOON_MS + 1]
 
@@ -168,7 +168,7 @@ async def test_a_token_that_reaches_its_end_ends_its_sessions_where_that_is_aske
     world.token = replace(TOKEN, expiry_timestamp_ms=START + SOON_MS)
     session, other = world.session(), world.session()
     world.clock.now_ms += SOON_MS + 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await session.revoked.wait()
     assert other.revoked.is_set()
 
@@ -182,7 +182,7 @@ async def test_a_renewed_token_ends_its_sessions_at_its_new_end_alone() -> None:
     await asyncio.sleep(3 * SOON_MS / 1000)
     assert not session.revoked.is_set()
     world.clock.now_ms += 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await session.revoked.wait()
 
 
@@ -192,7 +192,7 @@ async def test_a_token_that_is_heard_of_after_the_login_ends_its_sessions_as_wel
     session = world.session()
     world.expiring_at(START + SOON_MS)
     world.clock.now_ms += SOON_MS + 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await session.revoked.wait()
 
 

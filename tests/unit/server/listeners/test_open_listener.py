@@ -20,8 +20,10 @@ from kafka_dt.server.listeners.open_port import bind
 from tests.support.processes.ports import free_ports
 from tests.support.server.parts import admission
 
+pytestmark = pytest.mark.usefixtures("steady_time")
+
 HOST = "127.0.0.1"
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class RecordedConnection(asyncio.Protocol):
@@ -147,7 +149,7 @@ async def test_an_idle_connection_is_closed_and_one_that_speaks_is_not() -> None
 
 async def test_clients_that_come_while_the_worker_is_busy_wait_in_the_kernel() -> None:
     async with opened() as world:
-        clients = [socket.create_connection((HOST, world.port), timeout=0.5) for _ in range(200)]
+        clients = [socket.create_connection((HOST, world.port), timeout=TIMEOUT_S) for _ in range(200)]
         assert len(world.listener) == 0, "nothing was accepted meanwhile"
         while len(world.listener) < len(clients):  # noqa: ASYNC110 - a listener sends no events
             await asyncio.sleep(0.001)
@@ -332,9 +334,8 @@ async def test_draining_closes_the_silent_first_and_the_connections_of_a_client_
         await world.listener.drain(TIMEOUT_S)
         after = [connection.finished_s - begun_s for connection in connections]
         assert 0 <= silent.finished_s - begun_s < min(after)
-        assert max(after) < len(connections) / 20 + 0.1
-        together = [abs(first - second) < 0.02 for first, second in zip(after[::2], after[1::2], strict=True)]
-        assert all(together)
+        assert max(after) < len(connections) / 20
+        assert after[::2] == pytest.approx(after[1::2]), "the connections of a client close together"
         assert max(after) - min(after) > 0.1, "the clients come one after the other"
         for client in clients:
             await ended(client)
@@ -350,7 +351,7 @@ async def test_draining_closes_all_connections_in_half_of_its_time_however_many(
         await world.listener.drain(0.4)
         await ended(client)
         assert world.connections[0].done == ["finish", "close"]
-        assert asyncio.get_running_loop().time() - begun_s < 0.4
+        assert asyncio.get_running_loop().time() - begun_s < 0.2
 
 
 async def test_draining_cuts_off_what_takes_longer_than_its_grace() -> None:

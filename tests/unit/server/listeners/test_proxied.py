@@ -20,7 +20,7 @@ from tests.support.server.parts import admission
 from tests.support.server.requests import until
 
 HOST = "127.0.0.1"
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 CLIENT, FRONT = ("192.0.2.7", 51234), ("198.51.100.1", 443)
 V1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 51234 443\r\n"
 V2 = proxy_header(CLIENT, FRONT)

@@ -19,7 +19,7 @@ from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.connection.translation import WriteMany
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 
-WITHIN_S = 5.0
+WITHIN_S = 60.0
 LARGE = 20_000
 QUESTION = "/question"
 
