@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
     from tests.integration.zookeeper_nodes import Node
 
-SHORT_SESSION_MS = 1000
+SHORT_SESSION_MS = 3000
+"""Short, and longer than a machine stands still: a session that ends by itself is another test."""
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ async def test_a_change_under_way_when_the_connection_breaks_has_an_unknown_outc
         token = new_token()
         gate.mute()
         creating = asyncio.ensure_future(node.store.create(token))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while await direct.exists(f"/delegation_token/tokens/{token.token_id}") is None:
             assert time.monotonic() < deadline
         assert node.token(token.token_id) is None
@@ -187,7 +188,7 @@ async def test_a_connection_on_which_requests_leave_and_nothing_returns_is_ended
             await eventually(lambda: client.connected)
         gate.mute()
         asked: list[asyncio.Future[Stat | None]] = []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while client.connected:  # as long as requests leave, kazoo sends no ping that could be missed
             asked.append(client.exists("/"))
             assert time.monotonic() < deadline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,10 +21,16 @@ from kafka_dt_protocol.wire.headers import RequestHeader
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
 
+pytestmark = pytest.mark.usefixtures("steady_time")
+
 HMAC = bytes(64)
 PROOF_S = 20.0
 SHORT_PROOF_S = 0.3
 """Where a proof is to fail."""
+
+
+def loop_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class Counting(Knowledge):
@@ -40,22 +46,22 @@ class Counting(Knowledge):
 
 
 @pytest.fixture
-def knowledge(cache: TokenCache) -> Counting:
-    made = Counting(cache, time.monotonic)
+async def knowledge(cache: TokenCache) -> Counting:
+    made = Counting(cache, loop_s)
     made.on_change(cache.apply)
     return made
 
 
 @pytest.fixture
 async def reader(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
-    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=PROOF_S)
+    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=loop_s, proof_s=PROOF_S)
     yield made
     await made.close()
 
 
 @pytest.fixture
 async def impatient(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
-    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=SHORT_PROOF_S)
+    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=loop_s, proof_s=SHORT_PROOF_S)
     yield made
     await made.close()
 
@@ -72,8 +78,8 @@ async def test_a_proof_describes_when_the_image_has_moved_past_the_watermark(
     # The first is asked for when the connection is made.
     cluster.watermark, cluster.offsets = 11, [8, 8, 10, 10, 11]
     made = described(cluster)
-    before = time.monotonic()
-    assert before <= await reader.prove() <= time.monotonic()
+    before = loop_s()
+    assert before <= await reader.prove() <= loop_s()
     assert cluster.offsets == []
     assert cluster.asked == [
         ApiKey.API_VERSIONS,
@@ -140,6 +146,7 @@ async def test_the_same_answer_brings_back_what_a_change_has_hidden_once_it_is_p
     knowledge.changed(token_id, StoredToken(made.token.expiring_at(1), hmac=HMAC))
     await reader.look()
     assert cache.get(token_id) != made
+    await asyncio.sleep(0.001)
     await reader.prove()
     assert cache.get(token_id) == made
 
@@ -196,7 +203,7 @@ async def test_where_every_broker_is_behind_for_longer_than_a_proof_may_take_the
     cluster: ScriptedCluster, impatient: ClusterReader, cache: TokenCache
 ) -> None:
     def offset(behind_s: float) -> int:
-        return int((time.monotonic() - behind_s) * 1_000)
+        return int((loop_s() - behind_s) * 1_000)
 
     features, quorum = cluster.server.features, cluster.server.scripts[AskedApi.DESCRIBE_QUORUM]
 

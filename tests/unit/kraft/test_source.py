@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -18,18 +17,24 @@ from kafka_dt_protocol.api.registry import ApiKey, AskedApi
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
 
+pytestmark = pytest.mark.usefixtures("steady_time")
+
 REFRESH_S = 0.02
 WITHIN_S = 60.0
+
+
+def loop_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 @asynccontextmanager
 async def following(
     cluster: ScriptedCluster, cache: TokenCache, *, max_staleness_ms: int = 300_000, refresh_s: float = REFRESH_S
 ) -> AsyncIterator[ClusterTokens]:
-    knowledge = Knowledge(cache, time.monotonic)
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
+    knowledge = Knowledge(cache, loop_s)
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=loop_s, proof_s=5)
     source = ClusterTokens(
-        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_ms=max_staleness_ms, monotonic=time.monotonic
+        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_ms=max_staleness_ms, monotonic=loop_s
     )
     source.on_change(cache.apply)
     assert source.staleness_ms() == NEVER_MS
@@ -67,8 +72,8 @@ async def test_a_token_that_is_made_and_deleted_at_a_broker_comes_and_goes(
 
 async def test_proofs_keep_what_is_known_from_being_too_old(cluster: ScriptedCluster, cache: TokenCache) -> None:
     async with following(cluster, cache, max_staleness_ms=1_000) as source:
-        begun = time.monotonic()
-        while time.monotonic() - begun < 2:
+        begun = loop_s()
+        while loop_s() - begun < 2:
             assert source.staleness_ms() < 1_000
             await asyncio.sleep(0.02)
 

@@ -287,9 +287,9 @@ def test_a_hundred_thousand_tokens_are_judged_quickly_whatever_the_acls() -> Non
     acls += [acl(USER, f"User:owner-{number}", "alice", AclOperation.DESCRIBE_TOKENS) for number in range(1_000)]
     visible = authorizer(*acls).visible_to(ALICE)
     tokens = [token(Principal.user(f"owner-{number % 2_000}"), f"id-{number}") for number in range(2_000)]
-    begun = time.perf_counter()
+    begun = time.process_time()
     seen = sum(visible(each) for _ in range(50) for each in tokens)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
     assert seen == 50_000
 
 
