@@ -54,6 +54,11 @@ class UpstreamClient:
         self.config: Final = replace(config, preamble=proxy_header(None, None)) if names_clients else config
         """The servers in it are those of the start."""
 
+    @property
+    def certificate_end_s(self) -> float | None:
+        """When the certificate ends that the cluster is shown, in seconds since 1970; None if it is shown none."""
+        return None if self._certificates is None else self._certificates.certificate_end_s
+
     def servers(self) -> Sequence[Address]:
         """Return the bootstrap servers of now."""
         return self._servers

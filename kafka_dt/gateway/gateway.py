@@ -140,6 +140,11 @@ class Gateway:
         """
         return self._client.prepare(settings.client)
 
+    @property
+    def certificate_end_s(self) -> float | None:
+        """When the certificate ends that the cluster is shown, in seconds since 1970; None if it is shown none."""
+        return self._client.certificate_end_s
+
     async def refresh_certificates(self) -> None:
         """Take new certificates for upstream if their files have changed; for connections that are made from now on."""
         await self._client.refresh_certificates()

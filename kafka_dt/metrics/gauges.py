@@ -97,7 +97,8 @@ class Gauges:
     )
     certificates: Mapping[str, float] = gauge(
         "certificate_expiry_timestamp_seconds",
-        "When the certificate of a listener ends, in seconds since 1970.",
+        "When the certificate of a listener ends, in seconds since 1970. The listener `upstream` stands for the "
+        "certificate that a gateway shows to the cluster behind it.",
         Across.MIN,
         "listener",
     )

@@ -15,6 +15,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
+from typing import Final
 
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import Listener, Settings, gateway_settings
@@ -39,6 +40,9 @@ from kafka_dt.stores import WorkerPlace
 from kafka_dt.tokens import ANONYMOUS, CachedToken, Principal
 from kafka_dt.tracing import Spans
 from kafka_dt_protocol import Limits
+
+UPSTREAM: Final = "upstream"
+"""Stands for the certificate that a gateway shows to the cluster; the names of listeners are in capital letters."""
 
 
 class WorkerPorts:
@@ -171,8 +175,10 @@ class WorkerPorts:
         return {name: len(opened) for name, opened in self._opened.items()}
 
     def certificates(self) -> Mapping[str, float]:
-        """Return when the certificate of each encrypted listener ends, in seconds since 1970."""
+        """Return when the certificate of each encrypted listener ends, and that of a gateway, in seconds since 1970."""
         ends = {name: each.certificate_end_s for name, each in self._encryption.items() if each is not None}
+        if self.gateway is not None:
+            ends[UPSTREAM] = self.gateway.certificate_end_s
         return {name: end_s for name, end_s in ends.items() if end_s is not None}
 
     async def drain(self) -> None:

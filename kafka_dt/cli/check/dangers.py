@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.check.finding import Finding
-from kafka_dt.config import SecretKeyFiles, TokenStore, listeners, nearest_setting
+from kafka_dt.config import (
+    SecretKeyFiles,
+    TokenStore,
+    listeners,
+    metrics_settings,
+    nearest_setting,
+    upstream_client_properties,
+)
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
+from kafka_dt.config.options.metrics import METRICS_PREFIX
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.tls import read_identity
@@ -15,7 +24,7 @@ from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kafka_dt.config import Listener, Loaded, Settings
 
@@ -34,7 +43,12 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
     for listener in listeners(settings, mechanisms_of(settings)):
         yield from _open(listener)
         yield from _mechanisms(settings, listener)
-        yield from _certificate(listener, now_ms)
+        if listener.tls is not None:
+            yield from _certificate(listener.name, listener.tls.settings, listener.tls.key, now_ms)
+    yield from _of_metrics(settings, now_ms)
+    if settings.upstream_bootstrap_servers:
+        shown = upstream_client_properties(settings)
+        yield from _certificate("the gateway at the cluster", shown, UPSTREAM_PREFIX.__add__, now_ms)
     yield from _authorizer(settings)
 
 
@@ -82,17 +96,22 @@ def _mechanisms(settings: Settings, listener: Listener) -> Iterator[Finding]:
             yield Finding("sasl.enabled.mechanisms", f"{listener.name} offers {mechanism.name}; {mechanism.warning}")
 
 
-def _certificate(listener: Listener, now_ms: int) -> Iterator[Finding]:
-    entry = read_identity(listener.tls.settings) if listener.tls else None
-    if entry is None or listener.tls is None:
+def _of_metrics(settings: Settings, now_ms: int) -> Iterator[Finding]:
+    metrics = metrics_settings(settings)
+    if metrics is not None and metrics.tls is not None:
+        yield from _certificate("the metrics listener", metrics.tls, METRICS_PREFIX.__add__, now_ms)
+
+
+def _certificate(whose: str, tls: Mapping[str, str], key: Callable[[str], str], now_ms: int) -> Iterator[Finding]:
+    """Look when a certificate ends; tls: Kafka's `ssl.*` settings by name, key: gives the full key of one of them."""
+    entry = read_identity(tls)
+    if entry is None:
         return
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     end = min(certificate.not_valid_after_utc for certificate in entry.certificates)
     if end - now < timedelta(days=CERTIFICATE_DAYS):
         state = "has ended" if end < now else "ends soon"
-        yield Finding(
-            listener.tls.key(entry.setting), f"the certificate of {listener.name} {state}: {end:%Y-%m-%dT%H:%M:%SZ}"
-        )
+        yield Finding(key(entry.setting), f"the certificate of {whose} {state}: {end:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def _authorizer(settings: Settings) -> Iterator[Finding]:

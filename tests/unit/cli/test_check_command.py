@@ -122,21 +122,35 @@ def test_a_listener_of_this_machine_alone_is_no_danger() -> None:
     assert warned({"listeners": "PLAINTEXT://localhost:9092"}) == []
 
 
-def test_a_certificate_is_told_of_a_month_before_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("prefix", "whose", "properties"),
+    [
+        ("", "SASL_SSL", {"listeners": "SASL_SSL://:9093"}),
+        ("kafka.dt.metrics.", "the metrics listener", {"kafka.dt.metrics.listener": "https://127.0.0.1:9404"}),
+        (
+            "kafka.dt.gateway.upstream.",
+            "the gateway at the cluster",
+            {
+                "kafka.dt.gateway.upstream.bootstrap.servers": "kafka1:9093",
+                "kafka.dt.gateway.upstream.security.protocol": "SSL",
+            },
+        ),
+    ],
+)
+def test_a_certificate_is_told_of_a_month_before_its_end(
+    tmp_path: Path, prefix: str, whose: str, properties: dict[str, str]
+) -> None:
     issued = leaf("node", authority("authority"))
     store = tmp_path / "node.pem"
     store.write_text(issued.key_pem() + issued.certificate_pem)
-    properties = {
-        "listeners": "SASL_SSL://:9093",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(store),
-    }
-    loaded = from_properties({**SAFE, **properties})
+    key_store = {f"{prefix}ssl.keystore.type": "PEM", f"{prefix}ssl.keystore.location": str(store)}
+    loaded = from_properties({**SAFE, **properties, **key_store})
     end_ms = int(issued.certificate.not_valid_after_utc.timestamp() * 1000)
     day_ms = 86_400_000
     assert list(dangers(loaded, end_ms - 31 * day_ms)) == []
     (soon,) = dangers(loaded, end_ms - 29 * day_ms)
-    assert (soon.setting, "ends soon" in soon.problem) == ("ssl.keystore.location", True)
+    assert soon.setting == f"{prefix}ssl.keystore.location"
+    assert f"the certificate of {whose} ends soon" in soon.problem
     (ended,) = dangers(loaded, end_ms + day_ms)
     assert "has ended" in ended.problem
 

@@ -90,9 +90,11 @@ async def test_renewed_certificates_are_shown_from_then_on(stores: dict[str, str
 
         with pytest.raises(ConnectionLost):
             await opened()
-        write(stores["ssl.keystore.location"], store(leaf("gateway", signer)))
+        renewed = leaf("gateway", signer)
+        write(stores["ssl.keystore.location"], store(renewed))
         await client.refresh_certificates()
         await opened()
+        assert client.certificate_end_s == renewed.certificate.not_valid_after_utc.timestamp()
 
 
 async def test_certificates_that_cannot_be_used_change_nothing(
@@ -113,6 +115,7 @@ async def test_without_tls_there_are_no_certificates_to_look_at() -> None:
     client = made()
     await client.refresh_certificates()
     assert client.config.tls is None
+    assert client.certificate_end_s is None
 
 
 # Changes

@@ -1,9 +1,12 @@
-"""How the ports of a worker close: the gateway, which connections need until their end, closes after them."""
+"""How the ports of a worker close, the gateway after its connections; and when its certificates end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
@@ -30,19 +33,33 @@ class Recorded:
         self.done.append("gateway closed")
 
 
-async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
+def worker_ports() -> WorkerPorts:
     settings = from_properties({"listeners": "PLAINTEXT://127.0.0.1:0", "kafka.dt.drain.timeout.ms": "2500"}).settings
     place = WorkerPlace(0, 1, "a node")
     with node_memory(**Shared.sizes(place.workers)) as memory:
         shared = Shared.opened(memory, place)
     made = listeners(settings, MECHANISMS)
     counts = Counts.alone()
-    ports = WorkerPorts(
+    return WorkerPorts(
         settings, made, place, shared, held=lambda _: None, recorder=None, counts=counts, now_ms=lambda: 0
     )
+
+
+async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
+    ports = worker_ports()
     done: list[str] = []
     part = cast("Any", Recorded(done))
     ports.gateway = part
     ports._opened = {"PLAINTEXT": part}
     await ports.drain()
     assert done == ["no more ports", "connections closed within 2.5 s", "gateway closed"]
+
+
+@pytest.mark.parametrize(("end_s", "told"), [(7.0, {"upstream": 7.0}), (None, {})])
+async def test_the_certificate_that_a_gateway_shows_is_told_with_those_of_the_listeners(
+    end_s: float | None, told: dict[str, float]
+) -> None:
+    ports = worker_ports()
+    assert ports.certificates() == {}
+    ports.gateway = cast("Any", SimpleNamespace(certificate_end_s=end_s))
+    assert ports.certificates() == told
