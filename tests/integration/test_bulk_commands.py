@@ -31,7 +31,7 @@ from tests.support.brokers.broker import SECRET_KEY, USERS
 from tests.support.java.properties import write_properties
 from tests.support.nodes.node import ADMIN, Node, node_properties
 from tests.support.processes.tcp_gate import TcpGate
-from tests.support.processes.waiting import eventually
+from tests.support.processes.waiting import eventually, on_this_machine
 from tests.support.protocol.raw import LoginRefused
 from tests.support.zookeeper.sealable import DAY_MS, FOREIGN_KEY, token
 from tests.support.zookeeper.server import make_chroot
@@ -269,7 +269,7 @@ async def test_nodes_obey_expire_all_within_a_second(beside: tuple[Cluster, Node
         done = await asyncio.to_thread(cluster.run, "token", "expire-all", *selected)
         ended_s = time.monotonic()
         assert done["changed"] == 3
-        assert connection.closed(1.0)
+        assert connection.closed(on_this_machine(1.0))
     eventually(lambda: all(refused(node, each) for each in goes), 1.0 - (time.monotonic() - ended_s))
     for each in (later, stays):
         node.connect_by_token(each).close()

@@ -22,7 +22,8 @@ _LOG = logging.getLogger(__name__)
 """Measured figures, shown with `--log-cli-level=INFO`."""
 
 HOUR = 3_600_000
-IDLE_MS = 600
+IDLE_MS = 2_500
+"""Longer than a machine stands still, so that a connection that speaks is never idle for as long."""
 REVOKED_WITHIN_S = 5.0
 """The aim is one second; a machine that does other things at the same time gets more."""
 

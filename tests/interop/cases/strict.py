@@ -6,6 +6,7 @@ Source: KIP-48, KIP-368, KIP-373; kafka.security.authorizer.AclAuthorizer (super
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -19,11 +20,13 @@ from tests.support.protocol.bodies import PrincipalTexts
 from tests.support.protocol.conversation import Case, Stage, create, describe, expire, renew, unrecorded
 from tests.support.protocol.wire import Wire
 
+LIMIT_MS: Final = 900
+"""How long a session of PLAIN lasts: what needs one is over before it ends."""
 PROPERTIES: Final = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "allow.everyone.if.no.acl.found": False,
     "super.users": "User:admin;User:ANONYMOUS",
-    "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": 900,
+    "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": LIMIT_MS,
     "listener.name.sasl_plaintext.scram-sha-256.connections.max.reauth.ms": 60_000,
 }
 ADMIN: Final = ("User", "admin")
@@ -101,8 +104,8 @@ def sessions() -> Iterator[Case]:
     yield Case("PLAIN with a limit", plain(2), (SHORT, "works"))
     yield Case("PLAIN with a limit, by v0", plain(0), (ACCEPTED.format(0), "works"))
     yield Case("PLAIN again", plain_again, again)
-    yield Case("PLAIN again when the session has ended", plain_again_after_the_end, ("open", *again))
-    yield Case("PLAIN session that has ended", after_the_end, ("open", "closed"))
+    yield Case("PLAIN again when the session has ended", plain_again_after_the_end, ("open", *again), quick_s=2.0)
+    yield Case("PLAIN session that has ended", after_the_end, ("open", "closed"), quick_s=2.0)
     refusals = {b"\0bob\0bob-secret": OTHER_PRINCIPAL, b"\0alice\0wrong": WRONG_PASSWORD}
     for message, answer in refusals.items():
         yield Case(f"PLAIN again with {message!r}", plain_again_with(message), (SHAKEN.format(1), answer, "closed"))
@@ -180,4 +183,4 @@ def with_token(lifetime_ms: int) -> Callable[[Stage], None]:
     return talk
 
 
-CASES: Final = tuple(chain(rights(), sessions()))
+CASES: Final = tuple(replace(case, quick_s=case.quick_s or LIMIT_MS / 1000) for case in chain(rights(), sessions()))

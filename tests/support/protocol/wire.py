@@ -35,7 +35,7 @@ COMPARED_APIS: Final = (3, 17, 18, 36, 38, 39, 40, 41, 60)
 """The APIs of an ApiVersions answer that are shown: a broker has many more."""
 QUIET_S: Final = 0.25
 """How long a connection is watched that is expected to stay open."""
-CLOSING_S: Final = 5.0
+CLOSING_S: Final = 30.0
 """How long a connection is watched that is expected to be closed."""
 
 OVERFLOWN: Final = "overflown"
