@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from kafka_dt.client import DelegationToken
 from tests.interop.gateway.conftest import (
@@ -20,7 +20,7 @@ from tests.support.brokers.kraft import KraftCluster
 from tests.support.brokers.kraft_operator import FETCH, request_records
 from tests.support.java.records_client import ReadBack, RecordsClient
 from tests.support.nodes.gateway import CLIENT_SESSION_MS, Gateway
-from tests.support.processes.waiting import eventually
+from tests.support.processes.waiting import again_if_lost, eventually
 from tests.support.protocol.raw import API_VERSIONS, METADATA, ConnectionClosed, RawConnection
 
 PER_SECOND = 100
@@ -47,62 +47,76 @@ def wait_until(moment: float) -> None:
     eventually(lambda: time.monotonic() > moment, within_s=60)
 
 
-async def test_connections_outlive_their_sessions_here_and_upstream(
-    gateway: Gateway, alice: DelegationToken, topic: str, records: RecordsClient
+def test_connections_outlive_their_sessions_here_and_upstream(
+    gateway: Gateway, alice: DelegationToken, make_topic: Callable[..., str], records: RecordsClient
 ) -> None:
     seconds = 1.5 * SESSION_MS / 1000
     count = round(seconds * PER_SECOND)
     client = gateway.settings(alice, "java", listener="SESSIONS")
-    with gateway.connect_by_token(alice) as connection:
-        sent, _ = await asyncio.gather(
-            asyncio.to_thread(records.send, client, topic, count, per_second=PER_SECOND),
-            asyncio.to_thread(ask_for, connection, seconds),
-        )
-    assert sent.acknowledged == count
-    # One to find out where the brokers are, one to each of them: none was lost and made anew.
-    assert sent.connections <= 3
-    assert sent.logins_again >= 2 * (1000 * seconds // CLIENT_SESSION_MS - 1)
-    assert records.read(client, topic, count) == ReadBack.of(count, partitions=2)
+
+    def use_connections() -> None:
+        topic = make_topic(1, 2)
+        with gateway.connect_by_token(alice) as connection, ThreadPoolExecutor(1) as thread:
+            sending = thread.submit(records.send, client, topic, count, per_second=PER_SECOND)
+            ask_for(connection, seconds)
+        sent = sending.result()
+        assert sent.acknowledged == count
+        # One to find out where the brokers are, one to each of them: none was lost and made anew.
+        assert sent.connections <= 3
+        assert sent.logins_again >= 2 * (1000 * seconds // CLIENT_SESSION_MS - 1)
+        assert records.read(client, topic, count) == ReadBack.of(count, partitions=2)
+
+    again_if_lost(use_connections)
 
 
 def test_users_of_a_file_are_logged_in_again_upstream(small_gateway: Gateway, alice: DelegationToken) -> None:
-    with small_gateway.connect_by_token(alice) as connection:
-        ask_for(connection, 1.5 * PLAIN_SESSION_MS / 1000)
+    def ask_beyond_a_session() -> None:
+        with small_gateway.connect_by_token(alice) as connection:
+            ask_for(connection, 1.5 * PLAIN_SESSION_MS / 1000)
+
+    again_if_lost(ask_beyond_a_session)
 
 
 def test_a_request_that_waits_while_a_session_ends_is_answered_and_so_is_the_next(
     small_gateway: Gateway, alice: DelegationToken, make_topic: Callable[..., str]
 ) -> None:
     topic = make_topic(1)
-    with small_gateway.connect_by_token(alice, to=small_gateway.address_of_broker(1)) as connection:
-        ask(connection)
-        start = time.monotonic()
-        wait_until(start + 0.6 * PLAIN_SESSION_MS / 1000)
-        request_records(connection, topic, max_wait_ms=PLAIN_SESSION_MS * 6 // 10)
-        wait_until(start + PLAIN_SESSION_MS / 1000)
-        connection.request(METADATA, 1, topics=())
-        answer = connection.answer(FETCH, 12)
-        assert time.monotonic() > start + 1.1 * PLAIN_SESSION_MS / 1000
-        assert answer.responses[0].partitions[0].error_code.value == 0
-        connection.answer(METADATA, 1)
-        ask(connection)
+
+    def wait_beyond_a_session() -> None:
+        with small_gateway.connect_by_token(alice, to=small_gateway.address_of_broker(1)) as connection:
+            ask(connection)
+            start = time.monotonic()
+            wait_until(start + 0.6 * PLAIN_SESSION_MS / 1000)
+            request_records(connection, topic, max_wait_ms=PLAIN_SESSION_MS * 6 // 10)
+            wait_until(start + PLAIN_SESSION_MS / 1000)
+            connection.request(METADATA, 1, topics=())
+            answer = connection.answer(FETCH, 12)
+            assert time.monotonic() > start + 1.1 * PLAIN_SESSION_MS / 1000
+            assert answer.responses[0].partitions[0].error_code.value == 0
+            connection.answer(METADATA, 1)
+            ask(connection)
+
+    again_if_lost(wait_beyond_a_session)
 
 
 def test_who_logs_in_again_in_time_goes_on_and_who_does_not_is_left(gateway: Gateway, alice: DelegationToken) -> None:
-    with contextlib.ExitStack() as stack:
-        faithful, careless = (
-            stack.enter_context(gateway.connect_by_token(alice, MECHANISM, "SESSIONS")) for _ in range(2)
-        )
-        start = time.monotonic()
-        for each in (faithful, careless):
-            ask(each)
-        wait_until(start + 0.5 * CLIENT_SESSION_MS / 1000)
-        faithful.login_scram(alice.token_id, alice.hmac_base64, MECHANISM, token=True)
-        wait_until(start + CLIENT_SESSION_MS / 1000)
-        ask(faithful)
-        careless.request(METADATA, 1, topics=())
-        assert careless.closed()
-        ask(faithful)
+    def log_one_in_again() -> None:
+        with contextlib.ExitStack() as stack:
+            faithful, careless = (
+                stack.enter_context(gateway.connect_by_token(alice, MECHANISM, "SESSIONS")) for _ in range(2)
+            )
+            start = time.monotonic()
+            for each in (faithful, careless):
+                ask(each)
+            wait_until(start + 0.5 * CLIENT_SESSION_MS / 1000)
+            faithful.login_scram(alice.token_id, alice.hmac_base64, MECHANISM, token=True)
+            wait_until(start + CLIENT_SESSION_MS / 1000)
+            ask(faithful)
+            careless.request(METADATA, 1, topics=())
+            assert careless.closed()
+            ask(faithful)
+
+    again_if_lost(log_one_in_again)
 
 
 def test_an_idle_connection_ends_on_both_sides_and_a_busy_one_does_not(
