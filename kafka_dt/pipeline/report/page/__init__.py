@@ -40,6 +40,8 @@ _NAMES: Final = 3
 """How many addresses of a case are in its title."""
 _RELATED: Final = 10
 """How many other cases a case names."""
+_WORST: Final = 3
+"""How many cases are on the first screen."""
 _ROWS: Final = 25
 """How many rows of a list of tokens it shows."""
 _REACHED: Final = 100
@@ -74,6 +76,7 @@ def html(contents: Contents) -> str:
         shown_cases={case.id for case in cases},
         shown_names=_NAMES,
         shown_related=_RELATED,
+        worst=_WORST,
         titles={sign.kind: sign.title for sign in contents.signs},
         kinds={kind for case in cases for kind in case.kinds},
         high=sum(case.severity == Severity.HIGH for case in contents.cases),

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import timedelta
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -180,3 +181,12 @@ def test_the_document_has_what_the_page_has_and_the_commands() -> None:
     assert {entry["finding"] for entry in case["timeline"]} == {finding["id"] for finding in document["findings"]}
     assert document["blast"]["reached"][1]["path"][0]["relation"] == "owns"
     assert {"kind": "stolen_token", "severity": "high", "count": 1} in document["finding_counts"]
+
+
+def test_the_first_screen_has_the_worst_three_cases_with_what_ends_each() -> None:
+    told = contents()
+    worst = html(told).partition('class="worst"')[2].partition("</section>")[0]
+    assert worst.count("<li>") == min(3, len(told.cases))
+    for case in told.cases[:3]:
+        assert f'href="#{case.id}"' in worst
+        assert escape(case.ending.command or case.ending.why, quote=False).split(" -- ")[0] in worst
