@@ -46,6 +46,8 @@ MIGRATION: Final = timedelta(days=7)
 """Within which time principals that begin with a mechanism migrate together."""
 CROWD: Final = 4
 """So many principals of an address are worth noting: cases ask who shares an address."""
+NETWORKS, PROGRAMS, CLIENTS = "networks", "programs", "clients"
+"""What is known of an owner: the fields of `Owner`."""
 _ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 _TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
@@ -106,14 +108,14 @@ class Habits:
     rotated: datetime = EPOCH
     """When secret keys were changed last."""
 
-    def without(self, strange: Iterable[tuple[str, str]]) -> Habits:
-        """Leave out that owners were in networks: pairs of the two."""
+    def without(self, strange: Iterable[tuple[str, str, str]]) -> Habits:
+        """Leave out what is not an owner's: its name, `networks`, `programs` or `clients`, and one of these."""
         owners, neighbours = dict(self.owners), dict(self.neighbours)
-        for name, network in strange:
+        for name, what, thing in strange:
             if name in owners:
-                owners[name] = replace(owners[name], networks=owners[name].networks - {network})
-            if network in neighbours:
-                neighbours[network] -= {name}
+                owners[name] = replace(owners[name], **{what: getattr(owners[name], what) - {thing}})
+            if what == NETWORKS and thing in neighbours:
+                neighbours[thing] -= {name}
         return replace(self, owners=owners, neighbours=neighbours)
 
 

@@ -37,7 +37,7 @@ from kafka_dt.pipeline.report.signs.refused_changes import NOT_ALLOWED, REFUSED_
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.stolen_token import ALONE, FOREIGN, STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
-from kafka_dt.pipeline.watch.habits import ALLOWS, MIGRATION
+from kafka_dt.pipeline.watch.habits import ALLOWS, CLIENTS, MIGRATION, NETWORKS, PROGRAMS
 from kafka_dt.pipeline.watch.state import Home
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     Rule = Callable[[Seen, Habits, State], Finding | None]
 
 HOUR: Final = timedelta(hours=1)
+_NEW: Final = {PROGRAMS: "library", CLIENTS: "client id"}
 _GRANTED: Final = timedelta(days=1)
 """How long before a token an ACL for it came at most."""
 _TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
@@ -99,18 +100,19 @@ def _strange_use(row: Seen, habits: Habits, state: State) -> Finding | None:
     known = row.first_seen >= owner.since + STOLEN_TOKEN.thresholds.known_for
     others = habits.neighbours.get(row.wide, frozenset()) - {row.owner}
     was_elsewhere = _home(row.token_id, habits, state) not in {"", row.wide}
-    new = [
-        what
-        for what, name, usual in (("library", row.software, owner.programs), ("client id", row.client, owner.clients))
-        if name not in usual
-    ]
+    new = {
+        what: name
+        for what, name in ((PROGRAMS, row.software), (CLIENTS, row.client))
+        if name not in getattr(owner, what)
+    }
     if row.is_foreign:
         case = FOREIGN
     elif known and not others and was_elsewhere and new and not _travels(row.owner, habits):
         case = ALONE
     else:
         return None
-    state.strange[row.owner, row.wide] = row.first_seen
+    for what, name in {NETWORKS: row.wide, **new}.items():
+        state.strange[row.owner, what, name] = row.first_seen
     return _finding(
         STOLEN_TOKEN,
         row,
@@ -121,7 +123,7 @@ def _strange_use(row: Seen, habits: Habits, state: State) -> Finding | None:
             "in network": row.wide,
             "counted": f"{len(others)} other principals are there; the owner was in "
             f"{len(owner.networks)} other networks since {owner.since:%Y-%m-%d}",
-            "new to the owner": " and ".join(new),
+            "new to the owner": " and ".join(_NEW[what] for what in new),
             "unusual clients": f"{row.software} as {row.client}",
             "usual clients": _some(owner.programs),
         },

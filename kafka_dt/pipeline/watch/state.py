@@ -34,6 +34,9 @@ MOST_ITEMS: Final = 2_000
 """How many things a tally tells apart; a client chooses how many ids it tries."""
 MOST_TALLIES: Final = 20_000
 """How many tallies are kept, those with the most things; a client of IPv6 chooses from how many addresses it tries."""
+MOST_FINDINGS: Final = 2_000
+"""How many findings are kept, the most severe and then the oldest ones; nobody reads more, and a client that is not
+logged in makes as many as it has addresses."""
 _VERSION: Final = 1
 
 
@@ -86,8 +89,9 @@ class State:
     """Kind of sign, subject, day -> what was counted."""
     findings: dict[str, Finding] = field(default_factory=dict)
     """Id -> finding, of cases that are open."""
-    strange: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    """Owner, large network -> when a finding was made about the two: never usual, though the table has it."""
+    strange: dict[tuple[str, str, str], datetime] = field(default_factory=dict)
+    """Owner, field of its habits, network or program -> when a finding was made about it: never usual, though the table
+    has it."""
     grants: dict[str, list[datetime]] = field(default_factory=dict)
     """Principal -> when ACLs allowed it to create tokens for others."""
     rotated: datetime = EPOCH
@@ -121,6 +125,8 @@ class State:
             self.tallies = dict(heapq.nlargest(MOST_TALLIES, self.tallies.items(), lambda each: each[1].weight))
         self.homes = {token_id: home for token_id, home in self.homes.items() if home.last_seen >= oldest}
         self.findings = {name: each for name, each in self.findings.items() if each.last_seen >= oldest}
+        if len(self.findings) > MOST_FINDINGS:
+            self.findings = dict(heapq.nsmallest(MOST_FINDINGS, self.findings.items(), lambda each: _urgency(each[1])))
         self.grants = {
             name: kept for name, all_ in self.grants.items() if (kept := [one for one in all_ if one >= oldest])
         }
@@ -144,6 +150,10 @@ class State:
         replace_file(path, json.dumps(_document(self), default=_text) + "\n")
 
 
+def _urgency(finding: Finding) -> tuple[int, datetime]:
+    return list(Severity).index(finding.severity), finding.first_seen
+
+
 def _merged(before: Finding, now: Finding) -> Finding:
     """Let a finding reach from its first to its last event, in any order; its severity does not fall."""
     return replace(
@@ -161,7 +171,7 @@ def _document(state: State) -> dict[str, Any]:
         "batch": state.batch,
         "tallies": [[*key, asdict(each)] for key, each in state.tallies.items()],
         "findings": [asdict(each) for each in state.findings.values()],
-        "strange": [[*pair, at] for pair, at in state.strange.items()],
+        "strange": [[*what, at] for what, at in state.strange.items()],
         "grants": state.grants,
         "rotated": state.rotated,
         "judged": state.judged,
@@ -177,7 +187,7 @@ def _state(document: dict[str, Any]) -> State:
         batch=document["batch"],
         tallies={(kind, subject, day): _tally(each) for kind, subject, day, each in document["tallies"]},
         findings={finding_id(each): each for each in findings},
-        strange={(owner, network): _instant(at) for owner, network, at in document["strange"]},
+        strange={(owner, what, name): _instant(at) for owner, what, name, at in document["strange"]},
         grants={name: [_instant(each) for each in instants] for name, instants in document["grants"].items()},
         rotated=_instant(document["rotated"]),
         judged=_instant(document["judged"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +12,17 @@ from kafka_dt.pipeline.errors import TableBroken
 from kafka_dt.pipeline.watch import state as of_state
 from kafka_dt.pipeline.watch.rules import judge
 from kafka_dt.pipeline.watch.state import KEPT, State
-from tests.unit.pipeline.watch.days import NOON, ROTATION, company, granted, guesses, thief
+from tests.unit.pipeline.watch.days import (
+    CLUSTER,
+    ELSEWHERE,
+    NOON,
+    ROTATION,
+    company,
+    granted,
+    guesses,
+    login,
+    thief,
+)
 
 
 def test_a_state_that_was_saved_is_the_same(tmp_path: Path) -> None:
@@ -59,3 +70,24 @@ def test_a_client_that_tries_from_very_many_addresses_takes_little_memory_and_hi
     assert len(state.tallies) == 10
     (found,) = judge(guesses(5)[4:], company(), state)
     assert found.subject == "198.51.100.9"
+
+
+def test_guesses_from_very_many_addresses_displace_no_theft(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_state, "MOST_FINDINGS", 10)
+    state = State()
+    judge([guess for n in range(30) for guess in guesses(5, address=f"2001:db8::{n:x}")], company(), state)
+    judge([thief(minutes=30)], company(), state)
+    state.forget(NOON)
+    kinds = [each.kind for each in state.findings.values()]
+    assert (len(kinds), kinds.count("stolen_token")) == (10, 1)
+
+
+def test_what_a_finding_was_about_does_not_become_usual() -> None:
+    state = State()
+    judge([thief()], company(), state)
+    etl = company().owners["User:etl"]
+    learned = replace(etl, networks=etl.networks | {ELSEWHERE}, programs=etl.programs | {"kcat"})
+    later = company(owners={**company().owners, "User:etl": learned}, tokens={"t-etl": CLUSTER, "t-next": CLUSTER})
+    (found,) = judge([thief("t-next", wide="203.0.0.0/16", address="203.0.113.4")], later, state)
+    assert (found.kind, found.subject) == ("stolen_token", "t-next")
+    assert judge([login("User:etl", "t-next", wide="203.0.0.0/16")], later, State()) == []
