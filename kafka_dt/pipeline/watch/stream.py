@@ -27,6 +27,7 @@ from kafka_dt.pipeline.errors import NoTable, SourceInUse, WatchFailed
 from kafka_dt.pipeline.ingest import LineSource, cause_of, is_taken
 from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events
 from kafka_dt.pipeline.report.expressions import EPOCH
+from kafka_dt.pipeline.session import TIME_ZONE
 from kafka_dt.pipeline.table.table import CHECKPOINTS
 from kafka_dt.pipeline.watch.habits import Habits, learn
 from kafka_dt.pipeline.watch.seen import seen_rows
@@ -41,6 +42,14 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.watch.keeping import Keeper
 
 _POLL_S: Final = 0.2
+_SMALL_BATCHES: Final = {
+    TIME_ZONE: "UTC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""The settings of the stream's own session: compiling the plan of some thousand lines costs more than reading them."""
 _HOUR_MS: Final = 3_600_000
 
 
@@ -85,6 +94,9 @@ class Watch:
         heard: Callable[[int], None] = lambda _events: None,
     ) -> None:
         self._spark = spark
+        self._quick = spark.newSession()
+        for key, value in _SMALL_BATCHES.items():
+            self._quick.conf.set(key, value)
         self._table = table
         self._source = source
         self._settings = settings
@@ -135,18 +147,23 @@ class Watch:
         if not storage.exists():
             storage.make_root()
 
-        closed = threading.Event()
+        closed, idle = threading.Event(), threading.Event()
+        idle.set()
 
         def judge(lines: DataFrame, number: int) -> None:
+            idle.clear()
             try:
+                _go_on(closed)
                 metadata = storage.read_document(f"{CHECKPOINTS}/{name}/metadata")
-                self._judge(lines, cluster_id, f"{name}-{metadata['id']}", number, closed)
+                self._judge(lines, cluster_id, f"{name}-{metadata['id']}", number)
             except BaseException as failure:
                 # Spark makes one text of it, which does not tell what it was.
                 self._failure = failure
                 raise
+            finally:
+                idle.set()
 
-        stream = self._source.lines(self._spark).writeStream.foreachBatch(judge)
+        stream = self._source.lines(self._quick).writeStream.foreachBatch(judge)
         stream = stream.option("checkpointLocation", storage.uri(f"{CHECKPOINTS}/{name}"))
         if interval_ms is None:
             stream = stream.trigger(availableNow=True)
@@ -161,20 +178,23 @@ class Watch:
                 self._tend()
         finally:
             closed.set()
-            with self._lock:
-                pass  # a batch that is being acted on is let end: it may be ending a token
+            while query.isActive and not idle.wait(_POLL_S):  # a batch under way may be ending a token
+                self._heard(self.events)
             query.stop()
         return not self._stopping and interval_ms is not None
 
-    def _judge(self, lines: DataFrame, cluster_id: str, series: str, number: int, closed: threading.Event) -> None:
+    def _judge(self, lines: DataFrame, cluster_id: str, series: str, number: int) -> None:
         now_ms = self._now_ms()
         limits = LineLimits(
             latest_ms=now_ms + self._settings.future_after_ms, earliest_ms=now_ms - self._settings.since_ms
         )
-        rows = seen_rows(good_events(check_lines(lines, limits), cluster_id), self._settings.networks)
+        # Kept, because Spark reads them twice: to choose the ranges of the order, and to sort.
+        events = good_events(check_lines(lines, limits), cluster_id).persist()
+        try:
+            rows = seen_rows(events, self._settings.networks)
+        finally:
+            events.unpersist()
         with self._lock:
-            if closed.is_set():
-                raise Stopped
             self._keeper.take(rows, self._habits, series, number)
             self.events += sum(row.events for row in rows)
 
@@ -202,6 +222,11 @@ class Watch:
 
 class Stopped(Exception):
     """The batch is left to the next run."""
+
+
+def _go_on(closed: threading.Event) -> None:
+    if closed.is_set():
+        raise Stopped
 
 
 def _instant(ms: int) -> datetime:
