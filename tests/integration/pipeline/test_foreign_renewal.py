@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 """Py4J leaves its sockets to the garbage collector."""
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 YARN, OOZIE, ON_CALL, AWAY = "User:yarn", "User:oozie", "User:jonas-oncall", "User:dataops"
+AT_HOME = "User:mika-oncall"
 
 
 def at(hours: float) -> datetime:
@@ -33,12 +34,13 @@ def told() -> Story:
         ("on-call-too", YARN, ON_CALL),
         ("service", YARN, OOZIE),
         ("away", YARN, AWAY),
+        ("at-home", YARN, AT_HOME),
         ("stranger", YARN, "User:trent"),
         ("none", YARN, None),
         ("of-oozie", OOZIE, None),
     ):
         owner = f"User:{name}"
-        story.token(name, owner, BEGIN, renewers=[YARN, OOZIE, ON_CALL, AWAY])
+        story.token(name, owner, BEGIN, renewers=[YARN, OOZIE, ON_CALL, AWAY, AT_HOME])
         story.login(name, owner, at(1), "10.7.1.5")
         for hours in range(18, 96, 18):
             story.renewal(name, owner, usual, at(hours))
@@ -47,6 +49,7 @@ def told() -> Story:
             story.renewal(name, owner, other, at(60), reason=reason, address="10.248.0.4")
     for hours in range(0, 48, 8):
         story.user_login(AWAY, at(hours), "10.31.0.53")
+        story.user_login(AT_HOME, at(hours), "10.31.0.54" if hours % 16 else "10.32.0.54")
     story.user_login(ON_CALL, at(60), "10.248.0.4")
     # The table begins with this renewal: which principals renew the token is not known.
     story.token("cold-start", "User:cold-start", BEGIN, renewers=["User:mallory"])

@@ -12,8 +12,8 @@ signs:
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
 owners name as a renewer, and that renews three of four tokens `earlier_renewals` times at most, is an engineer on call:
-it is there to renew a token now and then. But a token that it renews more often, or away from where it logs in as a
-rule, is not excused.
+it is there to renew a token now and then, from the office or from home. But a token that it renews more often is not
+excused, and neither is one that it renews elsewhere although it logs in from one zone only.
 
 Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewal of a token that was
 never renewed. A principal that takes over for good looks like a new renewer, once for each owner.
@@ -80,7 +80,8 @@ def _on_call(thresholds: RenewalThresholds) -> Column:
     few = thresholds.earlier_renewals
     rarely = (F.col("usual_renewals") <= few) & (F.col("renewals") <= few)
     elsewhere = F.col("logins") - F.col("logins_here")
-    away = elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals))
+    stays = F.col("zones") - (F.col("logins_here") > 0).cast("int") == 1
+    away = stays & (elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals)))
     return (F.col("named_by") > 1) & rarely & ~away
 
 
@@ -90,9 +91,9 @@ def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
     named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
     usual = renewers.groupBy("principal").agg(F.percentile_approx("renewals", _AS_A_RULE).alias("usual_renewals"))
     there = seen.usage.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
-    everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"))
+    everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"), F.count("*").alias("zones"))
     rows = renewers.join(usual, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
-    return rows.join(there, ["principal", "zone"], "left").fillna(0, ["named_by", "logins", "logins_here"])
+    return rows.join(there, ["principal", "zone"], "left").fillna(0, ["named_by", "logins", "logins_here", "zones"])
 
 
 def _with_owners(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
