@@ -2,6 +2,7 @@
 
     shown = run_demo(spark, scenario, folder, telling)
     shown.page                  # to open in a browser
+    shown.cases                 # what is on its first screen
     shown.verdicts              # the planted incidents, and how many of them the report found
 
 In the folder are `events/` (with the truth about them), `table/` and `report/`. The demo first removes the files of an
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from kafka_dt.pipeline.cases import Case
     from kafka_dt.pipeline.generator import Incident
     from kafka_dt.pipeline.ingest import Counts
     from kafka_dt.pipeline.report.signs import Finding, Signs
@@ -90,6 +92,7 @@ class Shown:
     generated: Generated
     counts: Counts
     tokens: int
+    cases: tuple[Case, ...]
     verdicts: tuple[Verdict, ...]
     seconds: float
 
@@ -120,7 +123,17 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
     telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
     verdicts = judge(generated.truth.incidents, contents.findings, contents.signs)
     seconds = time.monotonic() - begun_s
-    return Shown(folder, made.page, made.document, generated, counts, contents.tokens, verdicts, seconds)
+    return Shown(
+        folder=folder,
+        page=made.page,
+        document=made.document,
+        generated=generated,
+        counts=counts,
+        tokens=contents.tokens,
+        cases=contents.cases,
+        verdicts=verdicts,
+        seconds=seconds,
+    )
 
 
 def judge(incidents: Sequence[Incident], findings: Sequence[Finding], signs: Signs = SIGNS) -> tuple[Verdict, ...]:

@@ -1,9 +1,9 @@
 """`kafka-dt pipeline generate|demo`: audit events of a cluster that does not exist, and the whole pipeline on them.
 
 The JSON is stable. That of `generate`: `folder`, `truth` (a file), `events`, `files`, `bytes`, `seconds`, and
-`incidents`: how many of each kind. That of `demo`: `page`, `document`, `folder`, `events`, `tokens`, `seconds`, and
-`incidents`: for each kind how many were `planted`, how many of these were `found`, and how many findings are about
-something else (`others`).
+`incidents`: how many of each kind. That of `demo`: `page`, `document`, `folder`, `events`, `tokens`, `seconds`, `cases`
+(how many), and `incidents`: for each kind how many were `planted`, how many of these were `found`, and how many
+findings are about something else (`others`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import click
 
 from kafka_dt.cli.options import example, make_user_data_dir, together
 from kafka_dt.cli.output import Output, output_option, write_json
+from kafka_dt.cli.pipeline.cases import case_count, write_worst
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
 
@@ -210,6 +211,7 @@ def _tell_shown(shown: Shown, output: Output) -> None:
                 "events": shown.counts.events,
                 "tokens": shown.tokens,
                 "seconds": round(shown.seconds, 3),
+                "cases": len(shown.cases),
                 "incidents": {
                     each.kind: {"planted": each.planted, "found": each.found, "others": each.others}
                     for each in shown.verdicts
@@ -221,5 +223,7 @@ def _tell_shown(shown: Shown, output: Output) -> None:
     for each in shown.verdicts:
         name = each.kind.replace("_", " ")
         click.echo(f"{name:22}{each.planted:>7}  {each.found:>5}  {each.others:>14}")
+    click.echo(f"\n{'cases':16} {case_count(shown.cases)}")
+    write_worst(shown.cases)
     click.echo(f"Done in {shown.seconds:.0f} s. Open in a browser:")
     click.echo(shown.page)

@@ -22,9 +22,9 @@ import click
 
 from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
 from kafka_dt.cli.options import example
-from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
+from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
-from kafka_dt.cli.pipeline.cases import write_case
+from kafka_dt.cli.pipeline.cases import case_count, write_worst
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.cases import SEVERITIES, reaches
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _MOST_STEPS: Final = 10
 _TEN_YEARS_H: Final = 10 * 366 * 24
-_SHOWN: Final = 3
-"""How many cases the table has."""
 FOUND: Final = 4
 """The exit status of `--fail-on` when there is such a case."""
 
@@ -243,16 +241,12 @@ def _write_table(made: Made) -> None:
     for name, number in _numbers(contents).items():
         click.echo(f"{name.replace('_', ' '):16} {number:,}")
     click.echo(f"{'signs of theft':16} {contents.finding_total:,}")
-    high = sum(case.severity == SEVERITIES[0] for case in contents.cases)
-    click.echo(f"{'cases':16} {len(contents.cases):,}{f', {high:,} of them {SEVERITIES[0]}' if high else ''}")
+    click.echo(f"{'cases':16} {case_count(contents.cases)}")
     if contents.suppressions:
         over = sum(entry.has_run_out(contents.generated_at) for entry in contents.suppressions)
         run_out = f", {over:,} of {len(contents.suppressions):,} entries have run out" if over else ""
         click.echo(f"{'suppressed':16} {len(contents.suppressed):,}{run_out}")
-    for case in contents.cases[:_SHOWN]:
-        write_case(case)
-    if (more := len(contents.cases) - _SHOWN) > 0:
-        click.echo(f"  and {counted(more, 'more case')} on the page")
+    write_worst(contents.cases)
     if contents.blast is not None:
         exposed = ", ".join(f"{count:,} x {what}" for what, count in contents.blast.exposed.items()) or "nothing"
         click.echo(f"{'blast radius':16} {printable(contents.blast.start)} exposes {exposed}")

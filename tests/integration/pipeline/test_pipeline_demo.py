@@ -52,6 +52,7 @@ def test_a_demo_ends_with_a_page_and_what_it_has_found(shown: dict[str, object])
     assert isinstance(incidents, dict)
     assert sum(each["planted"] for each in incidents.values()) > 8
     assert sum(each["found"] for each in incidents.values()) > 0
+    assert int(str(shown["cases"])) > 0
 
 
 def test_after_a_demo_the_users_data_directory_is_still_private(shown: dict[str, object]) -> None:
