@@ -35,7 +35,7 @@ MOST_ITEMS: Final = 2_000
 MOST_TALLIES: Final = 20_000
 """How many tallies are kept, those with the most things; a client of IPv6 chooses from how many addresses it tries."""
 MOST_FINDINGS: Final = 2_000
-"""How many findings are kept, the most severe and then the oldest ones; nobody reads more, and a client that is not
+"""How many findings are kept, the most severe and then the oldest ones. A team reads no more, and a client that is not
 logged in makes as many as it has addresses."""
 _VERSION: Final = 1
 
