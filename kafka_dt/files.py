@@ -11,6 +11,7 @@ Source: rename(2), stat(2).
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -32,10 +33,11 @@ def stamp(path: Path) -> Stamp:
 def replace_file(path: Path, text: str) -> None:
     """Give a file a new content, whole or not at all, also should the machine stop in between.
 
-    Mode and owner stay; a new file is its owner's alone. Of a symbolic link the target is replaced.
+    Mode, owner and group stay; a new file is its owner's alone. Of a symbolic link the target is replaced. Where the mode
+    gives the group no right, the group becomes that of a user who may not give files to the old one.
 
     Raises:
-        OSError: it cannot be written, or its owner cannot be kept; it is as it was.
+        OSError: it cannot be written, or its owner or group cannot be kept; it is as it was.
     """
     target = path.resolve()
     try:
@@ -47,7 +49,7 @@ def replace_file(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             if before is not None:
-                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                _keep_owner(file.fileno(), before, target)
                 os.fchmod(file.fileno(), before.st_mode & 0o7777)
             file.write(text)
             file.flush()
@@ -58,6 +60,15 @@ def replace_file(path: Path, text: str) -> None:
             Path(partial).unlink()
         raise
     sync_directory(target.parent)
+
+
+def _keep_owner(descriptor: int, before: os.stat_result, target: Path) -> None:
+    try:
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    except PermissionError as error:
+        if before.st_uid == os.geteuid() and not before.st_mode & stat.S_IRWXG:
+            return  # root made the file and gave it to this user: its group, root's, may do nothing with it
+        raise PermissionError(error.errno, "its owner and group cannot be kept", str(target)) from error
 
 
 def sync_directory(directory: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,52 @@ def test_a_stamp_tells_of_every_change(tmp_path: Path) -> None:
     assert stamp(path) == seen
     path.chmod(0o600 if path.stat().st_mode & 0o777 != 0o600 else 0o640)
     assert stamp(path) != seen
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder_of_nobody() -> Iterator[Path]:
+    """A folder of another user, as whom the test goes on: a root user can give files to everybody."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    with tempfile.TemporaryDirectory() as folder:  # users other than root do not reach pytest's folders
+        os.chown(folder, NOBODY, 0)
+        groups = os.getgroups()
+        os.setgroups([])
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(groups)
+
+
+def made_by_root(path: Path, mode: int) -> None:
+    """Make a file as root does for another user, who is not in root's group."""
+    os.seteuid(0)
+    path.write_text("old")
+    os.chown(path, NOBODY, 0)
+    path.chmod(mode)
+    os.seteuid(NOBODY)
+
+
+def test_a_file_that_root_has_given_to_its_user_can_be_replaced_by_that_user(folder_of_nobody: Path) -> None:
+    path = folder_of_nobody / "key"
+    made_by_root(path, 0o600)
+    replace_file(path, "new")
+    assert path.read_text() == "new"
+    assert (path.stat().st_uid, path.stat().st_mode & 0o777) == (NOBODY, 0o600)
+
+
+def test_a_group_that_may_read_a_file_is_not_replaced_by_another_one(folder_of_nobody: Path) -> None:
+    path = folder_of_nobody / "key"
+    made_by_root(path, 0o640)
+    with pytest.raises(PermissionError, match="owner and group cannot be kept") as refused:
+        replace_file(path, "new")
+    assert refused.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert list(folder_of_nobody.iterdir()) == [path]

@@ -44,6 +44,7 @@ _NO_LOCKS: Final = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP}
 """From a file system that locks no directories, such as NFS."""
 _WAY_OUT: Final = {
     errno.EBUSY: "it is a mount of its own; mount its directory instead",
+    errno.EPERM: "run the command as root, or give the file to its user and a group of that user's (chown USER: FILE)",
     errno.EROFS: "run the command where its directory can be written, or change the keys at the place it is made from",
 }
 """What to do about files that cannot be replaced where they are."""

@@ -67,7 +67,7 @@ def test_a_key_that_somebody_took_away_is_not_made_the_current_one(files: KeyFil
     assert files.read().texts.current == NOW
 
 
-@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS, errno.EPERM, errno.EACCES])
 @pytest.mark.parametrize("which", ["current", "previous"])
 def test_files_that_cannot_be_replaced_are_told_of_before_anything_is_changed(
     files: KeyFiles, monkeypatch: pytest.MonkeyPatch, which: str, number: int
@@ -84,7 +84,11 @@ def test_files_that_cannot_be_replaced_are_told_of_before_anything_is_changed(
     with pytest.raises((KeysError, PermissionError)) as refused:
         files.prepare(NEW)
     assert str(target) in str(refused.value)
-    expected = {errno.EBUSY: "mount its directory instead", errno.EROFS: "where its directory can be written"}
+    expected = {
+        errno.EBUSY: "mount its directory instead",
+        errno.EROFS: "where its directory can be written",
+        errno.EPERM: "run the command as root",
+    }
     assert expected.get(number, "Permission denied") in str(refused.value)
     assert files.read().texts == SecretKeys(NOW, (OLD,))
 
