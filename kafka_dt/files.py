@@ -33,8 +33,8 @@ def stamp(path: Path) -> Stamp:
 def replace_file(path: Path, text: str) -> None:
     """Give a file a new content, whole or not at all, also should the machine stop in between.
 
-    Mode, owner and group stay; a new file is its owner's alone. Of a symbolic link the target is replaced. Where the mode
-    gives the group no right, the group becomes that of a user who may not give files to the old one.
+    Mode, owner and group stay; a new file is its owner's alone. Of a symbolic link the target is replaced. Where the
+    mode gives the group no right, the group becomes that of a user who may not give files to the old one.
 
     Raises:
         OSError: it cannot be written, or its owner or group cannot be kept; it is as it was.

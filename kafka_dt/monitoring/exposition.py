@@ -11,6 +11,7 @@ Source: prometheus_client, "Custom Collectors"; Prometheus, "Exposition formats"
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 WORKER: Final = "worker"
 """The label of a gauge that each worker has."""
+_LINK: Final = re.compile(r"\[([^]]+)\]\([^)]*\)")
 _FAMILIES: Final = {Kind.COUNTER: CounterMetricFamily, Kind.HISTOGRAM: HistogramMetricFamily}
 _JOINED: Final[Mapping[Across, Callable[[Iterable[float]], float]]] = {
     Across.SUM: sum,
@@ -99,7 +101,7 @@ class Exposition:
 
 def _counted(metric: Metric, cells: Sequence[float]) -> CounterMetricFamily | HistogramMetricFamily:
     """Make the family of a counter or a histogram, of its part of the sums."""
-    family: Any = _FAMILIES[metric.kind](metric.name, metric.doc, labels=tuple(metric.labels))
+    family: Any = _FAMILIES[metric.kind](metric.name, _help(metric), labels=tuple(metric.labels))
     for number, (_, labels) in enumerate(metric.series()):
         numbers = cells[number * metric.width : (number + 1) * metric.width]
         if metric.sparse and labels and not any(numbers):
@@ -148,6 +150,11 @@ def _series(metric: Metric, value: Any) -> Mapping[tuple[str, ...], float]:
     return dict.fromkeys(value.items(), 1)
 
 
+def _help(metric: Metric) -> str:
+    """Return the words of the manual about a metric, without links: a scraper has no pages beside it."""
+    return _LINK.sub(r"\1", metric.doc)
+
+
 def _gauge(metric: Metric) -> GaugeMetricFamily:
     labels = (*metric.labels, WORKER) if metric.across is Across.EACH else tuple(metric.labels)
-    return GaugeMetricFamily(metric.name, metric.doc, labels=labels)
+    return GaugeMetricFamily(metric.name, _help(metric), labels=labels)

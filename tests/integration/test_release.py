@@ -64,9 +64,11 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def installed(releases: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` folder of an environment that had nothing before, with the release and all extras."""
     folder = tmp_path_factory.mktemp("installed")
-    said = run(["/bin/sh", "-e", "-c", page("install").replace("/opt/kafka-dt", f"{folder}/it")], releases[0])
+    install, link = (page(mark).replace("/opt/kafka-dt", f"{folder}/it") for mark in ("install", "link"))
+    said = run(["/bin/sh", "-e", "-c", install], releases[0])
     shutil.rmtree(releases[0] / f"kafka_dt-{VERSION}")
     assert said.endswith(f"kafka-dt, version {VERSION} ({'compiled' if can_compile() else 'interpreted'})\n")
+    run(["/bin/sh", "-e", "-c", link], folder)
     extras = page("extras").replace("/opt/kafka-dt", f"{folder}/it").replace("[spark]", f"[{','.join(EXTRAS)}]")
     run(["/bin/sh", "-e", "-c", extras], folder)
     return folder / "it" / "bin"

@@ -64,7 +64,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def folder_of_nobody() -> Iterator[Path]:
-    """A folder of another user, as whom the test goes on: a root user can give files to everybody."""
+    """A folder of another user; the test goes on as that user, because root may give files to everybody."""
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
     with tempfile.TemporaryDirectory() as folder:  # users other than root do not reach pytest's folders
