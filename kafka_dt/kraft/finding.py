@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,11 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.problem}: {self.remedy}"
+
+
+def is_fit(findings: Iterable[Finding]) -> bool:
+    """Say whether a node can serve the tokens of a cluster with these points."""
+    return all(each.fit or not each.needed for each in findings)
 
 
 def allow(gateway: Principal, what: str) -> str:

@@ -30,7 +30,7 @@ from kafka_dt.tokens import NewToken, Principal
 from kafka_dt_protocol import ApiKey
 
 if TYPE_CHECKING:
-    from kafka_dt.client import ClientConfig
+    from kafka_dt.client import Address, ClientConfig
     from kafka_dt.kraft.offsets import LogEnd
     from kafka_dt_protocol.sasl import ScramMechanism
 
@@ -71,14 +71,17 @@ async def examine(
     findings = [await look(connection, gateway) for look in _LOOKS]
     findings += await _metadata_log(connection, gateway, now_ms)
     if config.security_protocol.uses_sasl:
-        findings.append(await _logins(connection.server, config, mechanism))
+        (address,) = parse_addresses(connection.server)
+        findings.append(await login_by_token(address, config, mechanism))
     return findings
 
 
-async def _logins(server: str, config: ClientConfig, mechanism: ScramMechanism) -> Finding:
-    """See whether a listener takes logins by token, over a connection that is not logged in."""
+async def login_by_token(address: Address, config: ClientConfig, mechanism: ScramMechanism) -> Finding:
+    """See whether a listener takes logins by token, over a connection that is not logged in.
+
+    Raises TokenClientError if the broker cannot be asked.
+    """
     point = "logins by token"
-    (address,) = parse_addresses(server)
     connection = await Connection.open(address, config)
     try:
         answer = await connection.request(ApiKey.SASL_HANDSHAKE, mechanism=mechanism)
@@ -87,15 +90,12 @@ async def _logins(server: str, config: ClientConfig, mechanism: ScramMechanism) 
     if mechanism in answer.mechanisms:
         return Finding(point)
     remedy = f"add it to sasl.enabled.mechanisms there, or set {IDENTITY_MECHANISM}"
-    return Finding(point, f"{server} does not take {mechanism}, with which clients' tokens log in", remedy)
+    return Finding(point, f"{address} does not take {mechanism}, with which clients' tokens log in", remedy)
 
 
 async def cluster_id(connection: Connection) -> str:
     """Return the id of the cluster."""
-    answer = await connection.request(
-        ApiKey.DESCRIBE_CLUSTER, include_cluster_authorized_operations=False, include_fenced_brokers=False
-    )
-    return str(answer.cluster_id)
+    return str((await requests.describe_cluster(connection)).cluster_id)
 
 
 async def _metadata_version(connection: Connection, _: Principal) -> Finding:
@@ -110,12 +110,16 @@ async def _metadata_version(connection: Connection, _: Principal) -> Finding:
     return Finding(point)
 
 
-async def _tokens(connection: Connection, _: Principal) -> Finding:
+async def tokens_on(connection: Connection) -> Finding:
+    """See whether a broker has delegation tokens, over a connection that is logged in as the gateway.
+
+    Raises TokenClientError if the broker cannot be asked.
+    """
     point = "delegation tokens"
     answer = await connection.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=())
     if answer.error_code is ErrorCode.delegation_token_auth_disabled:
         remedy = "set the same delegation.token.secret.key on all brokers and controllers"
-        return Finding(point, "delegation tokens are switched off in the cluster", remedy)
+        return Finding(point, f"delegation tokens are switched off at {connection.server}", remedy)
     if answer.error_code is ErrorCode.delegation_token_request_not_allowed:
         remedy = "log in as a user, by kafka.dt.gateway.upstream.sasl.jaas.config"
         return Finding(point, "the gateway's login may not ask for tokens", remedy)
@@ -196,7 +200,7 @@ async def _create_tokens(connection: Connection, gateway: Principal) -> Finding:
 
 _LOOKS: Final[Sequence[Callable[[Connection, Principal], Awaitable[Finding]]]] = (
     _metadata_version,
-    _tokens,
+    lambda connection, _: tokens_on(connection),
     _authorizer,
     _records,
     _create_tokens,

@@ -280,7 +280,8 @@ class KafkaCluster:
     async def _examine(self, asking: ClientSession) -> None:
         connection = await asking.ready()
         findings = await examine(connection, self._upstream.config, self._gateway, self._mechanism)
-        if needed := [str(each) for each in findings if each.needed and not each.fit]:
+        # One right may be what two points lack.
+        if needed := dict.fromkeys(str(each) for each in findings if each.needed and not each.fit):
             raise ClusterUnavailable(f"the upstream cluster cannot be the store of tokens: {'; '.join(needed)}")
         for finding in (*findings, *await self._topic(connection)):
             if not finding.fit:

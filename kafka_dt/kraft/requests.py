@@ -58,6 +58,18 @@ async def log_end(connection: Connection) -> LogEnd:
     return LogEnd(found.leader_epoch, found.high_watermark, next(iter(times_ms), None))
 
 
+async def describe_cluster(connection: Connection) -> Any:
+    """Return the answer that names the cluster and its brokers, without the fenced ones.
+
+    Raises RequestRefused, and what Connection.request raises.
+    """
+    answer = await connection.request(
+        ApiKey.DESCRIBE_CLUSTER, include_cluster_authorized_operations=False, include_fenced_brokers=False
+    )
+    raise_if(answer.error_code, "describe the cluster")
+    return answer
+
+
 def stored_token(described: Any, gateway: Principal) -> StoredToken:
     """Return one of the tokens of an answer to DescribeDelegationToken."""
     renewers = (Principal(renewer.principal_type, renewer.principal_name) for renewer in described.renewers)

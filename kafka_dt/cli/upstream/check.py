@@ -22,6 +22,8 @@ from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of
 from kafka_dt.config import identity_mechanism
+from kafka_dt.kraft.brokers import examine_brokers
+from kafka_dt.kraft.finding import is_fit
 from kafka_dt.kraft.fitness import examine
 from kafka_dt.kraft.news.settings import examine_topic
 from kafka_dt.kraft.node import gateway_principal, session
@@ -46,7 +48,7 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
     set_up_logging("upstream", level="ERROR")
     settings, client = gateway_of(config, overrides)
     findings = asyncio.run(_examine(client, ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic))
-    fit = all(each.fit or not each.needed for each in findings)
+    fit = is_fit(findings)
     if output is Output.JSON:
         write_json({"fit": fit, "points": [_fields(each) for each in findings]}, indent=2)
     else:
@@ -61,6 +63,8 @@ async def _examine(client: ClientConfig, mechanism: ScramMechanism, news_topic: 
     try:
         connection, gateway = await asking.ready(), gateway_principal(client)
         findings = [*await examine(connection, client, gateway, mechanism)]
+        if is_fit(findings):
+            findings += await examine_brokers(connection, client, mechanism)
         if news_topic:
             findings.append(await examine_topic(connection, news_topic, gateway))
         return findings

@@ -120,7 +120,7 @@ IN_SCRAM = scram(GATEWAY, GATEWAY_PASSWORD, "SCRAM-SHA-512")
             "delegation.token.secret.key",
             "",
             IN_SCRAM,
-            "delegation tokens are switched off in the cluster: set the same delegation.token.secret.key on all",
+            "delegation tokens are switched off at 127.0.0.1:.*: set the same delegation.token.secret.key on all",
         ),
         ("authorizer.class.name", "", IN_SCRAM, "every user can read the secrets of all tokens: set authorizer"),
         (MECHANISMS, "PLAIN", IN_PLAIN, f"does not take SCRAM-SHA-256, .* log in: add it to {MECHANISMS}"),

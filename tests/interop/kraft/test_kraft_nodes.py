@@ -286,7 +286,7 @@ def test_a_fit_cluster_passes_the_check_and_a_user_with_too_few_rights_does_not(
     check = ["upstream", "check", "--config", str(nodes[0].configuration)]
     done = CliRunner().invoke(main, check)
     assert done.exit_code == 0, done.output
-    assert [line.split()[0] for line in done.output.splitlines()] == ["ok"] * 9
+    assert [line.split()[0] for line in done.output.splitlines()] == ["ok"] * 10
 
     as_carol = plain("carol", USERS["carol"])
     for key in ("sasl.mechanism", "sasl.jaas.config"):

@@ -58,6 +58,8 @@ class ScriptedCluster:
     create_error: ErrorCode = ErrorCode.invalid_principal_type
     metadata_version: int | None = METADATA_VERSION
     """None for a cluster with ZooKeeper."""
+    brokers: dict[int, str] = field(default_factory=dict)
+    """Which brokers it names: `host:port` by id."""
     described: dict[str, DelegationToken] = field(default_factory=dict)
     acls: list[AclBinding] = field(default_factory=list)
     server: ScriptedServer = field(default_factory=ScriptedServer)
@@ -78,13 +80,7 @@ class ScriptedCluster:
         cluster.server.users[user] = password
         cluster.server.scripts |= {
             ApiKey.CREATE_DELEGATION_TOKEN: cluster._create,
-            ApiKey.DESCRIBE_CLUSTER: lambda *_: {
-                "error_code": ErrorCode.none,
-                "error_message": None,
-                "cluster_id": CLUSTER_ID,
-                "controller_id": 1,
-                "brokers": (),
-            },
+            ApiKey.DESCRIBE_CLUSTER: cluster._describe_cluster,
         }
         return cluster
 
@@ -182,6 +178,21 @@ class ScriptedCluster:
             "max_timestamp": NO_TIMESTAMP,
             "token_id": "",
             "hmac": b"",
+        }
+
+    def _describe_cluster(self, header: RequestHeader, _: Any) -> dict[str, Any]:
+        broker = element_type(ASKED[ApiKey.DESCRIBE_CLUSTER].response[header.api_version], "brokers")
+        later = {"is_fenced": False} if header.api_version > 1 else {}
+        addresses = {each: parse_addresses(text)[0] for each, text in self.brokers.items()}
+        return {
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "cluster_id": CLUSTER_ID,
+            "controller_id": 1,
+            "brokers": tuple(
+                broker(broker_id=each, host=address.host, port=address.port, rack=None, **later)
+                for each, address in addresses.items()
+            ),
         }
 
     def _describe(self, header: RequestHeader, _: Any) -> dict[str, Any]:

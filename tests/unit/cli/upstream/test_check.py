@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.cli import main
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
+from tests.support.processes.ports import free_ports
 from tests.support.tokens.scripted_cluster import ScriptedCluster
 from tests.support.tokens.scripted_topic import ScriptedTopic
 
@@ -46,7 +47,8 @@ async def test_a_problem_is_told_with_its_remedy_and_fails(cluster: ScriptedClus
     cluster.describe_error = ErrorCode.delegation_token_auth_disabled
     done = await check(cluster)
     assert done.exit_code == 1
-    assert "unfit    delegation tokens: delegation tokens are switched off in the cluster\n         set" in done.stdout
+    switched_off = f"delegation tokens are switched off at {cluster.server.address}"
+    assert f"unfit    delegation tokens: {switched_off}\n         set" in done.stdout
     assert done.stderr == "Error: a node cannot serve the tokens of this cluster\n"
 
 
@@ -55,6 +57,13 @@ async def test_a_warning_does_not_fail(cluster: ScriptedCluster) -> None:
     done = await check(cluster)
     assert done.exit_code == 0
     assert "warning  tokens for all users: User:gateway may not create tokens for every user" in done.stdout
+
+
+async def test_a_problem_of_another_broker_is_a_warning_as_well(cluster: ScriptedCluster) -> None:
+    cluster.brokers[4] = f"127.0.0.1:{free_ports(1)}"
+    done = await check(cluster)
+    assert done.exit_code == 0
+    assert f"warning  each broker: broker 4 at {cluster.brokers[4]} cannot be asked" in done.stdout
 
 
 async def test_programs_get_all_points(cluster: ScriptedCluster) -> None:
@@ -68,7 +77,7 @@ async def test_programs_get_all_points(cluster: ScriptedCluster) -> None:
         "point": "delegation tokens",
         "fit": False,
         "needed": True,
-        "problem": "delegation tokens are switched off in the cluster",
+        "problem": f"delegation tokens are switched off at {cluster.server.address}",
         "remedy": "set the same delegation.token.secret.key on all brokers and controllers",
     }
 
