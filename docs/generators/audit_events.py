@@ -15,7 +15,7 @@ from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.recorder import CLOSE_SECONDS
 from kafka_dt.audit.threaded import LINGER_SECONDS
 from kafka_dt.config.options.audit import DEFAULT_TOPIC
-from kafka_dt.gateway.connecting import ANSWER_S
+from kafka_dt.gateway.upstream_side import ANSWER_S
 from kafka_dt.server.audited.requests import SHOWN
 from kafka_dt.tokens.sharing import LONG_ITEMS
 from kafka_dt_protocol import APIS, ApiKey

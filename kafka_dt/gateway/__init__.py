@@ -1,8 +1,8 @@
 """Serve the logins of clients, and forward their other requests to a cluster.
 
 Read `forwarding.py` first: it decides for each request whether the gateway or the cluster answers it.
-`connecting.py` is a client's way to the cluster: `identities.py` finds the principal's upstream identity
-(`owner_tokens.py`, `token_requests.py`), and `upstream.py` is the connection.
+`upstream_side.py` is a client's way to the cluster, and `connecting.py` makes the connection (`upstream.py`) with the
+principal's upstream identity, which `identities.py` finds (`owner_tokens.py`, `token_requests.py`).
 `audited_changes.py` has the cluster decide what audit events tell of.
 `brokers.py` follows the cluster's brokers, and `addresses.py` gives each an address on the gateway. `gateway.py`
 joins the parts.

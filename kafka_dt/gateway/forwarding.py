@@ -1,6 +1,6 @@
 """The intake of a gateway: the gateway serves the requests about logins and tokens, and forwards all others.
 
-The first request that is not ours opens a connection upstream (`connecting.py`) under the identity of the client's
+The first request that is not ours opens a connection upstream (`upstream_side.py`) under the identity of the client's
 principal. It serves this client alone: no bytes of two principals ever meet, and correlation ids, order and quotas stay
 the upstream's. Requests are told apart by their first bytes and written on as they come; the table of APIs says which
 are ours (`AtGateway`). Ours wait until everything forwarded has been answered, and nothing is forwarded while one of
@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.gateway.addresses import BrokerAddresses
 from kafka_dt.gateway.brokers import UpstreamBrokers
-from kafka_dt.gateway.connecting import Connector, UpstreamSide
+from kafka_dt.gateway.connecting import Connector
 from kafka_dt.gateway.relay import ClientRelay, LoginsUnderWay
+from kafka_dt.gateway.upstream_side import UpstreamSide
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State

@@ -27,7 +27,7 @@ from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client.login import Channel
-    from kafka_dt.gateway.connecting import UpstreamSide
+    from kafka_dt.gateway.upstream_side import UpstreamSide
     from kafka_dt.server.connections.connection import ClientConnection
     from kafka_dt_protocol.rewriting import AnswerStream
 

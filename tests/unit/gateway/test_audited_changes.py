@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit.durability import AuditUnavailable, Place
 from kafka_dt.audit.recorder import Recorder
-from kafka_dt.gateway import connecting, decided_by_cluster
+from kafka_dt.gateway import decided_by_cluster, upstream_side
 from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
 from kafka_dt.identity.acls.cache import AclCache
 from kafka_dt.identity.acls.manager import AclManager
@@ -305,7 +305,7 @@ async def test_a_change_without_an_answer_is_written_down_and_closes_the_connect
 async def test_a_cluster_that_never_answers_a_client_that_has_gone_is_left(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "ANSWER_S", 0.0)
+    monkeypatch.setattr(upstream_side, "ANSWER_S", 0.0)
     upstream = await client.create("a")
     client.shell.transport.abort()
     await turns()

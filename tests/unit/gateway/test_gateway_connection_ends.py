@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from kafka_dt.config import Endpoint, SecurityProtocol
-from kafka_dt.gateway import connecting, forwarding
+from kafka_dt.gateway import forwarding, upstream_side
 from kafka_dt.gateway.upstream import Exchange
 from kafka_dt.identity.login.login import Identity, LoggedIn
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
@@ -34,7 +34,7 @@ HOST = "127.0.0.1"
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what is waited for be short."""
-    for module, name in ((forwarding, "GOODBYE_S"), (forwarding, "REVOKED_S"), (connecting, "FLUSH_S")):
+    for module, name in ((forwarding, "GOODBYE_S"), (forwarding, "REVOKED_S"), (upstream_side, "FLUSH_S")):
         monkeypatch.setattr(module, name, SHORT_S)
 
 
