@@ -239,11 +239,12 @@ kafka.dt.audit.log.signing.key=file:/etc/kafka-dt/audit.key
 Name a folder without other audit files: those that were not written in strict mode have no chain, and
 `kafka-dt audit verify` reports each of them (`no-chain`).
 
-Make the key, and give the public one to those who verify:
+Make the key, which only the user of the node may read, and give the public one to those who verify:
 
 <!-- not run: the node of the examples has its key already -->
 ```sh
 openssl genpkey -algorithm ed25519 -out /etc/kafka-dt/audit.key
+chown kafka-dt: /etc/kafka-dt/audit.key
 ```
 
 <!-- needs: openssl -->

@@ -121,13 +121,13 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-def confirm_all(selected: TokenFilter) -> None:
-    """Ask whether every token is meant, if that is what the filter says."""
+def confirm_all(selected: TokenFilter, *, said_yes: bool = False) -> None:
+    """Ask whether every token is meant, if that is what the filter says; a yes that was said before is none to this."""
     if selected.selects_all:
-        confirm(
-            "This ends every token of every owner. Continue?",
-            "Without --owner, --renewer or --issued-before this would end every token: say --all.",
-        )
+        refusal = "Without --owner, --renewer or --issued-before this would end every token: say --all."
+        if said_yes:
+            raise click.UsageError(refusal)
+        confirm("This ends every token of every owner. Continue?", refusal)
 
 
 class ExpiryRun(BulkRun):

@@ -307,10 +307,12 @@ async def test_tokens_end_over_the_kafka_protocol(beside: tuple[Cluster, Node], 
 
 def test_without_a_filter_a_script_has_to_say_all(cluster: Cluster) -> None:
     cluster.znodes.write([made(number) for number in range(3)])
-    done = cluster.ask("token", "expire-all")
-    assert done.exit_code == 2
-    assert "say --all" in done.stderr
-    assert counts(cluster.run("token", "expire-all", "--yes")) == (3, 0, 0, 0)
+    for command in (("revoke",), ("revoke", "--yes"), ("expire-all", "--yes")):
+        done = cluster.ask("token", *command)
+        assert done.exit_code == 2
+        assert "say --all" in done.stderr
+    assert len(cluster.znodes.ids()) == 3
+    assert counts(cluster.run("token", "expire-all", "--all")) == (3, 0, 0, 0)
     assert cluster.znodes.ids() == set()
 
 

@@ -85,7 +85,7 @@ def revoke(
     each token if those settings have audit. Without it the command works over
     the Kafka protocol, as the user that logs in; tokens that this user may not see stay. Several owners, or renewers,
     mean any of them; different filters must all hold. Without ids and filters the command ends every token; it asks
-    before, and a script must say --all. `expire-all` is another name of this command.
+    before, and a script must say --all (--yes is not enough). `expire-all` is another name of this command.
 
     The owner of an unreadable token is unknown: with a filter the command leaves and counts the token, without one the
     token counts as failed. A token that is given by its id ends in any case. --unreadable ends these tokens: alone it
@@ -103,12 +103,13 @@ def revoke(
         raise click.UsageError("--unreadable needs --config: a node does not show tokens that it cannot read.")
     # Before the question: an answer to it is no use where a setting is wrong.
     reach = way.settings(needs_key=not unreadable) if way.on_zookeeper else way.client()
-    if not (dry_run or everything or confirmed or names is not None):
-        if unreadable:
+    if not (dry_run or everything or names is not None):
+        if not unreadable:
+            # A script whose list of ids is empty by mistake says --yes as well.
+            confirm_all(selected, said_yes=confirmed)
+        elif not confirmed:
             unread = "every token that no secret key of these settings can read"
             confirm(f"This ends {unread}. Continue?", f"This would end {unread}: say --yes.")
-        else:
-            confirm_all(selected)
     only_unreadable = unreadable and selected.selects_all and not everything
     revocation = _Revocation(None if only_unreadable else selected, names, unreadable=unreadable, dry_run=dry_run)
     if dry_run and output is Output.JSON:

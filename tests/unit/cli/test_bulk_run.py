@@ -158,6 +158,7 @@ USAGE = [
     (["--bootstrap-server", "y:1", "--issued-before", "20261121"], "write a date like 2026-11-21"),
     (["--bootstrap-server", "y:1", "--issued-before", "1795219200"], "a number in milliseconds"),
     (["--bootstrap-server", "y:1"], "say --all"),
+    (["--bootstrap-server", "y:1", "--yes"], "say --all"),
     (["--bootstrap-server", "y:1", "some-id", "--all"], "not both"),
     (["--bootstrap-server", "y:1", "../tokens/some-id"], "cannot be the id of a token"),
     (["--bootstrap-server", "y:1", "some-id", "--from-file", "/dev/nowhere"], "No such file"),
