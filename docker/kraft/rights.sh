@@ -6,7 +6,7 @@ acls() {
         --command-config /etc/kafka-dt/cluster/admin.properties --add "$@"
 }
 acls --allow-principal User:gateway --operation Describe --cluster
-acls --allow-principal User:gateway --operation CreateTokens --operation DescribeTokens --user-principal '*'
+acls --allow-principal User:gateway --operation DescribeTokens --user-principal '*'
 acls --allow-principal User:gateway --operation Read --operation Write --operation Create --operation DescribeConfigs \
     --topic __kafka_dt_revocations
 acls --allow-principal User:alice --operation All --topic alice- --group alice- --resource-pattern-type prefixed

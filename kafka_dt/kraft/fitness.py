@@ -56,6 +56,8 @@ async def examine(
     gateway: Principal,
     mechanism: ScramMechanism,
     now_ms: Callable[[], int] = now_ms,
+    *,
+    creates: bool = True,
 ) -> Sequence[Finding]:
     """Look at a cluster.
 
@@ -65,10 +67,13 @@ async def examine(
         gateway: the gateway's principal.
         mechanism: how tokens log in.
         now_ms: the clock of this machine, milliseconds since 1970.
+        creates: whether the gateway creates tokens for its clients, so that it needs the right to.
 
     Raises TokenClientError if the cluster cannot be asked.
     """
     findings = [await look(connection, gateway) for look in _LOOKS]
+    if creates:
+        findings.append(await _create_tokens(connection, gateway))
     findings += await _metadata_log(connection, gateway, now_ms)
     if config.security_protocol.uses_sasl:
         (address,) = parse_addresses(connection.server)
@@ -203,7 +208,6 @@ _LOOKS: Final[Sequence[Callable[[Connection, Principal], Awaitable[Finding]]]] =
     lambda connection, _: tokens_on(connection),
     _authorizer,
     _records,
-    _create_tokens,
 )
 
 

@@ -25,7 +25,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client import ConnectionFailed, RequestRefused, TokenClientError
 from kafka_dt.client.session import ClientSession
-from kafka_dt.config import identity_mechanism, upstream_client_properties
+from kafka_dt.config import (
+    TokenStore,
+    UpstreamIdentity,
+    identity_mechanism,
+    listeners,
+    upstream_client_properties,
+)
+from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.kraft.acls import ClusterAcls, KnownAcls
 from kafka_dt.kraft.changes import ClusterChanges, Connections
 from kafka_dt.kraft.fitness import cluster_id, examine
@@ -38,7 +45,7 @@ from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.stores import ClusterUnavailable, NodeStores, StoreNeeds, WorkerPlace, WorkerState
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.api.registry import ASKED
-from kafka_dt_protocol.sasl import ScramMechanism
+from kafka_dt_protocol.sasl import GSSAPI, ScramMechanism
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig
@@ -124,6 +131,7 @@ def node_stores(
             ScramMechanism(identity_mechanism(settings)),
             place.node,
             news_topic=settings.upstream_news_topic,
+            creates=creates_tokens(settings),
         ),
         tokens=tokens,
         token_changes=changes,
@@ -157,6 +165,21 @@ def _news(
         now_ms=now_ms,
         monotonic=time.monotonic,
     )
+
+
+def creates_tokens(settings: Settings) -> bool:
+    """Say whether a node creates tokens in the cluster for its clients, and so needs CreateTokens on them there.
+
+    It does not where each client logs in at the cluster, or with one of its tokens: such clients create their tokens
+    themselves.
+
+    Raises:
+        ConfigError: a listener has no meaning.
+    """
+    if settings.upstream_identity != UpstreamIdentity.RELAY or TokenStore(settings.token_store).has_zookeeper:
+        return True
+    made = listeners(settings, mechanisms_of(settings)) if settings.listeners else ()
+    return any(not each.security_protocol.uses_sasl or GSSAPI in each.mechanisms for each in made)
 
 
 def gateway_principal(config: ClientConfig) -> Principal:
@@ -210,6 +233,7 @@ class KafkaCluster:
         mechanism: how tokens log in there.
         secret: a text that the workers of this node have in common, and no other process knows.
         news_topic: the topic by which nodes tell each other of revocations; empty without one.
+        creates: whether the gateway creates tokens for its clients.
         retry_s: how often a node that starts asks for a cluster that is not there yet, in seconds.
     """
 
@@ -221,6 +245,7 @@ class KafkaCluster:
         secret: str,
         *,
         news_topic: str = "",
+        creates: bool = True,
         retry_s: float = RETRY_S,
     ) -> None:
         self.must_restart: Final = asyncio.Event()
@@ -230,6 +255,7 @@ class KafkaCluster:
         self._mechanism = mechanism
         self._secret = secret
         self._news_topic = news_topic
+        self._creates = creates
         self._retry_s = retry_s
         self._id = ""
 
@@ -279,7 +305,9 @@ class KafkaCluster:
 
     async def _examine(self, asking: ClientSession) -> None:
         connection = await asking.ready()
-        findings = await examine(connection, self._upstream.config, self._gateway, self._mechanism)
+        findings = await examine(
+            connection, self._upstream.config, self._gateway, self._mechanism, creates=self._creates
+        )
         # One right may be what two points lack.
         if needed := dict.fromkeys(str(each) for each in findings if each.needed and not each.fit):
             raise ClusterUnavailable(f"the upstream cluster cannot be the store of tokens: {'; '.join(needed)}")

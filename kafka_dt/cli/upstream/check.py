@@ -26,12 +26,13 @@ from kafka_dt.kraft.brokers import examine_brokers
 from kafka_dt.kraft.finding import is_fit
 from kafka_dt.kraft.fitness import examine
 from kafka_dt.kraft.news.settings import examine_topic
-from kafka_dt.kraft.node import gateway_principal, session
+from kafka_dt.kraft.node import creates_tokens, gateway_principal, session
 from kafka_dt.log import set_up_logging
 from kafka_dt_protocol.sasl import ScramMechanism
 
 if TYPE_CHECKING:
     from kafka_dt.client import ClientConfig
+    from kafka_dt.config import Settings
     from kafka_dt.kraft.finding import Finding
 
 
@@ -47,7 +48,7 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
     """
     set_up_logging("upstream", level="ERROR")
     settings, client = gateway_of(config, overrides)
-    findings = asyncio.run(_examine(client, ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic))
+    findings = asyncio.run(_examine(client, settings))
     fit = is_fit(findings)
     if output is Output.JSON:
         write_json({"fit": fit, "points": [_fields(each) for each in findings]}, indent=2)
@@ -58,11 +59,13 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
         raise click.ClickException("a node cannot serve the tokens of this cluster")
 
 
-async def _examine(client: ClientConfig, mechanism: ScramMechanism, news_topic: str) -> Sequence[Finding]:
+async def _examine(client: ClientConfig, settings: Settings) -> Sequence[Finding]:
+    mechanism, news_topic = ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic
+    creates = creates_tokens(settings)
     asking = session(client)
     try:
         connection, gateway = await asking.ready(), gateway_principal(client)
-        findings = [*await examine(connection, client, gateway, mechanism)]
+        findings = [*await examine(connection, client, gateway, mechanism, creates=creates)]
         if is_fit(findings):
             findings += await examine_brokers(connection, client, mechanism)
         if news_topic:

@@ -16,6 +16,7 @@ from kafka_dt.kraft.fitness import METADATA_VERSION, examine
 from kafka_dt.kraft.node import KafkaCluster, session
 from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.upstream import UpstreamClient
+from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.tokens.scripted_cluster import CLUSTER_ID, GATEWAY, ScriptedCluster
 
@@ -162,9 +163,18 @@ async def test_a_gateway_that_may_make_tokens_for_some_users_only_starts_with_a_
     assert await node.cluster_id() == CLUSTER_ID
 
 
-def in_cluster(cluster: ScriptedCluster, secret: str = "of the node") -> KafkaCluster:
+async def test_a_gateway_that_makes_no_tokens_for_clients_needs_no_right_to(
+    cluster: ScriptedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create_error = ErrorCode.delegation_token_authorization_failed
+    await in_cluster(cluster, creates=False).start()
+    assert "may not create tokens" not in caplog.text
+    assert ApiKey.CREATE_DELEGATION_TOKEN not in cluster.asked
+
+
+def in_cluster(cluster: ScriptedCluster, secret: str = "of the node", *, creates: bool = True) -> KafkaCluster:
     upstream = UpstreamClient(properties(cluster))
-    return KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, secret, retry_s=0.01)
+    return KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, secret, creates=creates, retry_s=0.01)
 
 
 async def test_a_node_waits_for_a_cluster_that_is_away(

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import Address, Credentials
 from kafka_dt.config import Settings, from_properties, upstream_client_properties
 from kafka_dt.idle import IdleTime
-from kafka_dt.kraft.node import node_stores
+from kafka_dt.kraft.node import creates_tokens, node_stores
 from kafka_dt.stores import ClusterUnavailable, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import DelegationToken, Expiry, TokenCache, TokenLimits
 from kafka_dt.upstream import UpstreamClient
@@ -51,6 +51,32 @@ async def test_the_stores_take_over_another_login_and_other_servers() -> None:
         assert upstream.servers() == (Address("k2", 9092),)
         assert upstream.config.login == Credentials("PLAIN", "gateway", "two")
         await stores.close()
+
+
+RELAY = {f"{UPSTREAM}identity": "relay", "listeners": "SASL_SSL://:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-512"}
+BOTH = {"listeners": "SASL_SSL://:9092,SSL://:9093", "ssl.client.auth": "required"}
+KERBEROS = {
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512,GSSAPI",
+    "sasl.kerberos.service.name": "kafka",
+    "listener.name.sasl_ssl.gssapi.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required "
+    'useKeyTab="true" keyTab="/etc/kafka.keytab" principal="kafka/node.example.com@EXAMPLE.COM";',
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "creates"),
+    [
+        pytest.param(RELAY, False, id="every client logs in at the cluster"),
+        pytest.param(RELAY | BOTH, True, id="or has a certificate"),
+        pytest.param(RELAY | KERBEROS, True, id="or a ticket"),
+        pytest.param(RELAY | {"kafka.dt.token.store": "zookeeper,upstream"}, True, id="or a token in ZooKeeper"),
+        pytest.param(RELAY | {f"{UPSTREAM}identity": "owner-token"}, True, id="clients log in here"),
+    ],
+)
+def test_a_gateway_creates_tokens_for_clients_that_do_not_log_in_at_the_cluster(
+    more: dict[str, str], *, creates: bool
+) -> None:
+    assert creates_tokens(settings("k1:9092", "one", **more)) is creates
 
 
 class Place:
