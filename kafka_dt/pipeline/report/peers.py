@@ -3,6 +3,7 @@
     arrivals = peers(usage, "zone")                 # one row for each owner and zone
     arrivals = peers(usage, "wide")                 # ... and large network
     homes = homes_of(usage)                         # one row for each owner
+    tests = deployments(usage)                      # one row for each owner, large network and day
 
 A rule asks: did others come there before, did others come along, and does the owner often come to a new place?
 
@@ -24,6 +25,9 @@ thief with the tokens of many owners brings one of its own, so owners whose libr
 (`home_since`, `home_until`), and how often it was mainly in another zone than on its last day before (`changes`).
 People go to an office on some days and work over a VPN on others. Jobs stay, and a cluster that moves is one change.
 
+`deployments` tells where an owner's own library came to another large network on `MACHINES` machines on one day (`who`,
+`wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two.
+
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
 
@@ -44,6 +48,8 @@ SETTLED: Final = timedelta(days=1)
 """How long an owner is in a zone where it is at home."""
 TOGETHER: Final = timedelta(days=1)
 """Within which time those arrive who move together: a cluster moves within a shift."""
+MACHINES: Final = 10
+"""So many machines that begin on one day are those of a team."""
 
 
 def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together: timedelta = TOGETHER) -> DataFrame:
@@ -97,3 +103,14 @@ def homes_of(usage: DataFrame) -> DataFrame:
         F.min("first_seen").alias("home_since"), F.max("last_seen").alias("home_until")
     )
     return homes.join(at_home, ["who", "home"])
+
+
+def deployments(usage: DataFrame) -> DataFrame:
+    """Tell when an owner began on many machines in another large network, with libraries that it had elsewhere."""
+    since = F.min("first_seen").over(Window.partitionBy("who", "wide"))
+    had_since = F.min("first_seen").over(Window.partitionBy("who", "software"))
+    rows = usage.withColumns({"own": had_since < since, "day": F.to_date("first_seen")})
+    days = rows.groupBy("who", "wide", "day").agg(
+        F.count_distinct("address").alias("machines"), F.bool_and("own").alias("own")
+    )
+    return days.where((F.col("machines") >= MACHINES) & F.col("own")).select("who", "wide", "day")

@@ -58,6 +58,12 @@ def told() -> Story:
     story.login("looted-2", "User:looted-2", at(5, 3), "203.5.113.9", **KCAT)
     job(story, "grows", at(6))
     story.logins("grows", "User:grows", at(4), at(6), ["10.7.200.1"])
+    # A load test on many machines of a network of its own, with the owner's library.
+    job(story, "load-test", at(6))
+    for number in range(12):
+        story.login(
+            "load-test", "User:load-test", at(5, number / 12), f"10.99.{number % 3}.{number}", client_id="gatling"
+        )
     # A notebook: its owner came to such a network before, so a new library there is no sign of a thief.
     for day, place, client in (
         (0, "10.8.1.5", JAVA),

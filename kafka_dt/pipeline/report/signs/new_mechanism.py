@@ -8,8 +8,9 @@ An owner whose tokens others create needs no mechanism, and logs in with tokens 
 a sign, too, unless the mechanism is one that `common_mechanism` of the company's principals use: then its team may have
 used its keytab by hand.
 
-A migration is quiet: `migrated` other principals or more began to use the mechanism within `migration` before. The
-first principals of a migration look like thieves.
+A migration is quiet: `migrated` other principals or more began to use the mechanism within `migration` before, or
+`migration_size` before and after. The first two of a small migration look like thieves, and so do those of a large one
+until the others follow.
 
 Not seen: a thief that logs in by the usual mechanism, and a new mechanism in the first days of a principal.
 """
@@ -48,6 +49,8 @@ class MechanismThresholds:
     """A team migrates its programs together."""
     migration: timedelta = threshold(timedelta(days=7), "... in the time before")
     """A migration takes a week."""
+    migration_size: int = threshold(4, "... or in the time before and after")
+    """A whole team explains its first programs, too."""
 
 
 def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame:
@@ -74,8 +77,14 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
         .where((F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen")) & ~is_common)
     )
     seconds = int(thresholds.migration.total_seconds())
-    before = Window.partitionBy("mechanism").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, -1)
-    alone = new.withColumn("others", F.count("*").over(before)).where(F.col("others") < thresholds.migrated)
+    in_order = Window.partitionBy("mechanism").orderBy(F.unix_seconds("first_seen"))
+    others = {
+        "others_before": F.count("*").over(in_order.rangeBetween(-seconds, -1)),
+        "others": F.count("*").over(in_order.rangeBetween(-seconds, seconds)) - 1,
+    }
+    alone = new.withColumns(others).where(
+        (F.col("others_before") < thresholds.migrated) & (F.col("others") < thresholds.migration_size)
+    )
     return _findings(alone)
 
 

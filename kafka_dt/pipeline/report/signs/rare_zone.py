@@ -12,12 +12,13 @@ which are at home in the same zone. *Commuters* are mainly in another zone than 
 
 It takes `neighbours` to know a zone. A visit is quiet if `visitors` neighbours of the owner or more are there within a
 day as well, with libraries that they had before: a cluster fails over, or moves. A move for good is quiet, because the
-owner does not stay at home.
+owner does not stay at home. And so is a visit that begins on many machines (`peers.MACHINES`) with the owner's own
+library: a load test, or a new place of the job.
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
-Not seen: a thief in the owner's zone or in one that commuters may come to, and a thief that comes on the day of a
-fail-over.
+Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a
+fail-over, and one with many machines and the owner's library.
 """
 
 # The work is on one row for each owner and zone; only visits are compared with the uses of others.
@@ -32,7 +33,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some
-from kafka_dt.pipeline.report.peers import homes_of, peers
+from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -63,7 +64,7 @@ class ZoneThresholds:
 def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     """Find visits to zones that are rare for an owner; one finding for each owner and zone."""
     homes = seen.work("homes", homes_of(seen.usage))
-    visits = _visits(seen.usage, homes, thresholds)
+    visits = _visits(seen.usage, homes, thresholds).join(_deployed(seen.usage), ["who", "zone", "day"], "left_anti")
     kinds = homes.groupBy(F.col("home").alias("zone")).agg(
         F.count("*").alias("owners"), F.count(F.when(F.col("changes") >= thresholds.commutes, 1)).alias("commuters")
     )
@@ -91,7 +92,13 @@ def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> D
             F.sum("logins").alias("logins"),
             F.count("token_id").alias("by_token"),
         )
-        .withColumns({"owner_since": F.min("since").over(of_owner), "owner_logins": F.sum("logins").over(of_owner)})
+        .withColumns(
+            {
+                "owner_since": F.min("since").over(of_owner),
+                "owner_logins": F.sum("logins").over(of_owner),
+                "day": F.to_date("since"),
+            }
+        )
     )
     return zones.join(homes, "who").where(
         (F.col("zone") != F.col("home"))
@@ -100,6 +107,12 @@ def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> D
         & (F.col("logins") <= F.col("owner_logins") * F.lit(thresholds.rare_visits))
         & (F.col("until") < F.col("home_until"))
     )
+
+
+def _deployed(usage: DataFrame) -> DataFrame:
+    """Give the zones, and the days, to which an owner came with many machines."""
+    there = usage.select("who", "wide", "zone", F.to_date("first_seen").alias("day"))
+    return there.join(deployments(usage), ["who", "wide", "day"], "left_semi").drop("wide").distinct()
 
 
 def _alone(visits: DataFrame, usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:

@@ -23,7 +23,9 @@ library and client id, never by address alone. A use is a sign in one of these c
   with a library and a kind of client id that are both new to the owner.
 
 A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
-cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other.
+cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other. Nor is a
+network strange on the day on which the owner came there on many machines (`peers.MACHINES`) with its own library: this
+is a load test, or a new place of the job.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold.
@@ -55,7 +57,7 @@ from kafka_dt.pipeline.report.expressions import (
     some,
 )
 from kafka_dt.pipeline.report.networks import ZoneKind
-from kafka_dt.pipeline.report.peers import peers
+from kafka_dt.pipeline.report.peers import deployments, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
@@ -116,9 +118,17 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     judged = _with_owners(rows, seen.usage).withColumn("case", _case(thresholds))
     alone = _alone(seen.usage, thresholds).withColumn("case", F.lit(ALONE))
     columns = [*_PLACE, "who", "zone", "first_seen", "last_seen", "logins", "case"]
+    judged, alone = (_without(rows, seen.usage) for rows in (judged, alone))
     other = judged.where(F.col("case").isNotNull()).join(alone.select(*_PLACE), [*_PLACE], "left_anti").select(*columns)
     odd = seen.work("odd", alone.select(*columns, "counts").unionByName(other, allowMissingColumns=True))
     return _findings(odd, _habits(seen.usage, odd))
+
+
+def _without(odd: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses on the day on which the owner came there with many machines, unless the network is foreign."""
+    deployed = deployments(usage).withColumn("deployed", F.lit(True))
+    rows = odd.withColumn("day", F.to_date("first_seen")).join(deployed, ["who", "wide", "day"], "left")
+    return rows.where((F.col("case") == FOREIGN) | F.col("deployed").isNull())
 
 
 def _alone(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
