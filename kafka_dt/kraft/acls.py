@@ -36,7 +36,7 @@ from kafka_dt_protocol.wire.decoding import decode, skip_tagged_fields
 if TYPE_CHECKING:
     from kafka_dt.client.connection import Connection
     from kafka_dt.identity.acls.store import AclListener
-    from kafka_dt.kraft.source import ClusterTokens
+    from kafka_dt.tokens import TokenSource
 
 KINDS: Final = (ResourceType.USER, ResourceType.DELEGATION_TOKEN)
 SHORT_BYTES: Final = 16_384
@@ -98,7 +98,7 @@ class ClusterAcls:
         tokens: proves what the cluster has.
     """
 
-    def __init__(self, known: KnownAcls, tokens: ClusterTokens) -> None:
+    def __init__(self, known: KnownAcls, tokens: TokenSource) -> None:
         self._known = known
         self._tokens = tokens
 
