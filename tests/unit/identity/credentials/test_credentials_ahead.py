@@ -21,6 +21,8 @@ from kafka_dt.tokens import Keyring, SecretKey, StoredToken, Token, TokenCache
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
 from tests.support.tokens.store_contract import new_token
 
+pytestmark = pytest.mark.usefixtures("steady_time")
+
 SHA_256, SHA_512 = ScramMechanism
 KEY, NEXT_KEY = SecretKey("the key of new tokens"), SecretKey("the next one")
 
