@@ -11,7 +11,17 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.options import example, settings_file_option
-from kafka_dt.config import ConfigError, Endpoint, Loaded, SecretKeyFiles, Settings, TokenStore, listeners, load
+from kafka_dt.config import (
+    ConfigError,
+    Endpoint,
+    Loaded,
+    SecretKeyFiles,
+    Settings,
+    TokenStore,
+    listeners,
+    load,
+    without_effect,
+)
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.log import LogFormat, event, set_up_logging
 from kafka_dt.node.secret_keys import warn_of_short
@@ -49,6 +59,9 @@ def report_left_out(loaded: Loaded) -> None:
         _LOG.warning("Security settings that kafka-dt does not support and ignores: %s", ", ".join(loaded.unprotected))
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
+    if meaningless := without_effect(loaded.settings):
+        keys = ", ".join(meaningless)
+        _LOG.warning("Settings that have no effect, since the cluster behind the gateway has all tokens: %s", keys)
     _report_keys(loaded.settings)
     _report_mechanisms(loaded.settings)
 

@@ -14,6 +14,7 @@ from kafka_dt.config.gateway import (
     identity_mechanism,
     names_clients,
     upstream_client_properties,
+    without_effect,
 )
 from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
 from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, ProxyProtocol, listeners
@@ -75,4 +76,5 @@ __all__ = [
     "pinned",
     "read_properties",
     "upstream_client_properties",
+    "without_effect",
 ]

@@ -22,7 +22,7 @@ from kafka_dt.config.options.client import SCRAM_MECHANISMS
 from kafka_dt.config.options.gateway import GATEWAY_PREFIX, STORE_PREFIX, UPSTREAM_PREFIX, UpstreamIdentity
 from kafka_dt.config.options.option import ConfigError, Secret
 from kafka_dt.config.options.tokens import TokenStore
-from kafka_dt.config.settings import Settings
+from kafka_dt.config.settings import Section, Settings, options
 from kafka_dt.jaas import JaasError, parse_login_module
 from kafka_dt.security_protocol import SecurityProtocol
 
@@ -42,6 +42,15 @@ _HOST_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LARGEST_PORT: Final = 65535
 _OURS: Final = ("identity", "identity.file", "identity.max.logins.per.ip", "identity.mechanism", "proxy.protocol")
 """The names behind the prefix that are no settings of Kafka's clients."""
+_OF_OWN_TOKENS: Final = {
+    "delegation.token.expiry.time.ms",
+    "delegation.token.max.lifetime.ms",
+    "delegation.token.metadata.encryption.enable",
+    "kafka.dt.sealing.ahead",
+    "kafka.dt.secret.keys.previous",
+    "kafka.dt.token.hmac.algorithm",
+}
+"""About tokens that kafka-dt itself makes."""
 _WITH_OWNER_TOKENS: Final = {UpstreamIdentity.OWNER_TOKEN, UpstreamIdentity.RELAY}
 """With these the gateway makes tokens upstream."""
 
@@ -120,6 +129,18 @@ def names_clients(settings: Settings) -> bool:
 def uses_own_user_for_clients(settings: Settings) -> bool:
     """Say whether tokens in the cluster name the gateway's own user, so that another user could not go on with them."""
     return settings.upstream_identity in _WITH_OWNER_TOKENS or TokenStore(settings.token_store).has_upstream
+
+
+def without_effect(settings: Settings) -> Sequence[str]:
+    """Return the keys that are set and mean nothing, since all tokens are those of the cluster behind the gateway."""
+    if TokenStore(settings.token_store).has_zookeeper:
+        return ()
+    of_zookeeper = {declared.key for _, declared in options(Section.ZOOKEEPER)}
+    return [
+        declared.key
+        for name, declared in options()
+        if declared.key in of_zookeeper | _OF_OWN_TOKENS and getattr(settings, name) != declared.default
+    ]
 
 
 def upstream_client_properties(settings: Settings) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from kafka_dt.config import (
     metrics_settings,
     nearest_setting,
     upstream_client_properties,
+    without_effect,
 )
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.config.options.metrics import METRICS_PREFIX
@@ -55,6 +56,8 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
 def _without_effect(loaded: Loaded) -> Iterator[Finding]:
     for key in loaded.unprotected:
         yield Finding(key, "kafka-dt does not support this security setting, and ignores it")
+    for key in without_effect(loaded.settings):
+        yield Finding(key, "it has no effect: the cluster behind the gateway has all tokens")
     for key in loaded.unknown:
         nearest = nearest_setting(key)
         meant = f"; did you mean {nearest}?" if nearest else ""

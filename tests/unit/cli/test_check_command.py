@@ -107,6 +107,15 @@ def test_safe_settings_have_no_warning() -> None:
         ({"kafka.dt.secret.keys.previous": "short"}, "kafka.dt.secret.keys.previous", "fewer than 32 characters"),
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-256,DIGEST-MD5"}, "sasl.enabled.mechanisms", "historic"),
         ({"zookeeper.ssl.crl.enable": "true"}, "zookeeper.ssl.crl.enable", "does not support this security setting"),
+        (
+            {
+                "kafka.dt.token.store": "upstream",
+                "zookeeper.connect": "",
+                "delegation.token.max.lifetime.ms": "3600000",
+            },
+            "delegation.token.max.lifetime.ms",
+            "the cluster behind the gateway has all tokens",
+        ),
         ({"super.userz": "User:a"}, "super.userz", "did you mean super.users?"),
     ],
 )

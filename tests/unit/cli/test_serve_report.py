@@ -61,6 +61,18 @@ def test_keys_that_should_be_others_are_one_line_each(
     ]
 
 
+def test_a_limit_of_tokens_that_the_cluster_makes_is_told_to_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+    properties = {"kafka.dt.token.store": "upstream", "delegation.token.max.lifetime.ms": "3600000"}
+    report_left_out(from_properties(properties))
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            "Settings that have no effect, since the cluster behind the gateway has all tokens: "
+            "delegation.token.max.lifetime.ms",
+        )
+    ]
+
+
 def test_listeners_that_offer_a_historic_mechanism_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     properties = {
         "listeners": "OLD://:1,NEW://:2,OLDER://:3",

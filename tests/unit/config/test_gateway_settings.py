@@ -13,6 +13,7 @@ from kafka_dt.config import (
     from_properties,
     gateway_settings,
     listeners,
+    without_effect,
 )
 from kafka_dt.config.options.client import LOGIN_MECHANISMS, SCRAM_MECHANISMS
 from kafka_dt.identity.mechanisms import MECHANISMS
@@ -265,6 +266,20 @@ BOTH = {
     "zookeeper.connect": "zk:2181",
     "delegation.token.secret.key": "k",
 }
+
+
+def test_settings_of_tokens_and_zookeeper_mean_nothing_where_the_cluster_has_all_tokens() -> None:
+    kept = {
+        "delegation.token.max.lifetime.sec": "3600",
+        "zookeeper.set.acl": "true",
+        "kafka.dt.tokens.per.owner.max": "5",
+    }
+    assert without_effect(from_properties(RELAY | STORE | kept).settings) == [
+        "delegation.token.max.lifetime.ms",
+        "zookeeper.set.acl",
+    ]
+    assert without_effect(from_properties(RELAY | STORE).settings) == []
+    assert without_effect(from_properties(RELAY | BOTH | kept).settings) == ()
 
 
 def test_the_cluster_behind_a_gateway_can_be_the_store_of_its_tokens() -> None:
