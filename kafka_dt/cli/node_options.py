@@ -19,7 +19,8 @@ import click
 
 from kafka_dt.cli.options import settings_file_option, together
 from kafka_dt.cli.output import output_option
-from kafka_dt.config import SecretKeyFiles, Settings, load
+from kafka_dt.config import SecretKeyFiles, Settings, TokenStore, load
+from kafka_dt.config.gateway import STORE
 from kafka_dt.log import set_up_logging
 from kafka_dt.tokens import HmacAlgorithm, Keyring
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
@@ -83,6 +84,11 @@ def node_settings(config: Path | None, overrides: tuple[str, ...], *, needs_key:
     """
     set_up_logging("keys", level="ERROR")
     settings = load(config, overrides).settings
+    if not TokenStore(settings.token_store).has_zookeeper:
+        raise click.ClickException(
+            f"this command is about tokens in ZooKeeper, and {STORE}={settings.token_store} has none; ask a node about "
+            "the cluster's: kafka-dt token list, describe, expire or revoke with --bootstrap-server"
+        )
     if not settings.zookeeper_connect:
         raise _lacking(config, "zookeeper.connect")
     if needs_key and SecretKeyFiles(settings).keys is None:

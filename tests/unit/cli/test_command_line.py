@@ -193,3 +193,12 @@ def run_failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Result:
 
     monkeypatch.setattr(main, "get_command", lambda _context, name: click.Command(name, callback=fails))
     return CliRunner().invoke(main, ["serve"])
+
+
+@pytest.mark.parametrize("command", ["token list", "token revoke --all", "keys list", "upstream remaining"])
+def test_a_command_about_zookeeper_says_where_the_tokens_of_a_cluster_are(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.properties"
+    file.write_text("kafka.dt.token.store=upstream\n")
+    result = CliRunner().invoke(main, [*command.split(), "--config", str(file)])
+    assert result.exit_code == 1
+    assert "kafka.dt.token.store=upstream has none; ask a node about the cluster's" in result.stderr
