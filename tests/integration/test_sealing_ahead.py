@@ -24,5 +24,5 @@ def test_a_worker_prepares_changes_while_it_is_idle_and_none_where_it_is_told_so
         return Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1, **sealing), name)
 
     with node("as-it-is", None) as preparing, node("told", 0) as told:
-        eventually(lambda: cpu_seconds(preparing) > 1, within_s=30)
-        assert cpu_seconds(told) < 0.5
+        # Both do the rest of a worker's work alike, however long that takes here.
+        eventually(lambda: cpu_seconds(preparing) > cpu_seconds(told) + 0.7, within_s=30)
