@@ -133,6 +133,18 @@ def test_alerts_of_a_node_whose_clients_workers_and_disk_fail(zookeeper_connect:
         prometheus.wait_for_alerts("KafkaDtWorkersRestart")
 
 
+def test_the_alert_of_a_node_that_has_as_many_connections_as_it_may(zookeeper_connect: str, tmp_path: Path) -> None:
+    port = free_ports(1)
+    properties = node_properties(zookeeper_connect, max_connections_per_ip=1) | metrics_properties(port)
+    with (
+        Node(tmp_path, properties) as node,
+        Prometheus(programs(), tmp_path, port).running() as prometheus,
+        node.connect() as first,
+    ):
+        first.handshake("PLAIN")  # it is there, so that the next ones are too many
+        prometheus.wait_for_alerts("KafkaDtConnectionsRefused", doing=lambda: node.connect().close())
+
+
 def kill_a_worker(node: Node) -> None:
     """Kill a worker, and wait until another one has taken its place."""
     before = node.workers()
