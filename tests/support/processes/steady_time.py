@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import cast
 from unittest.mock import patch
 
-ARRIVING_S = 0.002
-"""How long the loop waits in fact for what is on its way between two sockets of this process."""
+ARRIVING_S = 0.05
+"""How long the loop waits in fact, at most, for what is on its way between two sockets of this process."""
 
 
 @contextmanager
