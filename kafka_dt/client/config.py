@@ -21,7 +21,7 @@ import logging
 import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Final, Self
@@ -126,6 +126,17 @@ class ClientConfig:
     def login(self) -> Credentials | None:
         """The login of now by a name and a password; None without one."""
         return self.credentials() if callable(self.credentials) else self.credentials
+
+    def with_patience(self, patience_ms: int) -> Self:
+        """Return a configuration that waits no longer than so for a connection and for each answer.
+
+        patience_ms: milliseconds; shorter times of this configuration stay
+        """
+        return replace(
+            self,
+            request_timeout_ms=min(self.request_timeout_ms, patience_ms),
+            setup_timeout_ms=min(self.setup_timeout_ms, patience_ms),
+        )
 
     @property
     def sasl_login(self) -> Login | None:

@@ -50,6 +50,9 @@ VERSIONS_SECONDS: Final = 60.0
 VERSIONS_RETRY_SECONDS: Final = 10.0
 """... and when it could not be asked."""
 
+PATIENCE_MS: Final = 10_000
+"""How long a broker may take for a connection and for each answer: one that hangs must not hold up the start."""
+
 _LATEST: Final = APIS[ApiKey.API_VERSIONS].response[APIS[ApiKey.API_VERSIONS].max_version]
 
 OnChange = Callable[[frozenset[int], frozenset[int]], None]
@@ -92,12 +95,12 @@ class UpstreamBrokers:
         random_bytes: Callable[[int], bytes],
         jitter: Callable[[], float],
     ) -> None:
-        self._config = config
+        self._config = config.with_patience(PATIENCE_MS)
         self._bootstrap = bootstrap or (lambda: config.bootstrap_servers)
         self._monotonic = monotonic
         self._jitter = jitter
         self._session = ClientSession(
-            config, servers=self.servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
+            self._config, servers=self.servers, monotonic=monotonic, random_bytes=random_bytes, jitter=jitter
         )
         self._brokers: dict[int, _Broker] = {}
         self._fallback: Any = None

@@ -20,7 +20,6 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client import ConnectionFailed, RequestRefused, TokenClientError
@@ -90,7 +89,7 @@ def node_stores(
     news = _news(settings, upstream, knowledge, needs.counts, now_ms)
     known_acls = KnownAcls()
     reader = ClusterReader(
-        session(_impatient(upstream.config), upstream.servers, patience_s=PATIENCE_MS / 1000),
+        session(upstream.config.with_patience(PATIENCE_MS), upstream.servers, patience_s=PATIENCE_MS / 1000),
         knowledge,
         gateway,
         monotonic=time.monotonic,
@@ -155,7 +154,7 @@ def _news(
     """Make what tells other nodes of revocations; None without a topic."""
     if not settings.upstream_news_topic:
         return None
-    config = _impatient(upstream.config, NEWS_PATIENCE_MS)
+    config = upstream.config.with_patience(NEWS_PATIENCE_MS)
     return NewsExchange(
         settings.upstream_news_topic,
         lambda broker: session(config, upstream.servers if broker is None else lambda: (broker,)),
@@ -215,15 +214,6 @@ def session(
     )
 
 
-def _impatient(config: ClientConfig, patience_ms: int = PATIENCE_MS) -> ClientConfig:
-    """Return a configuration for reading: a broker that does not answer is left, for another may."""
-    return replace(
-        config,
-        request_timeout_ms=min(config.request_timeout_ms, patience_ms),
-        setup_timeout_ms=min(config.setup_timeout_ms, patience_ms),
-    )
-
-
 class KafkaCluster:
     """What a node has of the cluster besides its tokens: a ClusterState.
 
@@ -266,7 +256,7 @@ class KafkaCluster:
             ClusterUnavailable: it is not, or refuses the gateway's login.
         """
         complained = False
-        asking = session(self._upstream.config, self._upstream.servers)
+        asking = session(self._upstream.config, self._upstream.servers, patience_s=PATIENCE_MS / 1000)
         try:
             while not self._id:
                 try:

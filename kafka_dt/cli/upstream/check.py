@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from kafka_dt.client import ClientConfig
     from kafka_dt.config import Settings
     from kafka_dt.kraft.finding import Finding
+
+
+PATIENCE_S: Final = 10.0
+"""How long a bootstrap server may take until the login is done, in seconds, before the next one is tried."""
 
 
 @example("kafka-dt upstream check --config gateway.properties")
@@ -62,7 +66,7 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
 async def _examine(client: ClientConfig, settings: Settings) -> Sequence[Finding]:
     mechanism, news_topic = ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic
     creates = creates_tokens(settings)
-    asking = session(client)
+    asking = session(client, patience_s=PATIENCE_S)
     try:
         connection, gateway = await asking.ready(), gateway_principal(client)
         findings = [*await examine(connection, client, gateway, mechanism, creates=creates)]

@@ -198,6 +198,27 @@ async def test_the_start_waits_for_the_cluster_and_says_so_once(
     assert caplog.messages[-1] == "The upstream cluster names its brokers again: 1"
 
 
+async def test_a_broker_that_hangs_does_not_hold_up_the_start(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither as the first bootstrap server, nor as one whose versions are asked for."""
+    monkeypatch.setattr(module, "PATIENCE_MS", 500)
+    over = asyncio.Event()
+
+    async def hang(*_: object) -> Any:
+        await over.wait()
+        return CLOSE
+
+    hanging, other = await cluster.add(1, scripts={ApiKey.API_VERSIONS: hang}), await cluster.add(2)
+    config = ClientConfig(bootstrap_servers=(hanging, other), request_timeout_ms=10 * 60_000)
+    brokers = UpstreamBrokers(config, monotonic=time.monotonic, random_bytes=bytes, jitter=lambda: 0.5)
+    try:
+        async with started(brokers):
+            assert brokers.candidates(2) == [other]
+    finally:
+        over.set()
+
+
 async def test_a_broker_that_names_no_brokers_is_not_believed(cluster: Cluster) -> None:
     one = await cluster.add(1)
     listed, cluster.listed = cluster.listed, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
@@ -10,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ClientConfig
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
-from kafka_dt.kraft import fitness
+from kafka_dt.kraft import fitness, node
 from kafka_dt.kraft.finding import Finding
 from kafka_dt.kraft.fitness import METADATA_VERSION, examine
 from kafka_dt.kraft.node import KafkaCluster, session
@@ -18,6 +19,7 @@ from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism
+from tests.support.protocol.scripted_server import ScriptedServer
 from tests.support.tokens.scripted_cluster import CLUSTER_ID, GATEWAY, ScriptedCluster
 
 
@@ -192,6 +194,27 @@ async def test_a_node_waits_for_a_cluster_that_is_away(
     await asyncio.gather(node.start(), come_back())
     assert caplog.text.count("waits for the upstream cluster") == 1
     await node.close()
+
+
+async def test_a_broker_that_hangs_does_not_hold_up_the_start(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "PATIENCE_MS", 500)
+    monkeypatch.setattr(random, "sample", lambda servers, _: servers)
+    over = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        await over.wait()
+
+    async with ScriptedServer(scripts={ApiKey.API_VERSIONS: hang}).running() as hanging:
+        servers = {"bootstrap.servers": f"{hanging.address},{cluster.server.address}"}
+        upstream = UpstreamClient(properties(cluster) | servers | {"request.timeout.ms": "600000"})
+        starting = KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, "of the node", retry_s=0.01)
+        try:
+            await asyncio.wait_for(starting.start(), 60)
+        finally:
+            over.set()
+        assert hanging.connections
 
 
 async def test_the_workers_of_a_node_have_a_secret_of_salts_in_common_and_other_nodes_another(
