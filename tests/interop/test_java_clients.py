@@ -13,7 +13,7 @@ from tests.support.java.properties import SCRAM_MECHANISMS, TokenLogin, plain, t
 from tests.support.java.reference_client import JavaClientError, JavaSession, ReferenceClient
 from tests.support.java.tools import KafkaTools, ToolResult, parse_tokens
 from tests.support.nodes.server import KafkaDt, server_properties
-from tests.support.processes.waiting import eventually
+from tests.support.processes.waiting import again_if_lost, eventually
 
 ALICE = plain("alice", USERS["alice"])
 BOB = plain("bob", USERS["bob"])
@@ -144,12 +144,14 @@ def test_a_java_client_logs_in_again_before_its_session_ends(
 ) -> None:
     session_ms = 1500
     properties = {**server_properties(zookeeper_connect), "connections.max.reauth.ms": session_ms}
-    with (
-        KafkaDt(tmp_path, properties) as impatient,
-        java_client.open(impatient.sasl, {**ALICE, "retries": "0"}) as alice,
-    ):
-        cluster = alice.cluster()
-        end = time.monotonic() + 3 * session_ms / 1000
-        # Without retries, a connection that the server closed at the end of its session would be an error here.
-        while time.monotonic() < end:
-            assert alice.cluster() == cluster
+    with KafkaDt(tmp_path, properties) as impatient:
+
+        def ask_beyond_a_session() -> None:
+            # Without retries, a connection that the server closed at the end of its session would be an error here.
+            with java_client.open(impatient.sasl, {**ALICE, "retries": "0"}) as alice:
+                cluster = alice.cluster()
+                end = time.monotonic() + 3 * session_ms / 1000
+                while time.monotonic() < end:
+                    assert alice.cluster() == cluster
+
+        again_if_lost(ask_beyond_a_session, lost=(JavaClientError,))

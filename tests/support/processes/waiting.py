@@ -27,7 +27,11 @@ def on_this_machine(seconds: float) -> float:
     return seconds * max(1.0, 1.5 * os.getloadavg()[0] / (os.cpu_count() or 1)) + STANDSTILL_S
 
 
-def again_if_lost(talk: Callable[[], object], attempts: int = 3) -> None:
+def again_if_lost(
+    talk: Callable[[], object],
+    attempts: int = 3,
+    lost: tuple[type[Exception], ...] = (AssertionError, ConnectionClosed),
+) -> None:
     """Have a conversation that a machine that stands still can miss the end of a session in; again if it did.
 
     Clients log in again a fraction of a second before their session ends. Raises what the last attempt raises.
@@ -35,7 +39,7 @@ def again_if_lost(talk: Callable[[], object], attempts: int = 3) -> None:
     for _ in range(attempts - 1):
         try:
             talk()
-        except (AssertionError, ConnectionClosed):
+        except lost:
             continue
         return
     talk()
