@@ -23,6 +23,7 @@ from tests.support.java.reference_client import JavaClientError, ReferenceClient
 from tests.support.nodes.audit import AuditFolder
 from tests.support.nodes.server import KafkaDt, server_properties
 from tests.support.processes.process import ProcessFailed
+from tests.support.processes.waiting import again_if_lost
 
 OwnServer = Callable[..., KafkaDt]
 SERVICE = "kafka/localhost"
@@ -177,12 +178,17 @@ def test_a_java_client_logs_in_by_kerberos_again_before_its_session_ends(
 ) -> None:
     session_ms = 1500
     lifetime = {"listener.name.sasl_plaintext.gssapi.connections.max.reauth.ms": session_ms}
-    with own_server(**lifetime) as impatient, client.open(impatient.sasl, alice | {"retries": "0"}) as session:
-        cluster = session.cluster()
-        end = time.monotonic() + 3 * session_ms / 1000
-        # Without retries, a connection that the server closed at the end of its session would be an error here.
-        while time.monotonic() < end:
-            assert session.cluster() == cluster
+    with own_server(**lifetime) as impatient:
+
+        def ask_beyond_a_session() -> None:
+            # Without retries, a connection that the server closed at the end of its session would be an error here.
+            with client.open(impatient.sasl, alice | {"retries": "0"}) as session:
+                cluster = session.cluster()
+                end = time.monotonic() + 3 * session_ms / 1000
+                while time.monotonic() < end:
+                    assert session.cluster() == cluster
+
+        again_if_lost(ask_beyond_a_session, lost=(JavaClientError,))
 
 
 async def test_aiokafka_logs_in_with_a_ticket(
