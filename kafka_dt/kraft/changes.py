@@ -87,6 +87,10 @@ class Connections:
             try:
                 with _unavailable():
                     yield await session.ready()
+            except client.TokensDisabled:
+                # The settings of this one broker; the next change goes to another.
+                await session.close()
+                raise
             finally:
                 self._idle.append(session)
 

@@ -367,6 +367,16 @@ async def own(cluster: ScriptedCluster) -> AsyncIterator[OwnLogin]:
     await session.close()
 
 
+async def test_a_broker_without_tokens_is_left_for_another_one(worker: Worker) -> None:
+    codes = [ErrorCode.delegation_token_auth_disabled, ErrorCode.none]
+    worker.cluster.server.scripts[CREATE] = lambda *asked: created(*asked) | {"error_code": codes.pop(0)}
+    before = worker.cluster.server.connections
+    with pytest.raises(TokensDisabled):
+        await worker.changes.create(NewToken(ALICE, ALICE, (), -1))
+    await worker.changes.create(NewToken(ALICE, ALICE, (), -1))
+    assert worker.cluster.server.connections == before + 2
+
+
 async def test_a_client_with_a_connection_of_its_own_creates_on_it_and_the_gateway_may_renew_the_token(
     worker: Worker, own: OwnLogin
 ) -> None:
