@@ -45,7 +45,6 @@ _POLL_S: Final = 0.2
 _SMALL_BATCHES: Final = {
     TIME_ZONE: "UTC",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -188,12 +187,12 @@ class Watch:
         limits = LineLimits(
             latest_ms=now_ms + self._settings.future_after_ms, earliest_ms=now_ms - self._settings.since_ms
         )
-        # Kept, because Spark reads them twice: to choose the ranges of the order, and to sort.
-        events = good_events(check_lines(lines, limits), cluster_id).persist()
+        # Kept before any is chosen: Spark would parse a line again for each condition on what is in it.
+        checked = check_lines(lines, limits).select("event", "reason").persist()
         try:
-            rows = seen_rows(events, self._settings.networks)
+            rows = seen_rows(good_events(checked, cluster_id), self._settings.networks)
         finally:
-            events.unpersist()
+            checked.unpersist()
         with self._lock:
             self._keeper.take(rows, self._habits, series, number)
             self.events += sum(row.events for row in rows)

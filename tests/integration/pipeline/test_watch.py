@@ -16,15 +16,18 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.ingest import FileSource
 from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.watch import stream
 from kafka_dt.pipeline.watch.habits import learn
 from kafka_dt.pipeline.watch.keeping import Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
-from kafka_dt.pipeline.watch.seen import seen_rows
+from kafka_dt.pipeline.watch.seen import Seen, seen_rows
 from kafka_dt.pipeline.watch.stream import Watch, WatchSettings
 from tests.integration.pipeline.audit_story import Story
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafka_dt.pipeline.report.networks import Network
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """Py4J leaves its sockets to the garbage collector."""
@@ -150,6 +153,23 @@ def test_it_finds_a_theft_tells_it_once_and_goes_on_after_a_crash(
     assert outcomes == ["revoking", "revoked"]
     metrics = (tmp_path / "cases.prom").read_text().splitlines()
     assert {'kafka_dt_cases{severity="high"} 1', 'kafka_dt_cases{severity="medium"} 1'} <= set(metrics)
+
+
+def test_a_batch_chooses_no_event_by_parsing_its_line_again(
+    watched: Callable[[Told], Keeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark moves a condition on what was parsed below the parsing, and parses for each part of the condition."""
+    plans: list[str] = []
+
+    def noted(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
+        plans.append(events._jdf.queryExecution().optimizedPlan().toString())
+        return seen_rows(events, networks)
+
+    monkeypatch.setattr(stream, "seen_rows", noted)
+    watched(Told())
+    conditions = [line for plan in plans for line in plan.splitlines() if "Filter " in line]
+    assert conditions
+    assert not any("from_json" in each for each in conditions)
 
 
 def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
