@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Final
 
-import aiokafka
 import aiokafka.errors
 import pytest
 
 from kafka_dt.client import ClientConfig, TokenClient
 from kafka_dt.tls import client_context
+from tests.interop.gateway.test_gateway_certificates import produce
 from tests.interop.kraft.conftest import TOPIC, at_brokers, started
 from tests.support.brokers.kraft import GATEWAY, KraftCluster
 from tests.support.identity.tls_material import Identity, authority, leaf, subject_of
@@ -65,17 +64,6 @@ def stores(name: str, root: Identity) -> dict[str, str]:
         "ssl.keystore.key": identity.key_pem(),
         "ssl.keystore.certificate.chain": identity.chain_pem,
     }
-
-
-async def produce(node: Gateway, context: ssl.SSLContext, topic: str) -> None:
-    producer = aiokafka.AIOKafkaProducer(
-        bootstrap_servers=node.address("SSL"), security_protocol="SSL", ssl_context=context, request_timeout_ms=15_000
-    )
-    try:
-        await producer.start()
-        await producer.send_and_wait(topic, b"by a certificate")
-    finally:
-        await producer.stop()
 
 
 async def test_a_client_with_a_certificate_acts_as_its_user_and_has_tokens_of_the_cluster(

@@ -16,7 +16,6 @@ import asyncio
 import selectors
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 from unittest.mock import patch
 
 ARRIVING_S = 0.05
@@ -26,7 +25,7 @@ ARRIVING_S = 0.05
 @contextmanager
 def steady_time(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Let the time of a loop of asyncio's own pass so during a block."""
-    selector: selectors.BaseSelector = cast("asyncio.SelectorEventLoop", loop)._selector  # type: ignore[attr-defined]
+    selector: selectors.BaseSelector = loop._selector  # type: ignore[attr-defined]
     select, now_s = selector.select, loop.time()
 
     def waited(timeout_s: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

@@ -236,6 +236,8 @@ def known(cache: TokenCache, token_id: str) -> Token | None:
 
 
 HMAC = bytes(64)
+TOKENS = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
+"""What the cluster has."""
 
 
 @pytest.fixture
@@ -244,25 +246,29 @@ def seconds() -> count[int]:
 
 
 @pytest.fixture
-async def known_token(cache: TokenCache, seconds: count[int]) -> Knowledge:
-    """A worker that has heard of TOKEN, by a proof."""
+def knowledge(cache: TokenCache, seconds: count[int]) -> Knowledge:
+    """A worker that has not heard of TOKEN."""
     knowledge = Knowledge(cache, lambda: next(seconds))
     knowledge.on_change(cache.apply)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
-    await knowledge.take(tokens, tokens, asked_s=next(seconds))
+    return knowledge
+
+
+@pytest.fixture
+async def known_token(knowledge: Knowledge, seconds: count[int]) -> Knowledge:
+    """A worker that has heard of TOKEN, by a proof."""
+    await knowledge.take(TOKENS, TOKENS, asked_s=next(seconds))
     return knowledge
 
 
 async def test_a_message_shortens_a_token_until_an_answer_is_newer(
     known_token: Knowledge, cache: TokenCache, seconds: count[int]
 ) -> None:
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
     known_token.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - 5))
     shortened = TOKEN.expiring_at(TOKEN.end_timestamp_ms - 5)
     assert known(cache, TOKEN.token_id) == shortened
-    await known_token.take(tokens, tokens)
+    await known_token.take(TOKENS, TOKENS)
     assert known(cache, TOKEN.token_id) == shortened, "the broker may not have heard of it"
-    await known_token.take(tokens, (), asked_s=next(seconds))
+    await known_token.take(TOKENS, (), asked_s=next(seconds))
     assert known(cache, TOKEN.token_id) == TOKEN, "it was renewed since"
 
 
@@ -281,63 +287,51 @@ async def test_a_message_without_the_proof_of_the_token_changes_nothing(
 
 
 async def test_a_token_that_is_not_known_yet_is_hidden_until_an_answer_is_newer_than_the_message(
-    cache: TokenCache, seconds: count[int]
+    knowledge: Knowledge, cache: TokenCache, seconds: count[int]
 ) -> None:
-    knowledge = Knowledge(cache, lambda: next(seconds))
-    knowledge.on_change(cache.apply)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
     asked_s = next(seconds)
     knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
-    await knowledge.take(tokens, tokens, asked_s)
+    await knowledge.take(TOKENS, TOKENS, asked_s)
     assert cache.get(TOKEN.token_id) is None
-    await knowledge.take(tokens, (), asked_s=next(seconds))
+    await knowledge.take(TOKENS, (), asked_s=next(seconds))
     assert known(cache, TOKEN.token_id) == TOKEN, "the message was made up"
 
 
 async def test_a_token_that_is_not_known_yet_is_listed_with_the_end_that_a_message_tells(
-    cache: TokenCache, seconds: count[int]
+    knowledge: Knowledge, cache: TokenCache, seconds: count[int]
 ) -> None:
     """A describe whose proof began before the message must show the token: only its end is not known for certain."""
-    knowledge = Knowledge(cache, lambda: next(seconds))
-    knowledge.on_change(cache.apply)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
     asked_s = next(seconds)
     end_ms = TOKEN.end_timestamp_ms - 5
     knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, end_ms))
-    await knowledge.take(tokens, tokens, asked_s)
+    await knowledge.take(TOKENS, TOKENS, asked_s)
     assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(end_ms)
-    await knowledge.take(tokens, (), asked_s=next(seconds))
+    await knowledge.take(TOKENS, (), asked_s=next(seconds))
     assert known(cache, TOKEN.token_id) == TOKEN, "it was renewed since"
 
 
 async def test_a_message_that_is_heard_twice_does_not_bring_back_what_a_later_one_has_deleted(
-    cache: TokenCache, seconds: count[int]
+    knowledge: Knowledge, cache: TokenCache
 ) -> None:
     """Every replica of the topic is read, one of them later than the other."""
-    knowledge = Knowledge(cache, lambda: next(seconds))
-    knowledge.on_change(cache.apply)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
     shortened = Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - 5)
     knowledge.heard(shortened)
-    await knowledge.take(tokens, tokens)
+    await knowledge.take(TOKENS, TOKENS)
     knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
     knowledge.heard(shortened)
-    await knowledge.take(tokens, tokens)
+    await knowledge.take(TOKENS, TOKENS)
     assert cache.get(TOKEN.token_id) is None
 
 
 async def test_the_earliest_end_that_messages_tell_of_an_unknown_token_holds(
-    cache: TokenCache, seconds: count[int]
+    knowledge: Knowledge, cache: TokenCache
 ) -> None:
-    knowledge = Knowledge(cache, lambda: next(seconds))
-    knowledge.on_change(cache.apply)
-    tokens = {TOKEN.token_id: StoredToken(TOKEN, hmac=HMAC)}
     for sooner_ms in (5, 9, 7):
         knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - sooner_ms))
-    await knowledge.take(tokens, tokens)
+    await knowledge.take(TOKENS, TOKENS)
     assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(TOKEN.end_timestamp_ms - 9)
     knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
-    await knowledge.take(tokens, tokens)
+    await knowledge.take(TOKENS, TOKENS)
     assert cache.get(TOKEN.token_id) is None
 
 
