@@ -141,6 +141,7 @@ class FaultRun:
                 await asyncio.to_thread(self.heal)
                 await self._recovered()
                 await self._look_at_calm()
+            await self._done(set(Kind), lambda each: each.kind, since_ms=0)
         self._check()
         await self._compare_nodes(shared)
 
@@ -148,11 +149,16 @@ class FaultRun:
         """Wait until every node has acknowledged a change and let a token in since now."""
         since_ms = now_ms()
         wanted = {(node.name, kind) for node in self.nodes for kind in (Kind.CREATE, Kind.LOGIN, Kind.DESCRIBE)}
-        while wanted:
-            assert now_ms() < since_ms + 1000 * RECOVERY_S, f"seed {self.seed}: no recovery of {wanted}"
-            await asyncio.sleep(0.1)
-            wanted -= {(each.node, each.kind) for each in self.history.since(since_ms) if each.outcome is Outcome.DONE}
+        await self._done(wanted, lambda each: (each.node, each.kind), since_ms)
         _LOG.info("Seed %d: recovered after %.1f s", self.seed, (now_ms() - since_ms) / 1000)
+
+    async def _done(self, wanted: set[_T], of: Callable[[Operation], _T], since_ms: float) -> None:
+        """Wait until something was acknowledged, since an instant, of everything that is wanted."""
+        deadline = time.monotonic() + RECOVERY_S
+        while wanted:
+            wanted = wanted - {of(each) for each in self.history.since(since_ms) if each.outcome is Outcome.DONE}
+            assert not wanted or time.monotonic() < deadline, f"seed {self.seed}: never done: {wanted}"
+            await asyncio.sleep(0.1)
 
     async def _look_at_calm(self) -> None:
         before = self._losses()
@@ -167,7 +173,7 @@ class FaultRun:
         return [node.log().count(self.cut_off) for node in self.nodes]
 
     def _check(self) -> None:
-        """See that the history has no violation, and that it is one of much that was acknowledged."""
+        """See that the history has no violation."""
         late_ms = self.staleness_ms + NOTICE_MS
 
         def bounds_of(operation: Operation) -> Bounds:
@@ -178,8 +184,6 @@ class FaultRun:
         _LOG.info("Seed %d: %s", self.seed, self.history)
         found = list(violations(self.history.operations, bounds_of))
         assert not found, f"seed {self.seed}: {len(found)} violations, such as\n" + "\n".join(map(str, found[:20]))
-        for kind in Kind:
-            assert any(each.kind is kind and each.outcome is Outcome.DONE for each in self.history.operations), kind
 
     async def _compare_nodes(self, shared: Clients) -> None:
         """See that all nodes list the same tokens, and that no acknowledged renewal is lost."""
