@@ -114,6 +114,21 @@ def verified(directory: Path, key: Ed25519PublicKey | None = None) -> Iterator[S
         yield _SeriesLook(directory, worker, key).look(names)
 
 
+def without_chain(directory: Path) -> list[str]:
+    """Name the files whose lines begin without a hash, which no node in strict mode wrote (`FaultKind.NO_CHAIN`).
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    return [str(name) for name in files_in(directory) if _begins_without_hash(directory / str(name))]
+
+
+def _begins_without_hash(path: Path) -> bool:
+    with path.open("rb") as file:
+        line = file.readline()
+    return line.endswith(b"\n") and link_in(line) is None  # a file that is being written may have no line yet
+
+
 class _SeriesLook:
     """The look at one series."""
 

@@ -53,8 +53,9 @@ def check(
     """Check the settings of a node before it starts.
 
     The command opens no port. It tells everything for which serve would refuse the settings. If there is nothing, it
-    tells what is dangerous: listeners without a login, no authorizer, weak keys, certificates near their end, a
-    ZooKeeper or a cluster that it cannot reach, a clock that is off, and keys that live nodes do not have.
+    tells what is dangerous: listeners without a login, no authorizer, weak keys, certificates near their end,
+    strict audit in a folder with other audit files, a ZooKeeper or a cluster that it cannot reach, a clock that is off,
+    and keys that live nodes do not have.
 
     With --bootstrap-server, --command-config or --context the command also compares the settings with those of a
     broker; this needs DescribeConfigs on the cluster.

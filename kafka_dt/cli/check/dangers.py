@@ -1,20 +1,24 @@
-"""What is dangerous in settings with which a node starts: told by the settings, their keys and their certificates."""
+"""What is dangerous in settings with which a node starts: told by the settings and the files that they name."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.audit.verification import without_chain
 from kafka_dt.cli.check.finding import Finding
+from kafka_dt.cli.output import counted
 from kafka_dt.config import (
     SecretKeyFiles,
     TokenStore,
+    audit_settings,
     listeners,
     metrics_settings,
     nearest_setting,
     upstream_client_properties,
     without_effect,
 )
+from kafka_dt.config.audit import DIR
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.config.options.metrics import METRICS_PREFIX
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
@@ -51,6 +55,7 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
         shown = upstream_client_properties(settings)
         yield from _certificate("the gateway at the cluster", shown, UPSTREAM_PREFIX.__add__, now_ms)
     yield from _authorizer(settings)
+    yield from _audit_files(settings)
 
 
 def _without_effect(loaded: Loaded) -> Iterator[Finding]:
@@ -130,4 +135,23 @@ def _authorizer(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "allow.everyone.if.no.acl.found",
             "every user may create tokens for a user without ACLs; set it to false, and super.users",
+        )
+
+
+def _audit_files(settings: Settings) -> Iterator[Finding]:
+    """Look for files that a strict node would continue, and that can never be verified."""
+    audit = audit_settings(settings)
+    if audit is None or audit.files is None or not audit.strict:
+        return
+    directory = audit.files.directory
+    try:
+        plain = without_chain(directory)
+    except OSError as error:
+        yield Finding(DIR, f"its files cannot be read: {error.strerror}")
+        return
+    if plain:
+        yield Finding(
+            DIR,
+            f"{directory} has {counted(len(plain), 'file')} of a node that was not strict ({plain[0]}), and "
+            "kafka-dt audit verify reports each; name another folder, or stop that node and move its files away",
         )

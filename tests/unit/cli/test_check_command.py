@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from kafka_dt.audit.chain import START, chained
 from kafka_dt.cli import main
 from kafka_dt.cli.check.dangers import dangers
 from kafka_dt.cli.check.surroundings import disagreements
@@ -162,6 +163,27 @@ def test_a_certificate_is_told_of_a_month_before_its_end(
     assert f"the certificate of {whose} ends soon" in soon.problem
     (ended,) = dangers(loaded, end_ms + day_ms)
     assert "has ended" in ended.problem
+
+
+def strict_at(folder: Path) -> list[tuple[str, str]]:
+    return warned({"kafka.dt.audit.mode": "strict", "kafka.dt.audit.log.dir": str(folder)})
+
+
+def test_strict_audit_in_a_folder_with_plain_files_is_told(tmp_path: Path) -> None:
+    assert strict_at(tmp_path) == []
+    (tmp_path / "notes.txt").write_text("no audit file\n")
+    (tmp_path / "audit-kdt1-0-20261126T000000Z-0.jsonl").write_bytes(chained([b"{}\n", b"{}\n"], START))
+    (tmp_path / "audit-kdt1-0-20261126T010000Z-0.jsonl.open").write_bytes(bytes(100))
+    assert strict_at(tmp_path) == []
+    (tmp_path / "audit-kdt2-0-20261126T000000Z-0.jsonl").write_bytes(b"{}\n{}\n")
+    (tmp_path / "audit-kdt2-0-20261126T010000Z-0.jsonl.open").write_bytes(b"{}\n")
+    ((setting, problem),) = strict_at(tmp_path)
+    assert setting == "kafka.dt.audit.log.dir"
+    assert f"{tmp_path} has 2 files of a node that was not strict (audit-kdt2-0-20261126T000000Z-0.jsonl)" in problem
+    assert "move its files away" in problem
+    assert warned({"kafka.dt.audit.log.dir": str(tmp_path)}) == [], "a node that is not strict has no chain"
+    (tmp_path / "audit-kdt3-0-20261126T000000Z-0.jsonl").mkdir()
+    assert strict_at(tmp_path) == [("kafka.dt.audit.log.dir", "its files cannot be read: Is a directory")]
 
 
 def test_settings_that_a_broker_has_otherwise_are_told() -> None:
