@@ -237,20 +237,21 @@ def _check(settings: Settings) -> Sequence[Listener]:
         ConfigError: a setting cannot be used.
     """
     made = listeners(settings, mechanisms_of(settings))
-    for check in _checks(settings, made):
+    for check in (*_checks_of_listeners(settings, made), *_checks(settings)):
         check()
     return made
 
 
 def refusals(settings: Settings) -> Iterator[ConfigError]:
     """Give every reason for which a node would not start with settings, without opening a port."""
+    checks = [*_checks(settings)]
     try:
         made = listeners(settings, mechanisms_of(settings))
     except ConfigError as error:
         yield error
-        return
-    checks = [*_checks(settings, made)]
-    checks.append(partial(OpenMechanisms, settings, made, mechanisms_of(settings), now_ms))
+    else:
+        checks += _checks_of_listeners(settings, made)
+        checks.append(partial(OpenMechanisms, settings, made, mechanisms_of(settings), now_ms))
     for check in checks:
         try:
             check()
@@ -258,15 +259,19 @@ def refusals(settings: Settings) -> Iterator[ConfigError]:
             yield error
 
 
-def _checks(settings: Settings, made: Sequence[Listener]) -> Iterator[Callable[[], object]]:
-    """Give each check that raises a ConfigError before a port is opened."""
+def _checks_of_listeners(settings: Settings, made: Sequence[Listener]) -> Iterator[Callable[[], object]]:
+    """Give each check of listeners that raises a ConfigError before a port is opened."""
     yield from (partial(encryption, listener) for listener in made)
+    yield partial(ConnectionLimits.of, settings, made)
+    yield partial(gateway, settings, made, lambda _: None)
+
+
+def _checks(settings: Settings) -> Iterator[Callable[[], object]]:
+    """Give each other such check."""
     yield partial(Authorizer.from_settings, settings, AclCache())
     if TokenStore(settings.token_store).has_zookeeper:
         yield partial(zookeeper.check, settings, _workers(settings))
-    yield partial(ConnectionLimits.of, settings, made)
     yield partial(request_buffer_bytes, settings)
-    yield partial(gateway, settings, made, lambda _: None)
     yield partial(_check_metrics, settings)
     yield partial(_check_audit, settings)
 

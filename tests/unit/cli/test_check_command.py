@@ -68,6 +68,15 @@ def test_what_does_not_fit_together_is_told_for_each_part(tmp_path: Path) -> Non
     assert any(setting.startswith("ssl.keystore") for setting in found)
 
 
+def test_listeners_that_cannot_be_made_hide_nothing_else(tmp_path: Path) -> None:
+    properties = {**SAFE, "sasl.enabled.mechanisms": "PLAIN", "super.users": "alice", "kafka.dt.audit.mode": "strict"}
+    assert set(refused(tmp_path, properties)) == {
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config",
+        "super.users",
+        "kafka.dt.audit.mode",
+    }
+
+
 def test_a_mechanism_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     properties = {**SAFE, "sasl.enabled.mechanisms": "OAUTHBEARER"}
     assert any("oauthbearer" in setting for setting in refused(tmp_path, properties))
