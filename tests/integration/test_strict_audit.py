@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import secrets
 import signal
 from pathlib import Path
 
@@ -55,10 +56,15 @@ class StrictFolder(AuditFolder):
 
 
 async def change_until(node: Node, end: asyncio.Event, acknowledged: list[tuple[str, str]]) -> None:
-    """Create tokens and expire them, and note each change that is acknowledged; a broken connection is made anew."""
+    """Create and expire tokens, and note each login and change that is acknowledged; a broken connection is made anew.
+
+    A login is noted by its client id, which no other has, and a change by its token.
+    """
     while not end.is_set():
+        client_id = secrets.token_hex(8)
         try:
-            async with node.client("alice") as client:
+            async with node.client("alice", client_id=client_id) as client:
+                acknowledged.append(("login", client_id))
                 while not end.is_set():
                     token = await client.create()
                     acknowledged.append(("token_created", token.token_id))
@@ -72,7 +78,7 @@ async def kill_workers(node: Node, moments: random.Random, kills: int) -> list[t
     """Kill workers of a node at any moment while clients change tokens, and let the disk be full now and then.
 
     Returns:
-        The changes that were acknowledged.
+        The logins and changes that were acknowledged, more than there are kills.
     """
     acknowledged: list[tuple[str, str]] = []
     end = asyncio.Event()
@@ -85,6 +91,7 @@ async def kill_workers(node: Node, moments: random.Random, kills: int) -> list[t
             await asyncio.sleep(moments.uniform(0, 1.5))  # a node tries again after a second
         os.kill(moments.choice(node.workers()), signal.SIGKILL)
         await asyncio.to_thread(eventually, lambda: len(node.workers()) == WORKERS, 30)
+    await asyncio.to_thread(eventually, lambda: len(acknowledged) > kills, 60)
     if moments.random() < NODES_KILLED:
         node.kill()
     end.set()
@@ -94,7 +101,7 @@ async def kill_workers(node: Node, moments: random.Random, kills: int) -> list[t
 
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(SOAK_KILLS, marks=pytest.mark.soak)])
 @pytest.mark.timeout(3600)
-async def test_no_kill_and_no_full_disk_leave_an_acknowledged_change_without_its_event(
+async def test_no_kill_and_no_full_disk_leave_an_acknowledged_login_or_change_without_its_event(
     zookeeper_connect: str, tmp_path: Path, kills: int
 ) -> None:
     folder = StrictFolder(tmp_path / "audit")
@@ -106,8 +113,10 @@ async def test_no_kill_and_no_full_disk_leave_an_acknowledged_change_without_its
             acknowledged += await kill_workers(node, moments, KILLS)
     with Node(tmp_path, properties):
         pass  # it finishes the files that the last one may have left
-    assert len(acknowledged) > kills
-    written = {(event["type"], event["token_id"]) for event in folder.events(outcome="ok") if "token_id" in event}
+    written = {
+        (event["type"], event.get("client_id" if event["type"] == "login" else "token_id"))
+        for event in folder.events(outcome="ok")
+    }
     assert not set(acknowledged) - written
     assert folder.verify()[:2] == (0, [])
 
