@@ -119,6 +119,8 @@ class ClientRelay:
         self._logins.leave(self._connection)
 
     async def _open(self) -> None:
+        if self._connection.closing:  # while its user name was looked for among the tokens
+            raise RelayFailed("the client has gone")
         if not self._logins.enter(self._connection):
             raise RelayFailed("too many logins of this address are under way at the cluster")
         with _failing("no connection to the upstream cluster: "):

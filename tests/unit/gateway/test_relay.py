@@ -16,6 +16,7 @@ from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.mechanisms import Accounts, OpenMechanism
 from kafka_dt.identity.mechanisms.relayed import RelayedPlain
 from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl import StepResult
 from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
 from tests.support.server.fake_transport import NOW, turns
 
@@ -29,9 +30,11 @@ LISTENER = Listener(
 unused = cast("Any", None)
 
 
-def shell(logins: LoginsUnderWay, *, makes_its_tokens: bool = False) -> GatewayShell:
+def shell(
+    logins: LoginsUnderWay, *, makes_its_tokens: bool = False, exchange: type[RelayedPlain] = RelayedPlain
+) -> GatewayShell:
     def new_login(_listener: Listener) -> Login:
-        return Login({"PLAIN": OpenMechanism(RelayedPlain)}, Accounts(unused, unused), lambda: NOW)
+        return Login({"PLAIN": OpenMechanism(exchange)}, Accounts(unused, unused), lambda: NOW)
 
     return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins, makes_its_tokens=makes_its_tokens)
 
@@ -119,6 +122,29 @@ async def test_a_client_that_goes_while_its_connection_upstream_is_made_calls_th
     client.connector.open.set()
     await turns()
     assert not client.connector.made
+
+
+async def test_a_client_that_goes_before_its_login_is_passed_on_takes_no_place() -> None:
+    """A name that may be a token's is looked for first, which takes a while; a place taken after that stays taken."""
+    looked_for = asyncio.Event()
+
+    class LookingFirst(RelayedPlain):
+        async def _pass_on(self, message: bytes) -> StepResult:
+            await looked_for.wait()
+            return await super()._pass_on(message)
+
+    logins = LoginsUnderWay(1)
+    client = shell(logins, exchange=LookingFirst)
+    log_in(client)
+    await turns()
+    client.connection.connection_lost(None)
+    looked_for.set()
+    await turns()
+    assert client.connection.requests.task is None
+    assert not client.connector.asked
+    another = shell(logins)
+    log_in(another)
+    assert not (await another.upstream()).closed
 
 
 async def test_an_address_with_too_many_logins_under_way_gets_no_further_connection_upstream() -> None:
