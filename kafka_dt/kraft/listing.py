@@ -91,6 +91,8 @@ class _Answer:
             count, self._begun = read_varint(body, offset + _ERROR.size)
         except (IndexError, struct.error):
             raise MalformedMessage("it ends early") from None
+        if count == 0:
+            raise MalformedMessage("its list of tokens is null")
         self._offset = self._begun
         self._left = count - 1  # an array says one more than it has
 
@@ -131,7 +133,9 @@ class _Answer:
             self._begun, self._decoded = self._offset, {}
 
     def _token(self) -> tuple[StoredToken, int]:
-        entry, end = decode(self._entry, self._body, self._offset)
+        # The cluster limits how many renewers a token has, by the bytes of a record. Otherwise the token of one user,
+        # with more of them than the decoder takes by default, would keep nodes from knowing any token.
+        entry, end = decode(self._entry, self._body, self._offset, max_elements=len(self._body))
         return stored_token(entry, self._gateway), end
 
 

@@ -13,10 +13,12 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import RequestRefused
 from kafka_dt.kraft.listing import PIECE, Listing
-from kafka_dt.tokens import DelegationToken, Token
+from kafka_dt.tokens import DelegationToken, Principal, Token
 from kafka_dt_protocol import MalformedMessage
 from kafka_dt_protocol.api.registry import ASKED, ApiKey
 from kafka_dt_protocol.api.responses import build
+from kafka_dt_protocol.wire.decoding import MAX_ELEMENTS
+from kafka_dt_protocol.wire.encoding import encode_varint
 from kafka_dt_protocol.wire.headers import RequestHeader, encode_response
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
@@ -113,3 +115,25 @@ def test_an_error_and_what_is_no_answer_are_told() -> None:
     for length in range(len(answer(TOKENS[:2])) - 5):
         with pytest.raises(MalformedMessage):
             Listing().read(whole[:length], VERSION, GATEWAY)
+
+
+def test_a_list_of_tokens_that_is_null_is_no_answer_without_tokens() -> None:
+    null = bytearray(answer([]))
+    assert null[3] == 1, "an array says one more than it has"
+    null[3] = 0
+    with pytest.raises(MalformedMessage):
+        FIRST.read(bytes(null), VERSION, GATEWAY)
+
+
+def test_a_token_may_have_as_many_renewers_as_a_broker_takes() -> None:
+    """Any user of the cluster may create such a token; that must not keep a node from knowing the others."""
+    bob = Principal.user("bob")
+    renewed_by_bob = new_token(renewers=(bob,))
+    entry = b"\x05User\x04bob\0"
+    body = answer([renewed_by_bob, TOKENS[0]])
+    assert body.count(b"\2" + entry) == 1
+    count = MAX_ELEMENTS + 1
+    body = body.replace(b"\2" + entry, encode_varint(count + 1) + entry * count)
+    listing, _ = Listing().read(body, VERSION, GATEWAY)
+    assert listing.tokens.keys() == {renewed_by_bob.token_id, TOKENS[0].token_id}
+    assert listing.tokens[renewed_by_bob.token_id].token.renewers == (bob,) * count
